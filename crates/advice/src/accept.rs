@@ -1,14 +1,14 @@
-//! What somebody accepts: findings that are taken out of those that count, each with a reason. A rule
-//! is held against the machine all the same, and what is accepted is listed.
+//! Accepted findings: the user excludes them from the count of findings and gives a reason for each. The rule is still
+//! evaluated, and the report lists the accepted findings.
 //!
 //! ```toml
 //! [[accept]]
 //! rule = "ssh-usedns"
-//! subject = "sshd.scope.everywhere"   # as --json names it; every subject without it
-//! machine = "box1"           # of several that are asked over ssh only this one, by its name there
+//! subject = "sshd.scope.everywhere"   # as in the --json output; without it, all subjects
+//! machine = "box1"           # only this machine, by its name in the fleet; without it, all machines
 //! reason = "from= patterns with host names until the old gateway is gone"
 //! owner = "ops"
-//! expires = "2027-01-31"     # the last day on which it holds
+//! expires = "2027-01-31"     # last day on which the entry is valid
 //! ```
 
 use assay_model::finding::{Accepted, Certainty, Checked, Finding};
@@ -37,11 +37,11 @@ impl Entry {
     }
 }
 
-/// Moves accepted findings out of the findings that count. `text` is the content of the file `path`. Adds a remark
-/// if the text is not TOML, and for each entry that is malformed, has expired by `today`, or matches no finding;
-/// such an entry accepts nothing. `machine` is the name of the checked machine if it is another one. Entries for
-/// other machines are then ignored, and an entry that names no machine and matches no finding causes no
-/// remark, because it may be about another machine.
+/// Moves accepted findings from `findings` to `accepted`, so that they no longer count. `text` is the content of the
+/// file `path`. Adds a remark if the text is not TOML, and for each entry that is malformed, has expired by `today`, or
+/// matches no finding; such an entry accepts nothing. `machine` is the name of the checked machine if it is not this
+/// one: then entries for other machines are ignored, and an entry without a machine that matches no finding causes no
+/// remark, because it may be meant for another machine.
 pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machine: Option<&str>) {
     let table: toml::Table = match toml::from_str(text) {
         Ok(table) => table,
@@ -80,7 +80,8 @@ pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machin
     }
 }
 
-/// Returns whether an entry's machine is the machine that was asked, also as `user@machine`.
+/// Returns whether `name`, the checked machine, is the machine `only` of an entry. A user part (`user@machine`) of
+/// `name` is ignored.
 fn is_machine(name: &str, only: &str) -> bool {
     name == only || name.rsplit_once('@').is_some_and(|(_, host)| host == only)
 }
@@ -150,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Returns the numbers of counted findings, accepted findings and remarks.
+    /// Applies the accept file `text` and returns the number of counted findings, accepted findings and remarks.
     fn after(text: &str) -> (usize, usize, usize) {
         let mut checked = Checked {
             findings: vec![found("a", "0"), found("a", "1"), found("b", "0")],

@@ -38,7 +38,7 @@ pub(crate) fn check(advice: &Advice, acts: &ActsOn) -> Result<(), Found> {
     prior(acts)
 }
 
-/// Checks the cost of switching against the kind of the change.
+/// Checks that the cost of switching (live, reload, restart, remount …) is possible for the kind of change.
 fn toggle(toggle: ToggleCost, trial: &toml::Table) -> Result<(), Found> {
     use ToggleCost as T;
     let text = |keys: &[&str]| {

@@ -12,32 +12,32 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "applies")]
 pub enum Applicability {
-    /// All conditions hold.
+    /// All conditions are true.
     #[serde(rename = "yes")]
     Applies {
-        /// Evidence.
+        /// Facts, parameters and target properties that the conditions used.
         evidence: Vec<Evidence>,
     },
-    /// At least one condition does not hold.
+    /// At least one condition is false.
     #[serde(rename = "no")]
     Not {
-        /// The conditions and the reasons.
+        /// The false conditions, each with the reason.
         reasons: Vec<Reason>,
-        /// Evidence.
+        /// Facts, parameters and target properties that the conditions used.
         evidence: Vec<Evidence>,
     },
     /// No condition is known to fail, and at least one cannot be decided.
     #[serde(rename = "unknown")]
     Unknown {
-        /// Missing knowledge.
+        /// Facts that the undecided conditions need.
         missing: Vec<Missing>,
-        /// Available evidence.
+        /// Facts, parameters and target properties that are known.
         evidence: Vec<Evidence>,
     },
 }
 
 impl Applicability {
-    /// Returns the evidence.
+    /// Returns the evidence of any outcome.
     #[must_use]
     pub fn evidence(&self) -> &[Evidence] {
         match self {
@@ -53,9 +53,9 @@ impl Applicability {
 pub struct Evidence {
     /// `disk.vda.scheduler`, `parameter size`, `target fstype`.
     pub key: String,
-    /// Its value.
+    /// Value that the condition used.
     pub value: Value,
-    /// Its source.
+    /// Where the value comes from.
     #[serde(rename = "source", serialize_with = "in_words")]
     #[schemars(with = "String")]
     pub place: FactPlace,
@@ -70,13 +70,13 @@ fn in_words<S: serde::Serializer>(place: &FactPlace, to: S) -> Result<S::Ok, S::
 /// A condition that does not hold.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
-    /// Why the advice does not apply, for people.
+    /// Why the advice does not apply, as a sentence for the user.
     pub otherwise: String,
-    /// The condition.
+    /// The condition, as a CEL expression.
     pub condition: String,
     /// Evidence that it used.
     pub evidence: Vec<Evidence>,
-    /// Facts that it used and that do not exist here.
+    /// Keys of facts that the condition used and that this machine does not have.
     pub absent: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub struct Missing {
     pub key: String,
     /// Reason why it is unknown.
     pub why: String,
-    /// The condition.
+    /// The condition, as a CEL expression.
     pub condition: String,
 }
 
@@ -149,13 +149,13 @@ pub fn applies(
     }
 }
 
-/// Sources of the values of the three maps.
+/// The values for the maps `facts`, `parameters` and `target` of a condition, and for `trial.size`.
 struct Sources<'a> {
     advice: &'a Advice,
     facts: &'a Facts,
     given: &'a BTreeMap<String, String>,
     target: Option<(&'a str, BTreeMap<&'static str, Value>)>,
-    /// Size of the load, and its source.
+    /// Size of the load, and where the size comes from (`--size` or the advice).
     size: Option<(Bytes, &'static str)>,
 }
 
@@ -224,7 +224,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Returns what the condition just evaluated used: existing values, and missing ones.
+    /// Returns the evidence of the condition that was just evaluated: the existing values, and the missing ones.
     fn asked(&self, world: &World, condition: &str) -> (Vec<Evidence>, Vec<Missing>) {
         let (mut seen, mut unseen) = (Vec::new(), Vec::new());
         let mut note =
@@ -285,10 +285,10 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Properties of the trial in conditions.
+/// The only property of the trial that conditions can use.
 const SIZE: &str = "size";
 
-/// Returns the size of the load of the page's trial, if it is not a parameter.
+/// Returns the load size that the page's trial gives; `None` if the size is a parameter.
 fn size_of_page(advice: &Advice) -> Option<Bytes> {
     let load = advice.trial.as_ref()?.get("load")?;
     load.get("size")?.clone().try_into().ok()
@@ -296,7 +296,7 @@ fn size_of_page(advice: &Advice) -> Option<Bytes> {
 
 const NO_TARGET: &str = "no target was named";
 
-/// Properties of a target in conditions.
+/// Properties of the target that conditions can use.
 const PROPERTIES: [&str; 10] = [
     "kind",
     "fstype",

@@ -1,4 +1,4 @@
-//! The catalogue as pages of the book, generated from the same files.
+//! Generates the book's pages about advice from the catalogue, and the page of example reports.
 
 use crate::Catalogue;
 use assay_model::advice::{Advice, RiskLevel, Standing};
@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// Name of the file.
+    /// Name of the report file in `docs/examples`.
     pub file: String,
-    /// A few words.
+    /// Short title of the report.
     pub title: String,
     /// Description of the content, printed after a colon.
     pub about: String,

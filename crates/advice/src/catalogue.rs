@@ -128,7 +128,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns the file of a piece of advice.
+    /// Returns the path of the page that contains a piece of advice.
     #[must_use]
     pub fn file(&self, id: &str) -> Option<&str> {
         self.entries.get(id).map(|(path, _)| path.as_str())
@@ -142,8 +142,9 @@ impl Catalogue {
         all
     }
 
-    /// Finds the pages that contain every word, as a whole word, in the page, its front matter or its synonyms. The
-    /// best match comes first: words of the id and synonyms count most, then those of the title and the statement.
+    /// Finds the pages that contain all words of a query as whole words, in the page, its front matter or its synonyms.
+    /// Returns the best match first: words in the id and the synonyms count most, then words in the title and the
+    /// statement.
     #[must_use]
     pub fn search(&self, words: &[String]) -> Vec<&Advice> {
         let words: Vec<String> = words.iter().flat_map(|text| split_words(text)).collect();
@@ -170,7 +171,7 @@ fn is_same_word(a: &str, b: &str) -> bool {
     a == b || a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a)
 }
 
-/// Returns how well a page matches the words; `None` if a word is missing.
+/// Returns how well a page matches the words (higher is better); `None` if the page lacks one of the words.
 fn score(advice: &Advice, words: &[String]) -> Option<u32> {
     let rest = [
         advice.domain.as_str(),

@@ -7,7 +7,7 @@ use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
 use assay_model::finding::{Check, ModeBits, Words};
 
-/// An error, and the path of keys in the front matter.
+/// An error in a page, and the path of keys in the front matter where it is.
 pub(crate) struct Found {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
@@ -188,7 +188,7 @@ fn parameters(advice: &Advice) -> Result<(), Found> {
     Ok(())
 }
 
-/// Rejects parameters without an effect, because they mislead the user.
+/// Rejects parameters that nothing on the page uses, because they mislead the user.
 fn unused(advice: &Advice) -> Result<(), Found> {
     let Some(trial) = &advice.trial else {
         return Ok(());

@@ -34,7 +34,7 @@ pub struct SyntaxError {
 pub(crate) enum Truth {
     True,
     False,
-    /// Unknown, with the reason.
+    /// The value is unknown; contains the reason.
     Unknown(String),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Truth {
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Value(serde_json::Value),
-    /// It exists or may exist, but could not be read: the reason.
+    /// The value exists or may exist, but could not be read; contains the reason.
     Unreadable(String),
 }
 
@@ -55,15 +55,15 @@ type Entry = Result<Box<dyn Val>, String>;
 
 #[derive(Debug)]
 struct Entries {
-    /// Name in messages: `fact`.
+    /// What a key of this map is called in messages, such as `fact`.
     what: &'static str,
     values: BTreeMap<String, Entry>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Entries {
-    /// Returns the entry of a key, or that of the nearest unreadable prefix: `samba` for
-    /// `samba.server_signing`, the empty key for a property of a partially read subject.
+    /// Returns the entry of a key, or the entry of its nearest unreadable prefix: `samba` for `samba.server_signing`;
+    /// the empty key if the subject could be read only partially.
     fn find(&self, key: &str) -> Option<&Entry> {
         self.values.get(key).or_else(|| {
             above(key)
@@ -267,7 +267,7 @@ pub(crate) struct World {
     pub(crate) trial: Ledger,
     /// Properties of the subject of a check.
     pub(crate) this: Ledger,
-    /// Kind of each property.
+    /// Kind of each property of the subject: `default`, `configured` or `runtime`.
     pub(crate) kinds: Ledger,
     /// Properties of the enclosing subject.
     pub(crate) parent: Ledger,
@@ -303,7 +303,7 @@ impl World {
         program.execute(&self.context()?)
     }
 
-    /// Clears the list of used keys.
+    /// Clears the lists of used keys of all maps.
     fn forget_asked(&self) {
         for (_, map) in self.maps() {
             map.take_asked();
@@ -320,7 +320,8 @@ impl World {
     }
 }
 
-/// The functions of CEL and those of conditions; created once, because each evaluation needs them.
+/// The functions that CEL defines, and assay's own for conditions. They are created only once, because every evaluation
+/// uses them.
 static FUNCTIONS: LazyLock<Result<Arc<Env>, ExecutionError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     cel::add_overload!(env, fn find_version: (CelString) -> Result<Version>, name = "version")
@@ -400,9 +401,9 @@ impl Condition {
         truth(world.evaluate(&self.0))
     }
 
-    /// Calls `visit` for each term whose change could make this condition false: comparisons first,
-    /// then tests for existence. During the call the ledgers of the world contain the keys of that
-    /// term. Visits nothing unless the condition is true.
+    /// Calls `visit` for each term whose change could make a true condition false: comparisons first, then tests for
+    /// existence. During each call, the ledgers of `world` contain the keys that this term uses. Makes no call if the
+    /// condition is not true.
     pub(crate) fn visit_deciding(&self, world: &World, visit: &mut dyn FnMut()) {
         let Ok(context) = world.context() else { return };
         let terms = deciding::terms(self.0.expression(), &context);

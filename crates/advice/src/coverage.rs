@@ -1,5 +1,5 @@
-//! The service of each rule, and the outcome of each rule on a machine: evaluated, not applicable, unknown.
-//! `findings` has the violations.
+//! Determines the service of each rule, and the outcome of each rule on a machine: evaluated, not applicable or
+//! unknown. `findings` determines the violations.
 
 use assay_model::advice::Advice;
 use assay_model::coverage::{Outcome, Service, WithoutRules};
@@ -7,8 +7,8 @@ use assay_model::finding::{Certainty, Check, Checked};
 use assay_model::{FactValue, Facts};
 use std::collections::BTreeMap;
 
-/// Services, each with the first words of the facts that speak of it. Facts of a service that stand further up
-/// decide for a rule that asks about several.
+/// Services, each with the first components of its fact keys. If a rule uses facts of several services, the first
+/// service in this table is taken.
 const SERVICES: [(&str, &[&str]); 67] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
@@ -132,8 +132,8 @@ pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
     found.map_or(page.domain.clone(), |(name, _)| (*name).to_owned())
 }
 
-/// Returns the condition under which a rule applies to a subject: its own, or else the kinds of
-/// facts.
+/// Returns why a rule may not apply: its own `applies` condition, or else "no KIND here" for the kinds of subjects that
+/// it checks.
 pub(crate) fn condition_of(check: &Check) -> Option<String> {
     let kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
     let kinds = (!kinds.is_empty()).then(|| format!("no {} here", kinds.join(", ")));
@@ -144,7 +144,7 @@ fn first_word(key: &str) -> &str {
     key.split('.').next().unwrap_or_default()
 }
 
-/// Fills in the outcome of each rule, and the services that were found.
+/// Sets the outcome of each rule, and the list of services that exist on the machine.
 pub(crate) fn fill_in(checked: &mut Checked, facts: &Facts) {
     let words: Vec<&str> = facts.map.keys().map(|key| first_word(key)).collect();
     let is_here = |service: &str| {
@@ -177,7 +177,8 @@ pub(crate) fn fill_in(checked: &mut Checked, facts: &Facts) {
     checked.without_rules = without_rules(facts);
 }
 
-/// Counts the rules of each existing service, in the order of the table; others follow by name.
+/// Counts the rules of each existing service by outcome; services appear in the order of `SERVICES`, others follow by
+/// name.
 fn count_services(checked: &Checked) -> Vec<Service> {
     let mut found: BTreeMap<(usize, &str), Service> = BTreeMap::new();
     let present = checked
@@ -199,7 +200,7 @@ fn count_services(checked: &Checked) -> Vec<Service> {
     found.into_values().collect()
 }
 
-/// Returns running programs without any rule, by name.
+/// Returns running programs for which the catalogue has no rule, sorted by name.
 fn without_rules(facts: &Facts) -> Vec<WithoutRules> {
     let running = facts.under("running.").filter_map(|(key, fact)| {
         let FactValue::Known(what) = &fact.value else {
@@ -219,8 +220,7 @@ mod tests {
     use assay_model::coverage::Outcome;
     use assay_model::{FactKind, Facts};
 
-    /// Every rule belongs to a service of the table, so its facts decide whether the service
-    /// exists.
+    /// Each rule belongs to a service of the table: the facts of this service show whether it exists on the machine.
     #[test]
     fn every_rule_has_a_service() {
         let catalogue = Catalogue::builtin().unwrap();

@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Compares with dpkg: versions of the parts in which orderings differ.
+    /// Compares with the real dpkg, for random versions from parts where a wrong order is likely.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "asks the real dpkg")]
     fn as_dpkg_orders_them() {

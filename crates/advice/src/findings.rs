@@ -75,7 +75,7 @@ fn sort(findings: &mut [Finding]) {
     findings.sort_by_cached_key(key);
 }
 
-/// One page, and the facts on which it is evaluated.
+/// A page with a `[check]` table, and the machine on which its conditions are evaluated.
 struct Rule<'a> {
     page: &'a Advice,
     check: &'a Check,
@@ -85,7 +85,7 @@ struct Rule<'a> {
     applied: usize,
 }
 
-/// A condition that is compiled when it is first used: most services are not on a machine.
+/// A condition that is compiled only when it is used, because most services do not exist on a given machine.
 struct UsedCondition<'a> {
     source: &'a str,
     compiled: OnceCell<Result<Condition, SyntaxError>>,
@@ -110,11 +110,11 @@ impl<'a> UsedCondition<'a> {
 struct Asked<'a> {
     seen: Vec<(String, &'a Fact)>,
     unread: Vec<(String, &'a Fact)>,
-    /// Whether a used key does not exist here.
+    /// Whether the condition used a key that this machine does not have.
     absent: bool,
 }
 
-/// Properties of one subject.
+/// One subject with its properties, those of its parent, and the maps for conditions.
 struct Scene<'a> {
     subject: &'a Subject,
     this: Properties<'a>,
@@ -134,8 +134,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the reason why the rule is not evaluated: the facts contain one for its kinds, or
-    /// for a fact in its conditions.
+    /// Returns the reason why the rule was not evaluated: a fact `not_asked.KIND` exists for a kind that the rule
+    /// checks, or for a fact in its conditions.
     fn not_asked(&self) -> Option<&'a str> {
         let facts = &self.machine.facts.map;
         let mut all = facts.range("not_asked.".to_owned()..);
@@ -257,7 +257,7 @@ impl<'a> Rule<'a> {
         truth
     }
 
-    /// Notes the facts that the ledgers of the scene recorded since the last call.
+    /// Adds to `asked` the facts that the conditions used since the last call.
     fn note_asked<'s>(&self, scene: &Scene<'s>, asked: &mut Asked<'s>)
     where
         'a: 's,
@@ -298,7 +298,7 @@ impl<'a> Rule<'a> {
         deciding
     }
 
-    /// Creates an unknown finding for unreadable sources; a missing source gives none.
+    /// Creates an unknown finding if a source is unreadable; returns `None` if a value is only absent.
     fn undecided(&self, scene: &Scene<'_>, asked: &Asked<'_>, why: &str) -> Option<Finding> {
         match asked.unread.is_empty() {
             true if asked.absent => None,
@@ -450,7 +450,7 @@ pub fn chosen<'a>(pages: Vec<&'a Advice>, only: &[String]) -> Vec<&'a Advice> {
     pages.into_iter().filter(wanted).collect()
 }
 
-/// Whether a check fails at this threshold, or could not be made; for exit statuses.
+/// Returns whether a finding has at least the severity `at`; used for the exit status.
 #[must_use]
 pub fn fails(checked: &Checked, at: Severity) -> bool {
     checked.worst().is_some_and(|worst| worst >= at)

@@ -20,37 +20,37 @@ pub enum ResolveError {
     /// The advice has no trial.
     #[error("`{advice}` cannot be tried: {why}")]
     NoTrial {
-        /// Advice.
+        /// Id of the advice.
         advice: String,
-        /// Explanation of its page.
+        /// Why the advice has no trial, from its page.
         why: String,
     },
     /// Unknown parameter.
     #[error("`{advice}` has no parameter `{name}`{hint}; it has {known}")]
     UnknownParameter {
-        /// Advice.
+        /// Id of the advice.
         advice: String,
         /// Name that the user gave.
         name: String,
         /// `; did you mean …?`, or empty.
         hint: String,
-        /// Existing parameters.
+        /// Names of the parameters that the advice has.
         known: String,
     },
     /// A parameter without a default has no value.
     #[error("`{advice}` needs `--set {name}=…`: {about}")]
     MissingParameter {
-        /// Advice.
+        /// Id of the advice.
         advice: String,
-        /// Name.
+        /// Name of the parameter.
         name: String,
-        /// Its meaning.
+        /// Meaning of the parameter.
         about: String,
     },
     /// Invalid value of a parameter.
     #[error("`{value}` is not a value of `{name}`: {expected}")]
     Value {
-        /// Parameter.
+        /// Name of the parameter.
         name: String,
         /// Value that the user gave.
         value: String,
@@ -60,7 +60,7 @@ pub enum ResolveError {
     /// There is neither a target nor a default target.
     #[error("`{advice}` needs a target: {expected}")]
     NoTarget {
-        /// Advice.
+        /// Id of the advice.
         advice: String,
         /// Permitted targets.
         expected: &'static str,
@@ -98,11 +98,11 @@ pub enum ResolveError {
 pub struct Aim {
     /// Kind of target.
     pub kind: TargetKind,
-    /// Its name: the user's, or the default of the advice.
+    /// Name of the target: from the user, or the default of the advice.
     pub target: String,
 }
 
-/// Returns the target of a trial if the user names `target`, or none.
+/// Returns the target of a trial. `target` is the name that the user gave, if any.
 ///
 /// # Errors
 /// The advice has no trial, a parameter is invalid, or there is no default target.
@@ -167,8 +167,8 @@ pub fn parameters(
     advice.parameters.iter().map(value).collect()
 }
 
-/// Returns the parameters without a default that only the load of the trial uses, each with a value of its kind: a
-/// session that brings its own load needs none of them from the user.
+/// Returns the parameters without a default that only the load of the trial uses, each with a dummy value of its type.
+/// A session with its own load does not need these values from the user.
 #[must_use]
 pub fn placeholder_values_of_load(advice: &Advice) -> BTreeMap<String, String> {
     let (load, rest) = placeholders_by_use(advice);
@@ -320,7 +320,7 @@ fn expected(kind: TargetKind) -> &'static str {
     }
 }
 
-/// Returns the values of assay's own placeholders, as far as the trial uses them.
+/// Returns the values of the built-in placeholders that the trial uses.
 fn builtin(
     trial: &Table,
     target: &str,
@@ -354,7 +354,8 @@ fn builtin(
     Ok(builtin)
 }
 
-/// Returns the whole device directly below; for a partition its disk, which has the queue.
+/// Returns the whole block device directly below the target. For a partition it is the disk, because only the disk has
+/// a request queue.
 pub(crate) fn device(info: &TargetInfo) -> Result<String, String> {
     let device = one(&info.devices, "block device")?;
     Ok(match info.disks.as_slice() {

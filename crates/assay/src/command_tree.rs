@@ -59,8 +59,8 @@ pub fn arrange(mut command: Command) -> Command {
     command.help_template(template)
 }
 
-/// Returns the matches whose subcommand is the verb: those of the program, or those of the verb
-/// above it.
+/// Returns the level of the parsed command line whose subcommand is the verb: the top level, or the verb above it
+/// (`assay report show`).
 pub fn verb_matches(matches: &ArgMatches) -> &ArgMatches {
     let Some((parent, below)) = matches.subcommand() else {
         return matches;

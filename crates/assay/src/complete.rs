@@ -1,5 +1,5 @@
-//! Shell completion: names of plans, advice, studies and stored results. `assay dev completions` writes the shell's
-//! part, which calls assay for the words.
+//! Shell completion of the names of plans, advice, studies and stored results. `assay dev completions` writes the shell
+//! script, which calls assay for the candidates.
 
 use crate::cli;
 use crate::context;
@@ -13,17 +13,17 @@ use clap_complete::engine::{
 use clap_complete::env::CompleteEnv;
 use std::ffi::OsStr;
 
-/// Environment variable by which a shell requests words.
+/// Environment variable that the shell sets when it requests completion candidates.
 pub const ASKED_BY: &str = "COMPLETE";
 
-/// Answers a shell's request for words and exits; otherwise does nothing.
+/// Prints the completion candidates and exits if a shell requests them; otherwise does nothing.
 pub fn at_start() {
     CompleteEnv::with_factory(completed_command)
         .var(ASKED_BY)
         .complete();
 }
 
-/// Returns the command with completers for names.
+/// Returns the command, with completers for the arguments that are names.
 fn completed_command() -> Command {
     let run = |arg: Arg| arg.add(names(runs));
     let verbs = cli::verbs()
@@ -108,7 +108,8 @@ fn studies() -> Vec<Named> {
         .collect()
 }
 
-/// Returns the store of the environment. The shell does not pass a `--store` that was typed before.
+/// Returns the default store or the store of the environment variable. A `--store` on the command line is unknown here,
+/// because the shell does not pass it.
 fn store() -> Option<Store> {
     let store: Option<std::path::PathBuf> = std::env::var_os("ASSAY_STORE").map(Into::into);
     // Completion must not wait for a server.

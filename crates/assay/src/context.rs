@@ -65,14 +65,14 @@ pub fn journal_dir() -> anyhow::Result<PathBuf> {
     Ok(state_dir()?.join("journal"))
 }
 
-/// Registries in which a measurement records its changes and scratch files.
+/// The scratch registry and the journal in which a measurement records its scratch files and changes.
 pub struct Ground {
     state: ScratchRegistry,
     journal: Journal,
 }
 
 impl Ground {
-    /// Opens the directories; creates missing ones.
+    /// Opens the scratch registry and the journal; creates missing directories.
     pub fn open() -> anyhow::Result<Self> {
         Ok(Self {
             state: ScratchRegistry::open(&state_dir()?)?,
@@ -119,7 +119,7 @@ pub fn existing_store(global: &Global) -> anyhow::Result<Option<Store>> {
     Store::open_existing(&path).map_err(|error| Unreadable(error.to_string()).into())
 }
 
-/// Returns the message for an empty store.
+/// Returns the message that the store is empty.
 pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     let path = assay_store::shown(&store_path(global)?)
         .to_string_lossy()
@@ -136,8 +136,8 @@ pub fn open_store(global: &Global) -> anyhow::Result<Store> {
     Ok(store.on(assay_facts::machine(&LiveHost)))
 }
 
-/// Refuses to continue a record of another machine: its figures would be mixed with those of this
-/// one.
+/// Refuses to continue a record that began on another machine, because the results of both machines would be mixed.
+/// `what` names the record.
 pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     let here = assay_facts::machine(&LiveHost);
     match (on, &here) {
@@ -249,15 +249,15 @@ pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether to use colours on standard output and standard error.
+/// Whether standard output and standard error use colours.
 static STYLED: AtomicBool = AtomicBool::new(false);
 
-/// Escapes deceptive characters of a text.
+/// Escapes control characters and other characters that could mislead a reader of the terminal.
 pub fn shown(text: &str) -> Cow<'_, str> {
     escape_output(text, STYLED.load(Ordering::Relaxed))
 }
 
-/// Writes to standard error; ignores a closed reader.
+/// Writes to standard error; ignores an error such as a closed pipe.
 pub fn tell(words: std::fmt::Arguments<'_>) {
     let text = words.to_string();
     let _ = std::io::stderr().lock().write_all(shown(&text).as_bytes());
@@ -266,9 +266,9 @@ pub fn tell(words: std::fmt::Arguments<'_>) {
 /// Printed text and its destination.
 struct Output {
     destination: Destination,
-    /// Content of the file so far.
+    /// Text that was printed so far for the file of `--output`.
     kept: String,
-    /// File of a report that is written in parts.
+    /// The file if the report is written in parts because it is long; see `report_writer`.
     stream: Option<(PathBuf, OutputFile)>,
 }
 
@@ -331,8 +331,8 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to standard output, or to the buffer of `--output`. A closed reader is an error that
-/// `main` ignores.
+/// Writes to standard output, or to the buffer of `--output`. Fails if the reader closed the pipe; `main` ignores this
+/// error.
 fn emit(text: &str) -> anyhow::Result<()> {
     let text = shown(text);
     {
@@ -389,7 +389,7 @@ pub fn report_writer() -> anyhow::Result<BufWriter<ReportSink>> {
     Ok(BufWriter::with_capacity(256 * 1024, ReportSink(())))
 }
 
-/// Writes a report to a file of the user, and prints its name on standard error.
+/// Writes a report to the file that the user named, and prints the file's path on standard error.
 pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
     write_file(path, text)?;
     if path != Path::new("-") {
@@ -428,7 +428,7 @@ pub fn unwritten(error: HostError) -> anyhow::Error {
     anyhow::anyhow!("cannot write {error}")
 }
 
-/// Refuses to replace the store, or a file that the command line also names as an input.
+/// Refuses to overwrite the store, or a file that the command line also names as input.
 pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     if !path.is_file() {
         return Ok(());
@@ -453,7 +453,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a word of the command line refers to the file: `FILE`, `--option=FILE` or `-oFILE`.
+/// Returns whether an argument of the command line names the file: `FILE`, `--option=FILE` or `-oFILE`.
 fn names_file(word: &OsStr, path: &Path) -> bool {
     let bytes = word.as_bytes();
     let value = match bytes.iter().position(|byte| *byte == b'=') {
@@ -464,20 +464,19 @@ fn names_file(word: &OsStr, path: &Path) -> bool {
     is_same_file(Path::new(OsStr::from_bytes(value)), path)
 }
 
-/// Signals within this time count as one request: timeout(1) sends its signal twice.
+/// Signals within this time count as one request to stop, because timeout(1) sends its signal twice.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
-/// Longest time for reverting changes; after it a signal ends assay even if something blocks.
+/// Longest time for reverting changes after a signal. After this time assay exits even if an operation blocks.
 const LONGEST_END: Duration = Duration::from_secs(600);
 
-/// Handles signals: the first Ctrl-C (or TERM, HUP) requests a clean stop, a later one ends at
-/// once. The next start removes what is left then.
+/// Handles signals: the first Ctrl-C (or TERM, HUP) requests a clean stop, a later one ends assay at once. The next
+/// start of assay then reverts what is left.
 pub fn on_signals() -> anyhow::Result<Cancel> {
     on_signals_within(LONGEST_END)
 }
 
-/// Handles signals like [`on_signals`], and ends assay at the latest this long after the first
-/// signal.
+/// Handles signals like [`on_signals`], but assay exits at the latest `longest` after the first signal.
 pub fn on_signals_within(longest: Duration) -> anyhow::Result<Cancel> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let flag = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! Options for reading another machine than this one.
+//! Options `--root` and `--host`, for verbs that can read another machine.
 
 use crate::context;
 use crate::progress::{LOG_EVERY, Meter};
@@ -23,7 +23,7 @@ pub struct Elsewhere {
     pub how: How,
 }
 
-/// How machines are reached.
+/// How to reach a machine over ssh.
 #[derive(clap::Args, Clone)]
 pub struct How {
     /// Become root on the other machine with `sudo -n`
@@ -66,14 +66,14 @@ impl Elsewhere {
         self.root.is_some() || self.host.is_some()
     }
 
-    /// Whether files of accounts can be read: on this machine, or in a tree of files. A bundle does
-    /// not contain them.
+    /// Returns whether files in home directories can be read: on this machine, or in a directory given with `--root`. A
+    /// bundle does not contain them.
     pub fn has_accounts(&self) -> bool {
         self.host.is_none() && self.root.as_ref().is_none_or(|path| path.is_dir())
     }
 
-    /// Opens the other machine; `None` if this machine is selected. A machine over ssh reads these
-    /// paths in more detail.
+    /// Opens the other machine; returns `None` if this machine is selected. Over ssh, the collector reads `paths` in
+    /// more detail.
     pub fn open(&self, paths: &[PathBuf]) -> anyhow::Result<Option<Box<dyn Host>>> {
         let captured = match (&self.root, &self.host) {
             // A file in the directory counts as the directory: nothing is known about either.

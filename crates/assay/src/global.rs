@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use std::path::PathBuf;
 
-/// Options of every verb.
+/// Options of all verbs.
 #[derive(clap::Args, Clone)]
 pub struct Global {
     /// Use this store: FILE or URL [default: $XDG_DATA_HOME/assay/assay.db]

@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
-/// Extent of the help.
+/// How much of the help is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// `-h`: the options that people use most, and the first examples.
@@ -13,7 +13,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Returns the layout of a command line.
+    /// Returns the layout that the command line requests: short with `-h`, else full.
     pub fn asked_for(words: &[OsString]) -> Self {
         let options = words.iter().take_while(|word| *word != "--");
         match options.into_iter().any(|word| word == "-h") {
@@ -23,7 +23,7 @@ impl Layout {
     }
 }
 
-/// Headings of options of several commands, by ids of the options.
+/// Headings for options that several commands have, by option ids.
 const HEADINGS: [(&str, &[&str]); 4] = [
     (
         "Output",
@@ -47,7 +47,7 @@ const HEADINGS: [(&str, &[&str]); 4] = [
     ("Records", &["store", "advice_dir"]),
 ];
 
-/// Position of the last options in the help.
+/// Display order of options that come last in the help.
 const AFTER_ALL: usize = 800;
 
 /// Shared options that `-h` leaves out.

@@ -8,7 +8,7 @@ use std::io::IsTerminal as _;
 /// Width of the notes in the source.
 const WRITTEN_FOR: usize = 100;
 
-/// Least width for the description of an example beside its command.
+/// Minimum width for the description of an example beside its command, in columns.
 const LEAST_ROOM: usize = 24;
 
 /// Wraps the notes of a command and its subcommands.

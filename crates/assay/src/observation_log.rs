@@ -1,6 +1,6 @@
-//! Stores what was observed, and lists it.
+//! Stores observations of `why`, `net` and other verbs, and lists them.
 //!
-//! An observation that cannot be stored is not an error: it is printed all the same.
+//! If an observation cannot be stored, the verb does not fail, because the result is printed anyway.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -13,13 +13,13 @@ use serde::Serialize;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The store may lie on the disk that does not answer, and nobody waits longer for what is printed anyway.
+/// Longest wait for the store. The store may be on a disk that does not respond, and the result is printed without it.
 const LONGEST: Duration = Duration::from_secs(5);
-/// Characters of a name in a list.
+/// Maximum characters of a name in a list.
 const MOST_OF_NAME: usize = 80;
-/// Characters of a result in a list.
+/// Maximum characters of a result in a list.
 const MOST_OF_SUMMARY: usize = 200;
-/// Observations in a list.
+/// Maximum observations in a list.
 const MOST_LISTED: usize = 1000;
 
 /// Observations, newest first.
@@ -30,21 +30,21 @@ pub struct ObservationDocument {
     observations: Vec<ObservationRow>,
 }
 
-/// What is stored, besides the times and the document.
+/// An observation to store, except its end time and its document.
 pub struct ObservedThing {
-    /// The verb that observed.
+    /// The verb that made the observation.
     pub by: Observer,
     /// Start time.
     pub started: jiff::Timestamp,
-    /// What was observed.
+    /// Name of what was observed, such as a disk or a network.
     pub subject: String,
     /// The result in one line.
     pub summary: String,
-    /// Whether this machine was observed; records of others have no machine.
+    /// Whether this machine was observed. Records about other machines are stored without a machine.
     pub is_here: bool,
 }
 
-/// Stores an observation. What prevents it is one line on standard error.
+/// Stores an observation. If this fails, prints one line on standard error.
 pub fn keep(thing: ObservedThing, document: &impl Serialize, global: &Global) {
     if let Err(error) = try_to_keep(thing, document, global) {
         context::tell(format_args!(
@@ -87,7 +87,7 @@ fn try_to_keep(
     }
 }
 
-/// Prints the observations of one verb, newest first. `empty` is the line for none.
+/// Prints the observations of one verb, newest first; prints the line `empty` if there are none.
 pub fn list(by: Observer, empty: &str, shape: &Shape, global: &Global) -> anyhow::Result<()> {
     let mut rows = match context::existing_store(global)? {
         Some(store) => store.observations(MOST_LISTED)?,

@@ -1,12 +1,12 @@
-//! Changes of terminated assay processes: every verb lists them at start, and no measurement runs beside them unless
-//! the user insists.
+//! Open changes: settings that a killed assay process left changed. Every verb lists them at start, and no measurement
+//! runs while they exist, unless the user insists.
 
 use crate::cli::Cli;
 use crate::context;
 use crate::verbs::Verb;
 use assay_changes::Journal;
 
-/// Whether to measure beside an open change.
+/// Option to measure although a change is open.
 #[derive(clap::Args, Clone, Copy)]
 pub struct Despite {
     /// Measure although a killed assay left settings changed
@@ -15,8 +15,8 @@ pub struct Despite {
 }
 
 impl Despite {
-    /// Refuses to measure while settings of a terminated assay are changed. Returns the settings if
-    /// the user insists.
+    /// Refuses to measure while settings that a killed assay process changed have not been reverted. If the user
+    /// insists, returns these settings.
     pub fn check(self, journal: &Journal) -> anyhow::Result<Vec<String>> {
         let changed = journal.left_changed()?;
         anyhow::ensure!(
@@ -28,14 +28,14 @@ impl Despite {
         Ok(changed)
     }
 
-    /// Like [`Despite::check`], for a verb that changes nothing and has no journal.
+    /// Like [`Despite::check`], for a verb that changes nothing and does not open a journal itself.
     pub fn check_here(self) -> anyhow::Result<Vec<String>> {
         self.check(&Journal::look_at(&context::journal_dir()?)?)
     }
 }
 
-/// Lists changes of terminated assay processes on standard error before a verb starts. Changes
-/// nothing, and skips what this user may not read.
+/// Lists the changes that killed assay processes left on standard error before a verb starts. Reverts nothing, and
+/// skips journal entries that this user may not read.
 pub fn tell_at_start(cli: &Cli) {
     let deals_with_them = match &cli.verb {
         Some(Verb::Trial(args)) => args.recovers(),

@@ -51,7 +51,7 @@ impl Clock {
     }
 }
 
-/// Formats whole seconds, because flickering digits carry no information.
+/// Formats a time in whole seconds, because fractions would flicker in the display.
 pub fn whole(time: Nanos) -> String {
     let seconds = Nanos(time.0 / 1_000_000_000 * 1_000_000_000);
     match seconds.0 < 60_000_000_000 {
@@ -84,7 +84,7 @@ impl Meter {
         }
     }
 
-    /// Shows the current activity.
+    /// Shows what assay is doing now.
     pub fn say(&mut self, text: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(shown(&text).into_owned());
@@ -111,7 +111,7 @@ impl Meter {
         }
     }
 
-    /// Corrects the remaining time. The first estimate from measurements is printed.
+    /// Corrects the remaining time. Prints the first estimate that is based on measurements.
     pub fn expect(&mut self, left: Nanos) {
         self.clock.expect(left);
         if !std::mem::replace(&mut self.announced, true) {

@@ -43,7 +43,7 @@ pub struct Going {
     silence: Option<u64>,
 }
 
-/// Options that are evaluated locally, and whether they have a value.
+/// Options that the local assay evaluates and does not pass on, and whether they have a value.
 const OURS: [(&str, Value); 13] = [
     ("--host", Value::One),
     ("--from", Value::One),
@@ -65,24 +65,24 @@ const OURS: [(&str, Value); 13] = [
 pub enum Value {
     /// No value.
     None,
-    /// One word.
+    /// One value.
     One,
-    /// A word that does not begin with a hyphen, or none.
+    /// A value, unless the next argument begins with a hyphen.
     Optional,
 }
 
-/// Work on the other machine.
+/// A command to run on the other machine.
 #[derive(Default)]
 pub struct RemoteWork {
     /// Further options that are evaluated locally, in addition to those of [`Remote`].
     pub cut: Vec<(&'static str, Value)>,
-    /// Arguments in place of those of this command line.
+    /// Arguments to use instead of those of this command line.
     pub line: Option<Vec<OsString>>,
-    /// Additional arguments there.
+    /// Additional arguments for the remote command.
     pub more: Vec<OsString>,
     /// Files to upload.
     pub files: Vec<SentFile>,
-    /// Record to continue, with the machine on which it began.
+    /// Record to continue, with the machine on which it began; empty for a new record.
     pub records: Records,
     /// Whether to hide progress.
     pub quiet: bool,
@@ -92,7 +92,7 @@ pub struct RemoteWork {
 pub struct SentFile {
     /// How the command line refers to it.
     pub named: NamedFile,
-    /// Local path, which may contain information.
+    /// Local path. Only its file name is used remotely, because the path may be confidential.
     pub path: PathBuf,
     /// Content.
     pub content: Vec<u8>,
@@ -100,13 +100,13 @@ pub struct SentFile {
 
 /// How the command line refers to a file.
 pub enum NamedFile {
-    /// A separate word.
+    /// As a separate argument.
     Word(OsString),
-    /// The value of an option, after this prefix such as the `@` of `@FILE`.
+    /// As the value of an option: the option, and a prefix of the value such as the `@` of `@FILE`.
     Option(&'static str, &'static str),
 }
 
-/// Result of the work.
+/// Result of the remote command.
 pub struct Done {
     /// Remote exit status.
     pub status: i32,
@@ -144,7 +144,7 @@ impl Done {
     }
 }
 
-/// An open connection to a machine on which the program runs.
+/// An open connection to a machine on which the uploaded assay runs.
 pub struct Way<'a> {
     host: String,
     link: RemoteLink<'a>,
@@ -154,8 +154,7 @@ pub struct Way<'a> {
 }
 
 impl Remote {
-    /// Whether another machine is selected. Fails if options for another machine are given without
-    /// it.
+    /// Returns whether another machine is selected. Fails if options for another machine are given without `--host`.
     pub fn is_meant(&self) -> anyhow::Result<bool> {
         if self.hosts.is_empty() && (self.how.is_said() || self.going.is_said()) {
             anyhow::bail!(
@@ -189,7 +188,7 @@ impl Remote {
         self.hosts.first().map_or("", String::as_str)
     }
 
-    /// Connects to the machine, calls `work`, and disconnects.
+    /// Connects to the machine, uploads the program, calls `work`, and disconnects.
     pub fn go<T>(
         &self,
         quiet: bool,
@@ -204,7 +203,7 @@ impl Going {
         self.remote_assay.is_some() || self.silence.is_some()
     }
 
-    /// Returns the longest time without contact.
+    /// Returns the longest time without contact after which the remote side rolls back.
     pub fn silence(&self) -> Duration {
         self.silence.map_or(SILENCE, Duration::from_secs)
     }
@@ -220,7 +219,7 @@ impl Going {
     }
 }
 
-/// Connects to a machine, calls `work`, and disconnects.
+/// Connects to a machine, uploads the program, calls `work`, and disconnects.
 pub fn go<T>(
     host: &str,
     how: &How,
@@ -244,11 +243,11 @@ pub fn go<T>(
 pub struct Journey<'a> {
     /// How to reach the machine.
     pub session: &'a SshSession,
-    /// Longest time without contact.
+    /// Longest time without contact before the remote side rolls back.
     pub silence: Duration,
     /// Whether to hide progress.
     pub quiet: bool,
-    /// Whether to give up before the connection is ready.
+    /// Returns whether to give up; called until the connection is ready.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -297,8 +296,8 @@ impl Journey<'_> {
 }
 
 impl Way<'_> {
-    /// Returns this command line for the other machine, without local options, and with the
-    /// uploaded files.
+    /// Returns this command line as the other machine runs it: without local options, and with the paths of the
+    /// uploaded files. Uploads the files.
     pub fn words(&mut self, asked: &RemoteWork) -> anyhow::Result<Vec<OsString>> {
         let mut cut = asked.cut.clone();
         cut.extend(asked.files.iter().filter_map(|file| match file.named {
@@ -336,7 +335,7 @@ impl Way<'_> {
         Ok(words)
     }
 
-    /// Runs a command line there and exchanges messages with it. Returns its exit status.
+    /// Runs a command on the other machine and exchanges messages with it. Returns its exit status.
     pub fn talk(&mut self, words: &[OsString], talk: &mut Talk<'_>) -> anyhow::Result<i32> {
         self.link.talk(words, talk).map_err(unreached)
     }
@@ -346,7 +345,7 @@ impl Way<'_> {
         self.is_lost
     }
 
-    /// Runs a read-only command there. Returns its output as JSON.
+    /// Runs a read-only command on the other machine. Returns its output as JSON.
     pub fn read_json(&mut self, words: &[&str]) -> anyhow::Result<serde_json::Value> {
         let cancel = self.cancel.clone();
         let mut wishes = Wishes {
@@ -359,7 +358,7 @@ impl Way<'_> {
             .with_context(|| format!("{}: its answer is not JSON", escape_line(&self.host)))
     }
 
-    /// Runs this command line there, and stores the results locally.
+    /// Runs this command line on the other machine, and stores the results locally.
     pub fn carry(&mut self, asked: &RemoteWork, global: &Global) -> anyhow::Result<Done> {
         let words = self.words(asked)?;
         let uids = asked.records.runs.iter().map(|(run, _)| &run.uid);
@@ -440,8 +439,7 @@ impl Way<'_> {
         })
     }
 
-    /// Returns the machine with the name by which it was reached; its own claim about its name is
-    /// ignored.
+    /// Returns the machine under the name by which it was reached. The name that the machine reports itself is ignored.
     fn machine(&self, told: Option<Machine>) -> Option<Machine> {
         let id = told.filter(|machine| Machine::is_id(&machine.id))?.id;
         let name = self.host.rsplit('@').next().unwrap_or(&self.host);
@@ -458,7 +456,7 @@ impl How {
     }
 }
 
-/// Refuses to continue a record of another machine.
+/// Refuses to continue a record that began on another machine.
 fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Result<()> {
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(
@@ -469,7 +467,7 @@ fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Res
     }
 }
 
-/// Marks records that were running when the connection was lost as stopped.
+/// Changes the state of records that were still running when the connection was lost to stopped.
 fn cut_off(records: &mut Records) {
     for (run, _) in &mut records.runs {
         if run.state == RunState::Running {
@@ -488,7 +486,7 @@ fn cut_off(records: &mut Records) {
     }
 }
 
-/// Converts a connection error: unreadable, or interrupted by the user.
+/// Converts a connection error to `Unreadable`, or to an interruption if the user stopped it.
 pub fn unreached(error: SessionError) -> anyhow::Error {
     match error.kind {
         SessionFault::Interrupted => error.into(),
@@ -496,7 +494,8 @@ pub fn unreached(error: SessionError) -> anyhow::Error {
     }
 }
 
-/// Returns a remote file name: the local name if it is plain, else a numbered one.
+/// Returns the remote name of an uploaded file: the local file name, after the number except for the first file; only
+/// the number if the name has other than plain characters.
 fn name_there(number: usize, path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();

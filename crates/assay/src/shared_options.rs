@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::path::{Path, PathBuf};
 
-/// Destination of reports other than the terminal.
+/// Where the report goes, if not only to the terminal.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// Whether only the HTML page is requested; other output is dropped.
@@ -17,24 +17,24 @@ pub struct Destination {
     pub form: Option<&'static str>,
 }
 
-/// Formats with a short option: id of the option, its id if the verb has its own `--format`, and
-/// another name of the format in such a verb.
+/// Formats with a short option: id of the short option, its id in a verb that has its own `--format`, and the format's
+/// name in such a verb.
 const SHORT: [(&str, &str, &str); 3] = [
     ("json", "short-json", "json"),
     ("markdown", "short-markdown", "md"),
     ("html", "short-html", "html"),
 ];
 
-/// Id of the shared `--output`; a verb that writes its own file has an argument `output`.
+/// Id of the shared `--output`. A verb that writes a file itself has its own argument with the id `output`.
 const FILE: &str = "report-file";
 
-/// Adds the options to each command with a report. `form` is the format of the command line, whose
-/// short option is then set.
+/// Adds the options to each command with a report. `form` is the requested format; the short option of this format is
+/// then set.
 pub fn add(command: Command, form: Option<&str>) -> Command {
     add_below(command, form, false)
 }
 
-/// `inherits`: a command above has a global `--json`.
+/// Adds the options to a command and its subcommands. `inherits`: a parent command has a global `--json`.
 fn add_below(command: Command, form: Option<&str>, inherits: bool) -> Command {
     let global = (command.get_arguments()).any(|arg| arg.get_id() == "json" && arg.is_global_set());
     let names: Vec<String> = command
@@ -135,7 +135,7 @@ fn output() -> Arg {
         .help("Write the report to FILE instead of standard output")
 }
 
-/// Lists formats: "text, json or html".
+/// Joins formats for the help: "text, json or html".
 fn listed(forms: &[&str]) -> String {
     match forms.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -6,8 +6,8 @@ use assay_changes::{Foreign, Journal};
 use assay_host::LiveHost;
 use assay_loads::scratch::{ScratchRegistry, Swept};
 
-/// Removes scratch files and guests of killed assay processes, and reports it. Creates nothing:
-/// without a state directory there is nothing to remove.
+/// Removes scratch files and guests that killed assay processes left, and prints what it removed. Without a state
+/// directory it does nothing.
 pub fn at_start() {
     assay_changes::fixes::sweep_outside(&LiveHost);
     // A verb that needs the directory reports its error.
@@ -25,8 +25,7 @@ pub fn at_start() {
     }
 }
 
-/// Reverts the sessions of killed assay processes in the journal, if one of them has a label of
-/// this kind of work.
+/// Reverts all sessions that killed assay processes left in the journal, if the label of at least one satisfies `ours`.
 pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()> {
     if journal.pending()?.iter().any(|left| ours(&left.label)) {
         for one in journal.recover(&LiveHost, Foreign::Leave)? {
@@ -39,14 +38,14 @@ pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Reports the guests that were removed.
+/// Prints the names of the guests that were removed.
 pub fn guests_said(names: &[String]) {
     for name in names {
         eprintln!("removed what was left of guest {name}");
     }
 }
 
-/// Reports the files of killed assay processes that were removed.
+/// Prints the files of killed assay processes that were removed, or why they could not be removed.
 pub fn said(found: &[Swept]) {
     for swept in found {
         let path = swept.path.to_string_lossy();

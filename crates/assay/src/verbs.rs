@@ -41,7 +41,7 @@ pub mod why;
 use crate::cli::Cli;
 use crate::status::Status;
 
-/// What to do.
+/// The verb that the user chose.
 #[derive(clap::Subcommand)]
 pub enum Verb {
     Run(run::Args),
@@ -132,7 +132,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     }
 }
 
-/// Whether the verb works with the machine; others only read stored results or compute.
+/// Returns whether the verb works with the machine; the other verbs only read stored results or compute.
 fn works_with_the_machine(verb: Option<&Verb>) -> bool {
     match verb {
         None

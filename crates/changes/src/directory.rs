@@ -36,7 +36,7 @@ impl OwnDirectory {
         &self.shown
     }
 
-    /// Returns its name, which contains the session's tag.
+    /// Returns the directory's name, which contains the session's tag.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         &self.name

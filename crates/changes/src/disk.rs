@@ -60,7 +60,7 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Reads the kernel's id of this boot.
+/// Returns the kernel's random id of the current boot.
 pub(crate) fn read_boot_id() -> Result<String, ChangeError> {
     let path = Path::new("/proc/sys/kernel/random/boot_id");
     let text = fs::read_to_string(path).map_err(ChangeError::journal(path))?;

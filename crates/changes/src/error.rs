@@ -1,4 +1,4 @@
-//! Errors of changes, with remedies.
+//! Errors of changes and rollbacks; each message contains a remedy.
 
 use assay_config::ConfError;
 use assay_host::HostError;
@@ -18,7 +18,7 @@ pub enum ChangeError {
         /// Error of the kernel.
         source: std::io::Error,
     },
-    /// The journal's file has a format that this version of assay does not know. It is left unchanged.
+    /// The journal file has a format that this version of assay does not support. The file is left unchanged.
     #[error("{}: {reason}", path.display())]
     Foreign {
         /// The file.
@@ -33,7 +33,7 @@ pub enum ChangeError {
         what: String,
         /// Process id.
         pid: u32,
-        /// Description of the work of that process.
+        /// What the other process is doing.
         label: String,
     },
     /// An assay process that was killed, or that could not roll back a setting, left changes.
@@ -45,7 +45,7 @@ pub enum ChangeError {
     Pending {
         /// The target or setting.
         what: String,
-        /// Description of the work of that process.
+        /// What the other process was doing.
         label: String,
         /// State directory of that process, if it differs from this one.
         place: Option<PathBuf>,
@@ -81,10 +81,10 @@ pub enum ChangeError {
     Gone {
         /// The setting.
         what: String,
-        /// The name searched for.
+        /// The name that assay looked for.
         reason: String,
     },
-    /// After the change the machine reports another value; the setting was rolled back.
+    /// After the change, the setting reads as another value; it was rolled back.
     #[error("{what}: set to {wanted:?}, but it reads {found:?}")]
     ReadBack {
         /// The setting.
@@ -94,7 +94,7 @@ pub enum ChangeError {
         /// The value that was read back.
         found: String,
     },
-    /// The value was accepted without an effect.
+    /// The write succeeded, but the setting kept its old value.
     #[error("{what}: setting it to {wanted:?} changed nothing: it still reads {found:?}")]
     NoEffect {
         /// The setting.
@@ -121,7 +121,7 @@ pub enum ChangeError {
     Command {
         /// The setting.
         what: String,
-        /// The command line.
+        /// The command line that failed.
         command: String,
         /// Output of the command.
         reason: String,
@@ -147,7 +147,7 @@ pub enum ChangeError {
     },
 }
 
-/// A setting that an assay process left changed and whose journal is missing.
+/// A setting that a killed assay process left changed, although the journal of that process is missing.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{what}: an assay that was killed ({label}) changed it, and its journal {} is gone; it was {original:?} before and reads {found:?} now: set it as it shall be, then remove {}",
@@ -157,9 +157,9 @@ pub enum ChangeError {
 pub struct Orphan {
     /// The setting.
     pub what: String,
-    /// Description of the work of that process.
+    /// What the killed process was doing.
     pub label: String,
-    /// Former path of its journal.
+    /// Path at which the journal was.
     pub journal: PathBuf,
     /// The value before the change.
     pub original: String,
@@ -169,7 +169,7 @@ pub struct Orphan {
     pub note: PathBuf,
 }
 
-/// Returns the assignment that precedes a command that uses another state directory.
+/// Returns the assignment `ASSAY_STATE='…' ` to put before a command that uses another state directory.
 fn state_dir_prefix(state: &Path) -> String {
     let text = state.display().to_string();
     format!("ASSAY_STATE='{}' ", text.replace('\'', "'\\''"))

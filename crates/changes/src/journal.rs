@@ -24,8 +24,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const MUTEX: &str = "mutex";
-/// Bytes reserved for a journal when its session begins, so that a full disk later does not prevent entries;
-/// some thousand lines.
+/// Bytes reserved for a journal when its session begins, enough for some thousand lines, so that entries can be written
+/// even if the disk becomes full.
 const ROOM: u64 = 256 << 10;
 
 /// A directory of journals.
@@ -220,8 +220,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Checks that no session except `own` that matches `theirs` is live or left changes. The caller must hold
-    /// the mutex.
+    /// Fails if another session than `own` for which `theirs` returns true is live or left changes. The caller must
+    /// hold the mutex.
     pub(crate) fn free(
         &self,
         what: &str,
@@ -326,7 +326,7 @@ fn busy_error(what: &str, header: &Header) -> ChangeError {
     }
 }
 
-/// Describes an entry.
+/// Describes a journal entry for the user.
 pub(crate) fn tell(entry: &Entry) -> String {
     match entry {
         Entry::Made { thing, .. } => thing.to_string(),

@@ -23,9 +23,10 @@ pub(crate) struct Header {
     pub(crate) label: String,
     pub(crate) target: String,
     pub(crate) pid: u32,
-    /// /proc/sys/kernel/random/boot_id. State that only the kernel's memory holds ends with this boot.
+    /// Content of /proc/sys/kernel/random/boot_id. Settings that exist only in the kernel's memory are lost when this
+    /// boot ends.
     pub(crate) boot: String,
-    /// Time of the beginning, in seconds since 1970.
+    /// Time at which the session began, in seconds since 1970.
     pub(crate) begun: u64,
 }
 
@@ -39,7 +40,7 @@ pub(crate) enum Line {
     Made { id: u64, thing: Made },
     /// The object was removed.
     Unmade { id: u64 },
-    /// Original state of a setting. Nothing is changed yet.
+    /// The original state of a setting was recorded; nothing is changed yet.
     Opened {
         id: u64,
         setting: Box<Setting>,
@@ -58,7 +59,7 @@ pub(crate) enum Line {
     Closed { id: u64 },
     /// The journal has damage that its own lines do not show.
     Damaged { what: String },
-    /// Regular end: everything is closed.
+    /// The session ended regularly: all settings and objects are closed.
     End {},
 }
 

@@ -30,7 +30,7 @@ pub struct KeptSession {
     pub target: String,
     /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
-    /// Descriptions of its changes, oldest first.
+    /// Descriptions of the session's changes, oldest first.
     pub what: Vec<String>,
 }
 
@@ -48,9 +48,9 @@ pub struct Waiting {
 pub enum SessionState {
     /// The session was kept, or was rolled back.
     Gone,
-    /// A process works on the session: the one that began it, or one that rolls it back.
+    /// A process uses the session: the process that began it, or a process that rolls it back.
     Live {
-        /// The process, if the kernel shows it.
+        /// The process that holds the session; `None` if the kernel does not show it.
         holder: Option<ProcessId>,
     },
     /// The session's process has ended, and its changes are not rolled back.
@@ -202,8 +202,8 @@ impl Journal {
         take_back(&session, host, foreign, true)
     }
 
-    /// Rolls back one session whose process has ended. The process that stands by for a change that may lock
-    /// the user out calls this.
+    /// Rolls back one session whose process has ended. Called by the stand-by process of a change that may lock the
+    /// user out.
     ///
     /// # Errors
     /// As [`Journal::recover`].

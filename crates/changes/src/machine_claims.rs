@@ -18,7 +18,7 @@ use assay_model::change::Setting;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Contents of a lock file, in one line.
+/// Note in a lock file, stored as one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
     what: String,
@@ -54,7 +54,7 @@ impl Note {
         self.session == session.header().uid && self.journal == session.journal().dir()
     }
 
-    /// Returns the state of the setting according to the journal.
+    /// Returns what the journal reports about the setting.
     fn told(&self) -> Result<Told, ChangeError> {
         if !self.dir().is_dir() {
             return Ok(Told::Nothing);
@@ -80,7 +80,7 @@ impl Note {
         self.journal.join("sessions").join(name)
     }
 
-    /// Returns the state directory as the user names it.
+    /// Returns the state directory that contains the journal.
     fn state(&self) -> PathBuf {
         match self.journal.file_name() {
             Some(name) if name == "journal" => self.journal.parent().unwrap_or(&self.journal),
@@ -204,9 +204,8 @@ fn busy_error(what: &str, note: &str) -> ChangeError {
     }
 }
 
-/// Checks whether the note of an earlier process still applies. After a reboot, notes about settings of the
-/// running kernel and about file identities no longer apply: device numbers are assigned anew, and the path
-/// has a note of its own.
+/// Checks whether the note of an earlier process is still valid. After a reboot, notes about running kernel settings
+/// and about file identities are invalid: device numbers are assigned anew, and there is a separate note for the path.
 fn check(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -304,7 +303,7 @@ pub(crate) fn retake(
     }
 }
 
-/// A setting left changed by an assay process with another state directory.
+/// A setting that an assay process with another state directory left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
     /// Description of the setting.

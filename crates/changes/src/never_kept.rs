@@ -1,10 +1,11 @@
-//! Values that assay never keeps, whatever their gain, and settings that do not survive a reboot.
+//! Decides which values assay never keeps permanently, however large their gain, and which settings do not survive a
+//! reboot.
 
 use crate::setting::joined_settings;
 use assay_model::change::{ConfigLanguage, Setting};
 
-/// Returns the reason why a value of a setting is never kept: acknowledged writes would not be durable, or
-/// damage would not be detected. `None` if it may be kept. Trials may still measure the value.
+/// Returns why a value of a setting is never kept permanently: acknowledged writes would not be durable, or damage
+/// would not be detected. `None` if the value may be kept. Trials may measure such a value.
 #[must_use]
 pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str> {
     const LIES: &str = "writes that were acknowledged as durable would be lost in a power cut";

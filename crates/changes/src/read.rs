@@ -6,7 +6,7 @@ use assay_host::seal::{has_seal, is_torn_line, unseal};
 /// Result of reading a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// The header is incomplete.
+    /// The header is incomplete, so the session never began.
     Unborn,
     /// A journal.
     Journal(Box<Lines>),
@@ -26,9 +26,9 @@ pub(crate) struct Lines {
     pub(crate) keep: usize,
 }
 
-/// Reads a journal. An incomplete last line is ignored. This is safe because each line is durable before the
-/// next action begins: an announced action was not begun, and the result of a completed action is found by
-/// checking the machine.
+/// Parses a journal. An incomplete last line is ignored. This is safe because each line is durable before the next
+/// action begins: an action announced in this line was not begun, and whether an earlier action succeeded is checked on
+/// the machine.
 ///
 /// # Errors
 /// The reason why the format is unknown.

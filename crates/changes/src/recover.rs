@@ -16,10 +16,10 @@ use assay_host::HostMut;
 /// back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Foreign {
-    /// Report it, and keep it in the journal.
+    /// Report the setting, and keep it in the journal.
     #[default]
     Leave,
-    /// Roll it back anyway.
+    /// Roll the setting back anyway.
     Restore,
     /// Leave the setting unchanged and remove it from the journal; also if it cannot be rolled back.
     Accept,
@@ -28,7 +28,7 @@ pub enum Foreign {
 /// Result of rolling back one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveryOutcome {
-    /// The setting is in its original state; the value read back.
+    /// The setting is in its original state; contains the value read back.
     Restored(String),
     /// The object that assay created is removed.
     Removed,

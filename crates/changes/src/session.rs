@@ -29,11 +29,11 @@ pub struct ChangeSession {
     dir: PathBuf,
     header: Header,
     writer: Mutex<Writer>,
-    /// Machine-wide locks of the settings that are open here, see `machine_claims`.
+    /// Machine-wide locks of the settings that this session has open, see `machine_claims`.
     claims: Mutex<BTreeMap<u64, Claim>>,
-    /// Whether its directory stays although nothing is left to roll back.
+    /// Whether the session's directory stays although nothing is left to roll back.
     pub(crate) stays: bool,
-    /// Locks that the kernel releases when the process ends. Empty after the session was kept.
+    /// Locks that the kernel releases when the process ends; empty after the session's changes were kept.
     locks: Mutex<Vec<File>>,
 }
 
@@ -128,7 +128,8 @@ impl ChangeSession {
         Ok(session)
     }
 
-    /// Writes the lines that must precede the first line of this process.
+    /// Writes what must precede the first line of this process: the header if it is missing (`bereft`), or a line end
+    /// after an incomplete line.
     fn begin_line(&self, writer: &mut Writer, bereft: bool) -> Result<(), ChangeError> {
         let path = self.dir.join(LINES);
         let mut text = Vec::new();

@@ -23,7 +23,7 @@ use assay_host::HostMut;
 use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a setting.
+/// Returns the resolved path of a setting; for a ZFS property, the dataset.
 pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, ChangeError> {
     match setting {
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
@@ -104,7 +104,7 @@ pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
     }
 }
 
-/// A setting in the words of its own world.
+/// Returns the name of a setting for messages, such as `recordsize of tank/db` or `scheduler of sda`.
 #[must_use]
 pub fn setting_name(setting: &Setting) -> String {
     match setting {
@@ -143,7 +143,7 @@ pub fn setting_name(setting: &Setting) -> String {
     }
 }
 
-/// Returns a whole line as it may be shown: secrets are withheld.
+/// Returns a whole line for messages, with secrets removed.
 fn shown_line(line: &str) -> String {
     assay_model::secrets::withhold_in_text(line.trim())
 }

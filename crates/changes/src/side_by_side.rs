@@ -1,6 +1,6 @@
-//! Builds the objects to measure, two of them at the same time ("arms"): disk images served over NBD, file
-//! systems on loop devices, ZFS datasets and volumes, logical volumes, a second sshd. Each arm has its own
-//! directory, is recorded in the journal before it is created, and is removed when dropped.
+//! Builds the two objects ("arms") that a trial compares at the same time: disk images served over NBD, file systems on
+//! loop devices, ZFS datasets and volumes, logical volumes, or a second sshd. Each arm has its own directory, is
+//! recorded in the journal before it is created, and is removed when dropped.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate makes files and starts servers, and removes them again"
@@ -142,7 +142,7 @@ impl Mounted<'_> {
 }
 
 impl Built<'_> {
-    /// Returns the address or path to which a load is directed.
+    /// Returns the address or path at which the load is directed.
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         match &self.kind {
@@ -199,7 +199,7 @@ impl Built<'_> {
         .map_err(|error| self.things.named(error))
     }
 
-    /// Returns a note that the reader needs to interpret the arm's figures.
+    /// Returns a remark without which the reader would misinterpret the arm's figures; `None` if there is none.
     #[must_use]
     pub fn remark(&self) -> Option<&'static str> {
         let root = rustix::process::geteuid().is_root();
@@ -212,7 +212,7 @@ impl Built<'_> {
         }
     }
 
-    /// Returns the server process whose CPU time counts as the load's; `None` if the kernel is the server.
+    /// Returns the server process whose CPU time counts as part of the load; `None` if the kernel is the server.
     #[must_use]
     pub fn server_pid(&self) -> Option<u32> {
         match &self.kind {

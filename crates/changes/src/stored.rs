@@ -1,6 +1,6 @@
-//! A session on disk: its journal, and the other files that are compared with it.
-//! Every setting and object is recorded twice: first in its own file `N.entry`, then as a line of the journal.
-//! Therefore a truncated or missing journal hides no change.
+//! Reads a session from disk: its journal, and the other files with which the journal is compared. Every setting and
+//! object is recorded twice: first in its own file `N.entry`, then as a line of the journal. Therefore a truncated or
+//! missing journal hides no change.
 
 use crate::disk::{LINES, LOCK, PREFIX, read_boot_id};
 use crate::error::ChangeError;
@@ -29,13 +29,13 @@ pub(crate) struct Found {
     pub(crate) state: State,
     /// Descriptions of damage, with path and line.
     pub(crate) damage: Vec<String>,
-    /// Damage that the lines of the journal do not show.
+    /// Damage that is not yet recorded in the journal.
     pub(crate) unmarked: Vec<String>,
-    /// Lines that are missing in the journal.
+    /// Lines that are missing in the journal; reconstructed from the other files.
     pub(crate) lost: Vec<Line>,
     /// Number of the next line.
     pub(crate) next: u64,
-    /// Bytes of the journal to keep; `None` if there is no journal.
+    /// Number of bytes of the journal to keep; `None` if there is no journal.
     pub(crate) keep: Option<usize>,
 }
 

@@ -24,24 +24,24 @@ pub struct Switch<'a> {
 /// Result of restoring a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
-    /// The setting was already in its original state; the value.
+    /// The setting was already in its original state; contains the value.
     Already(String),
-    /// The setting was restored and read back; the value.
+    /// The setting was restored and read back; contains the value.
     Restored(String),
-    /// Another program changed the setting; the value.
+    /// Another program changed the setting, so it was not restored; contains the present value.
     LeftAlone(String),
-    /// The setting has its original value, but a related attribute differs; its description.
+    /// The setting has its original value, but a related attribute differs; contains a description.
     Apart(String),
 }
 
-/// How far the journal describes the state of a setting.
+/// How complete the journal is for a setting that is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// This process wrote the journal, so it is complete.
     Own,
     /// The process has ended and its last lines may be missing, so the machine is checked.
     Left,
-    /// The user requests the original state regardless of the present one.
+    /// The user requests that the original state is restored, whatever the present state is.
     Force,
 }
 
@@ -270,8 +270,8 @@ impl<'a> Switch<'a> {
         Ok(shown)
     }
 
-    /// Leaves the setting as it is, still recorded in the journal, for [`ChangeSession::put_by`], which keeps
-    /// all settings of a session together. If that call does not follow, recovery restores the setting.
+    /// Ends the use of the setting without restoring it; it stays recorded in the journal. [`ChangeSession::put_by`]
+    /// must follow, which keeps all settings of the session together; otherwise recovery restores the setting.
     pub fn leave(mut self) {
         self.closed = true;
     }
@@ -326,7 +326,7 @@ fn is_known(knob: &dyn Knob, switched: &Switched, now: &Reading) -> bool {
         || unconfirmed.is_some_and(|wanted| knob.may_become(wanted.as_deref(), now))
 }
 
-/// Restores a setting and reads it back. An interrupted call can be repeated.
+/// Restores a setting and reads it back. Can be repeated if it was interrupted.
 pub(crate) fn put_back(
     session: &ChangeSession,
     host: &dyn HostMut,

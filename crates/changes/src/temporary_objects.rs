@@ -119,7 +119,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 const NOT_EMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
 
 impl Made {
-    /// Checks that the object can belong to the session with that tag.
+    /// Fails if the object cannot belong to the session with this tag.
     pub(crate) fn check(&self, tag: &str) -> Result<(), ChangeError> {
         let path = match self {
             Self::File(path) | Self::Directory(path) => path,
@@ -308,7 +308,7 @@ impl Made {
         }
     }
 
-    /// Runs a command repeatedly, because another program may have a mount open for a moment.
+    /// Runs a command several times if it fails, because another program may use a mount for a moment.
     fn retried(&self, host: &dyn HostMut, argv: &[&OsStr]) -> Result<(), ChangeError> {
         let deadline = Instant::now() + SETTLING;
         loop {

@@ -140,7 +140,7 @@ impl Error {
         Self::Foreign(what.into())
     }
 
-    /// Adds the name of the column to a difference.
+    /// Adds the name of the column to an error about a difference.
     fn in_column(self, name: &str) -> Self {
         match self {
             Self::Foreign(what) => Self::Foreign(format!("its column `{name}`: {what}")),

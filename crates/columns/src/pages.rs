@@ -1,5 +1,5 @@
-//! Reads the pages of a column, checks them, and brings pages of other writers into the form that assay writes:
-//! without compression and without marks of missing values. [`crate::strict`] checks the metadata.
+//! Reads and checks the pages of a column, and converts pages of other writers to the form that assay writes:
+//! uncompressed and without definition levels (marks of missing values). [`crate::strict`] checks the metadata.
 
 use crate::{ColumnKind, LONGEST_TEXT};
 use bytes::Bytes;
@@ -11,14 +11,14 @@ use std::io::Read as _;
 /// Maximum bytes of a page.
 const PAGE: usize = 16 << 20;
 
-/// Form of a column in a file.
+/// How a column is stored in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
     /// Expected type.
     pub kind: ColumnKind,
     /// Physical type in the file.
     pub physical: Type,
-    /// Rows may be marked as having no value.
+    /// Whether the pages have definition levels, with which a row can have no value.
     pub optional: bool,
     /// Compression of the pages.
     pub compression: Compression,
@@ -58,7 +58,7 @@ impl<P: PageReader> Pages<P> {
         }
     }
 
-    /// Checks a page and removes its compression and marks.
+    /// Checks a page, decompresses it, and removes its definition levels.
     fn convert(&mut self, page: Page) -> Result<Page> {
         let page = match page {
             Page::DictionaryPage {
@@ -238,7 +238,7 @@ impl<P: PageReader> Pages<P> {
 
 const WITHOUT: &str = "a row has no value";
 
-/// Checks that all marks are 1: the value is present. They are encoded as runs and groups of eight bits
+/// Checks that all definition levels are 1: the value is present. They are encoded as runs and groups of eight bits
 /// (Parquet's RLE/bit-packing hybrid).
 fn check_all_present(mut bytes: &[u8], values: usize) -> Result<()> {
     let damaged = || wrong("a page is damaged");
@@ -293,7 +293,7 @@ fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Checks plain encoded texts.
+/// Checks the lengths of plain encoded texts.
 fn texts(mut bytes: &[u8], count: usize) -> Result<()> {
     for _ in 0..count {
         let rest = bytes.split_first_chunk::<4>().and_then(|(length, rest)| {

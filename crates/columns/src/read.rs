@@ -43,7 +43,7 @@ impl Column {
         }
     }
 
-    /// Returns the number in a row; `None` if the column has another type or the row does not exist.
+    /// Returns the number in a row; `None` if the column does not contain numbers or the row does not exist.
     #[must_use]
     pub fn int(&self, row: usize) -> Option<i64> {
         match self {
@@ -85,7 +85,7 @@ enum Reading {
 pub struct Reader {
     source: Arc<TableSource>,
     metadata: ParquetMetaData,
-    /// Expected columns and their places in the file.
+    /// The expected columns and their positions in the file.
     columns: Vec<(Described, Leaf)>,
     /// Index of the next row group.
     next: usize,
@@ -95,10 +95,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a table with these columns, none of which is optional. Further columns are skipped.
+    /// Opens a table with these columns, none of which may be optional. Other columns of the file are skipped.
     ///
     /// # Errors
-    /// The file is another one, or cannot be read.
+    /// The file does not have these columns, or cannot be read.
     pub fn open(source: TableSource, columns: &[Described]) -> Result<Self, Error> {
         strict::check_tail(&source)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&source)?;
@@ -211,7 +211,7 @@ impl Reader {
     }
 }
 
-/// Describes a column as one without marks of missing values, which [`Pages`] removes.
+/// Returns the descriptor of a column without definition levels, because [`Pages`] removes them.
 fn describe_without_marks(column: &ColumnDescriptor) -> Result<Arc<ColumnDescriptor>, Error> {
     let length = match column.physical_type() {
         Type::FIXED_LEN_BYTE_ARRAY => column.type_length(),

@@ -1,5 +1,5 @@
-//! Checks files before the Parquet library reads them: it trusts counts and offsets so much that it panics or
-//! allocates too much memory.
+//! Checks files before the Parquet library reads them. The library trusts counts and offsets, so a damaged file could
+//! make it panic or allocate too much memory.
 
 use crate::pages::can_decompress;
 use crate::{Column, ColumnKind, Error, TableSource};
@@ -41,7 +41,7 @@ pub struct Leaf {
     pub at: usize,
     /// Physical type.
     pub physical: Type,
-    /// Rows may be marked as having no value.
+    /// Whether the pages have definition levels, with which a row can have no value.
     pub optional: bool,
 }
 

@@ -49,9 +49,8 @@ pub fn get(
     }))
 }
 
-/// Returns the file's text with the key set: the existing line changed, or a new line added at the end of the
-/// section. For `ssh` the new line comes before the first `Include`, because the included files would
-/// otherwise take precedence.
+/// Returns the file's text with the key set: changes the existing line, or adds a line at the end of the section. For
+/// `ssh` the new line comes before the first `Include`, because otherwise the included files would take precedence.
 ///
 /// # Errors
 /// The errors of [`get`]; the key or the value cannot be written in this language.
@@ -321,8 +320,8 @@ fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Ve
     insert_line(text, at, &[&indentation, statement.as_bytes()].concat())
 }
 
-/// Returns the offset at which a new line of the section goes, and the indentation of that line. For languages
-/// in which a section ends where the next one begins.
+/// Returns the offset at which to insert a new line of the section, and the indentation of that line. Used for
+/// languages in which a section ends where the next one begins.
 fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
     if let Some(last) = block.directives().next_back() {
         let at = last.span.start;

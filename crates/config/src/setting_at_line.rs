@@ -18,7 +18,7 @@ pub struct SettingAtLine {
     pub key: String,
 }
 
-/// Key that stands for any: the setting that begins in the line.
+/// Key that matches any setting that begins in the line.
 const ANY: &str = "*";
 
 /// Returns the section of the block whose head is in a line (from 1); `None` if no block begins there, or if no
@@ -60,11 +60,10 @@ pub fn section_at_line(
     Ok(found.then_some(section))
 }
 
-/// Returns the setting with this key in a line (from 1); the key `*` stands for any. If several lines of the block
-/// have the key, the returned key has as many words of the line as tell them apart (nginx, words).
-/// The returned section makes [`crate::get`] and the
-/// related functions find exactly this block. `None` if the line has no setting with this key, or if no
-/// section distinguishes its block from the others.
+/// Returns the section and key of the setting with this key in a line (from 1); the key `*` matches any setting. If
+/// several lines of the block have the key, the returned key has so many words of the line that it is unique (nginx and
+/// languages with words). With the returned section, [`crate::get`] and the related functions find exactly this block.
+/// `None` if the line has no setting with this key, or if no section identifies its block uniquely.
 ///
 /// # Errors
 /// The text is not of this language.

@@ -1,12 +1,12 @@
-//! Finds duplicates across machines whose files do not fit into one table. Each machine writes its contents as
-//! Parquet without paths ([`export`]); [`ask`] answers questions about all machines by one merge of sorted
-//! files.
+//! Finds duplicates across machines whose files do not fit into one table. Each machine exports its contents as Parquet
+//! without paths ([`export`]); [`ask`] answers questions about all machines with one merge of the sorted files.
 //!
-//! Before that, the machines find out which contents to hash: each machine offers samples ([`offer`]), the hub
-//! finds samples that several machines have ([`collide`]), and only these contents are hashed ([`wanted`]).
+//! Before the export, the machines determine which contents to hash: each machine offers samples ([`offer`]), one
+//! machine, the hub, finds samples that several machines have ([`collide`]), and only these contents are hashed
+//! ([`wanted`]).
 //!
-//! Memory use does not depend on the number of files: data is sorted in runs in unnamed files ([`sort`]) and
-//! read page by page.
+//! Memory use does not depend on the number of files: data is sorted in runs in unnamed files ([`sort`]) and read page
+//! by page.
 
 pub mod collide;
 pub mod export;

@@ -1,5 +1,5 @@
-//! Stage 6: acts on duplicates. [`plan`] decides and changes nothing; [`execute`] carries out the plan or
-//! refuses single steps; [`journal`] records each step; [`undo`] reverts them.
+//! Last stage: acts on duplicates. [`plan`] makes a plan and changes nothing; [`execute`] executes the plan and may
+//! refuse single steps; [`journal`] records each step; [`undo`] reverts the steps.
 
 mod attributes;
 mod copy;
@@ -37,7 +37,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the word for messages.
+    /// Returns the name of the action for messages.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Hardlink => "hardlink",
@@ -126,7 +126,7 @@ pub struct ActStep {
     pub remove: Subject,
     /// Bytes that the step frees.
     pub gain: u64,
-    /// Further data about the removed file; present in the first step of each file.
+    /// The names of the removed file before the run; only in the first step of each file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<OriginalFile>>,
 }
@@ -141,7 +141,7 @@ pub struct Refusal {
     pub why: String,
 }
 
-/// Serialises a shared anchor; in JSON each step has its own copy.
+/// Serialises a shared root folder; in JSON, each step contains its own copy.
 mod anchor {
     use super::{Anchor, Arc};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};

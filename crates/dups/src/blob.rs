@@ -17,11 +17,11 @@ const FRESH: u8 = 8;
 const FOREIGN: u8 = 16;
 const SHARED: u8 = 32;
 
-/// Length of a short hash; the rest of the hash is zero.
+/// Length of a short hash in bytes; the remaining bytes of a `Hash` are zero.
 const SHORT: usize = 16;
 
-/// Mean length of an entry with a hash and a name of 20 bytes (typical for system folders), to estimate the
-/// number of entries.
+/// Mean length in bytes of an entry with a hash and a name of 20 bytes, which is typical for system folders; used to
+/// estimate the number of entries.
 pub const MEAN: usize = 74;
 
 /// State of a file at its last examination.
@@ -31,7 +31,7 @@ pub struct BlobEntry<'a> {
     pub name: &'a [u8],
     /// Inode, size, times.
     pub id: Identity,
-    /// Identity of its file system.
+    /// Identity of the file system that contains the file.
     pub fsid: i64,
     /// See [`crate::table::File::generation`].
     pub generation: u32,
@@ -112,7 +112,7 @@ pub fn encode_dir(files: &Files, dir: u32) -> Vec<u8> {
     encode(fsid, &entries)
 }
 
-/// Decodes a block. A truncated block ends the iteration with an `Err`.
+/// Iterates over the files of a block. If the block is truncated, the last item is an `Err`.
 pub struct BlobDecoder<'a> {
     fsid: i64,
     rest: &'a [u8],

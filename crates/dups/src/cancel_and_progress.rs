@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Progress of a scan. The counters only increase.
 #[derive(Default, Debug)]
 pub struct ScanProgress {
-    /// Files found by the walk.
+    /// Number of files found by the walk.
     pub files_seen: AtomicU64,
     /// Total size of these files in bytes.
     pub bytes_seen: AtomicU64,
     /// Maximum number of bytes to read; 0 until the walk has ended.
     pub bytes_planned: AtomicU64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes_read: AtomicU64,
 }
 

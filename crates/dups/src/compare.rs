@@ -1,9 +1,9 @@
-//! Stage 3 on solid-state disks: one thread compares each size group. It opens and probes the files once, then
-//! reads them side by side as long as they agree ([`crate::worker`]).
+//! Stage 3 (comparison) on solid-state disks: one thread compares each size group. It opens and probes the files once,
+//! then reads them side by side as long as they agree ([`crate::worker`]).
 //!
-//! The comparison of the bytes decides. The hash of a content is computed during the comparison, once per
-//! content. Groups that are too large for reading side by side, and groups with known hashes, are decided by
-//! the hash of the whole content.
+//! The comparison of the bytes decides. The hash of a content is computed during the comparison, once per content.
+//! Groups that are too large for reading side by side, and groups with known hashes, are decided by the hash of the
+//! whole content.
 
 use crate::group::{Groups, SizeGroup};
 use crate::open_folders::Doors;
@@ -22,7 +22,7 @@ const ARENA: usize = 1024 * 1024;
 /// Maximum number of small files that are compared in memory, because each is compared with every different
 /// content.
 const ARENA_FILES: usize = 16;
-/// Number of files that a thread takes at once from a divided group.
+/// Number of files that a thread takes at a time from a group that is divided between threads.
 const SHARE: usize = 64;
 
 /// Groups to compare.
@@ -44,18 +44,18 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Results about files.
+/// Results of a comparison.
 #[derive(Default)]
 pub(crate) struct Learnt {
     /// Hashes by file.
     pub hashes: Vec<(FileId, Hash)>,
-    /// Completely compared groups, by position in the given list.
+    /// Positions in the given list of the groups that were compared completely.
     pub finished: Vec<usize>,
-    /// Files that were unreadable or changed.
+    /// Files that could not be read or that changed.
     pub aside: Vec<FileId>,
-    /// Probe keys of files in divided groups.
+    /// Hash of the probes (first, middle and last block) of each file in divided groups.
     pub probes: Vec<(FileId, [u8; 16])>,
-    /// Problems.
+    /// Files that were skipped because of problems.
     pub skipped: Skipped,
     /// Cost of reading.
     pub cost: Cost,
@@ -77,9 +77,9 @@ impl Learnt {
 enum Unit {
     /// A whole group: its number.
     Group(usize),
-    /// Files to hash.
+    /// Files to hash completely.
     Hash(std::ops::Range<usize>),
-    /// Large files to probe.
+    /// Large files of which only three blocks are read.
     Probe(std::ops::Range<usize>),
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
     learnt
 }
 
-/// Returns the files of large groups that agree in size and probes.
+/// Hashes the files of large groups whose sizes and probes agree, and returns the results.
 fn second_round(job: Job<'_>, mut probes: Vec<(FileId, [u8; 16])>) -> Learnt {
     let files = job.files;
     probes.sort_unstable_by_key(|(id, key)| (u64::MAX - files.file(*id).id.size, *key, *id));

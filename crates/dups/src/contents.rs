@@ -53,8 +53,8 @@ impl Contents {
         }
     }
 
-    /// Returns the numbers of several hashes and adds new ones. Independent lookups overlap their memory
-    /// latency.
+    /// Returns the numbers of several hashes; adds new ones. The lookups are independent, so that the CPU can overlap
+    /// their memory accesses.
     pub fn add_all(&mut self, hashes: &[Hash], mut take: impl FnMut(u32)) {
         for some in hashes.chunks(AT_ONCE) {
             let mut found = [None; AT_ONCE];
@@ -72,7 +72,7 @@ impl Contents {
         }
     }
 
-    /// Reserves room for this many hashes at once.
+    /// Reserves space for this many hashes.
     pub fn expect(&mut self, number: usize) {
         let wanted = number.saturating_add(number / 3).next_power_of_two();
         if number > 0 && wanted > self.slots.len() {
@@ -93,7 +93,7 @@ impl Contents {
     }
 }
 
-/// Number of lookups that overlap.
+/// Number of lookups whose memory accesses overlap.
 const AT_ONCE: usize = 16;
 
 /// Returns the first bytes of a hash, which are uniformly distributed.
@@ -104,7 +104,7 @@ fn hash_tag(hash: &Hash) -> u32 {
 
 /// Number of hashes per batch.
 const BATCH: usize = 4096;
-/// Maximum number of waiting batches.
+/// Maximum number of batches in the queue.
 const WAITING: usize = 8;
 
 /// Numbers hashes on a separate thread, because each lookup waits for memory several times.
@@ -145,7 +145,7 @@ impl<'scope> Numbering<'scope> {
         0
     }
 
-    /// Assigns the final numbers to all marked files, in order.
+    /// Replaces the temporary numbers of all files by the final ones, in order.
     pub fn finish(self, files: &mut Files) {
         let _ = self.hand_over.send(self.batch);
         drop(self.hand_over);

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Returns the scan options of each root. Hashing is decided for all roots together, because their files are
+/// Returns the scan options of each root. If one root needs hashes of all files, all roots do, because their files are
 /// compared with each other.
 pub(crate) fn read_root_options(
     roots: &[PathBuf],
@@ -39,7 +39,7 @@ pub(crate) fn read_root_options(
 /// Earlier roots that lie below the roots of this scan and are not among them.
 #[derive(Debug, Default)]
 pub struct Within {
-    /// Roots that this scan covered completely. It replaces their scan options.
+    /// Roots that this scan covered completely; the options of this scan replace theirs.
     pub(crate) superseded: Vec<PathBuf>,
     /// Roots that this scan did not cover, on other or unmounted file systems. Their index entries stay.
     pub(crate) apart: Vec<PathBuf>,
@@ -75,20 +75,20 @@ impl Within {
     }
 }
 
-/// Whether a root is still the scanned folder.
+/// Whether the folder of an earlier root is still the one that was scanned.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The folder still exists, as far as can be known without a scan.
     There,
     /// The folder cannot be opened, for this reason.
     Gone(String),
-    /// The folder is on another file system than its files were. Probably that file system is not mounted.
+    /// The path is on another file system than the scanned files were; probably their file system is not mounted.
     Elsewhere,
 }
 
 impl Index {
-    /// Checks whether an earlier root still exists. If the scan included other file systems, a different file
-    /// system proves nothing.
+    /// Checks whether an earlier root still exists. If the earlier scan included other file systems, a changed file
+    /// system is no evidence.
     ///
     /// # Errors
     /// The index cannot be read.

@@ -1,4 +1,4 @@
-//! Errors that stop a whole operation. A problem with one file does not; it is a [`crate::skip::Skip`].
+//! Errors that stop a whole operation. A problem with a single file does not stop it and is a [`crate::skip::Skip`].
 
 use std::path::PathBuf;
 
@@ -29,10 +29,10 @@ pub enum Error {
     Foreign {
         /// The index file.
         path: PathBuf,
-        /// Description of the found and the expected state, with the remedy.
+        /// What was found, what was expected, and the remedy.
         what: String,
     },
-    /// A table for or from another machine cannot be used.
+    /// A table that was written for or by another machine cannot be used.
     #[error("{}: {source}", show(path))]
     Table {
         /// The file.
@@ -84,7 +84,7 @@ impl Error {
     }
 }
 
-/// Returns the way out for an SQLite error.
+/// Returns what the user can do about an SQLite error.
 fn way_out(cause: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, PermissionDenied, ReadOnly};
     match cause.sqlite_error_code() {

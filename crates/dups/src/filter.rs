@@ -22,11 +22,11 @@ pub struct Filter {
     /// Globs as in `rg --glob`: `*.jpg` selects only these files, `!*.tmp` excludes files, and the last match
     /// decides.
     pub globs: Vec<String>,
-    /// Respect `.gitignore` and `.ignore` files.
+    /// Whether to respect `.gitignore` and `.ignore` files.
     pub ignore_files: bool,
-    /// Maximum age in nanoseconds: time between the last change and the scan.
+    /// Maximum time between the last change of a file and the scan, in nanoseconds.
     pub newer_than: Option<i64>,
-    /// Minimum age in nanoseconds.
+    /// Minimum time between the last change of a file and the scan, in nanoseconds.
     pub older_than: Option<i64>,
     /// User id of the owner.
     pub owner: Option<u32>,
@@ -92,8 +92,8 @@ pub(crate) struct IgnoreChain {
 }
 
 impl IgnoreChain {
-    /// Extends the parent's chain by the ignore files of an open folder. Like git, does not follow links.
-    /// Ignores anything that is not a regular file.
+    /// Adds the ignore files of an open folder to its parent's chain. Like git, does not follow links and reads only
+    /// regular files.
     pub(crate) fn descend(
         above: Option<&Arc<Self>>,
         folder: &[u8],

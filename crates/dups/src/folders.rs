@@ -10,14 +10,14 @@ use std::collections::HashMap;
 /// Folders with equal names and contents at all levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SameFolders {
-    /// Paths of the folders, sorted. A path of another machine starts with the machine's name and a colon.
+    /// Paths of the folders, sorted. If a folder is on another machine, its path follows the machine's name and a
+    /// colon.
     pub paths: Vec<Vec<u8>>,
     /// Number of files in each folder.
     pub files: u64,
-    /// Bytes of the files in each folder.
+    /// Total size of the files in each folder in bytes.
     pub bytes: u64,
-    /// Number of folders that may be the same as another of them, see
-    /// [`crate::group::DuplicateGroup::doubtful`].
+    /// Number of these folders that may be the same as another one, see [`crate::group::DuplicateGroup::doubtful`].
     pub doubtful: u64,
 }
 
@@ -46,21 +46,21 @@ pub struct Overlap {
     pub bytes_a: u64,
     /// Bytes of all files in `b`.
     pub bytes_b: u64,
-    /// Both may show the same files.
+    /// Whether the two folders may show the same files.
     pub doubtful: bool,
 }
 
 /// Relations between folders.
 #[derive(Debug, Default)]
 pub struct Folders {
-    /// Equal folders, most bytes first. Omits folders within other listed folders.
+    /// Equal folders, most bytes first. A folder within another listed folder is omitted.
     pub same: Vec<SameFolders>,
     /// Partly equal folders, most bytes first.
     pub overlapping: Vec<Overlap>,
 }
 
-/// Maximum number of folders per content. A content in more folders, such as a licence, does not relate two
-/// folders.
+/// Maximum number of folders that may contain a content. A more common content, such as a licence, is no evidence that
+/// two folders are related.
 const COMMON: usize = 8;
 const NONE: u32 = u32::MAX;
 
@@ -107,10 +107,10 @@ struct Node<'a> {
     dir: u32,
     files: u64,
     bytes: u64,
-    /// The folder cannot be a copy, because it contains a unique file.
+    /// Whether the folder contains a file without a copy, so that it cannot be equal to another folder.
     lone: bool,
     digest: Option<Hash>,
-    /// The folder or one of its parents is listed as a copy.
+    /// Whether the folder or one of its parents is already listed as a copy.
     told: bool,
 }
 
@@ -175,8 +175,8 @@ impl<'a> Tree<'a> {
         Self { nodes, of, upwards }
     }
 
-    /// Sums up from the leaves. Computes a digest of names and contents for each folder that can be a copy.
-    /// `ends` contains the end of each content in the files ordered by content.
+    /// Computes totals from the leaves to the root, and a digest of names and contents for each folder that can be a
+    /// copy. `ends` contains the end of each content in the list of files ordered by content.
     fn digest(&mut self, files: &Files, ends: &[u32]) {
         let lone = |id: FileId| {
             let hash = files.file(id).hash;
@@ -273,8 +273,8 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Returns whether the parent folders are copies of each other in the same way. Two copies in one parent
-    /// are listed separately.
+    /// Returns whether the parents of these folders are equal, too, so that only the parents must be listed. Two copies
+    /// in one parent are listed separately.
     fn covered(&self, alike: &[(Hash, u32)]) -> bool {
         let mut above: Vec<u32> = alike
             .iter()
@@ -292,7 +292,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns the path in a label of this machine.
+/// Returns the path in a label; `None` if the folder is on another machine.
 fn place(label: &[u8]) -> Option<&[u8]> {
     label.starts_with(b"/").then_some(label)
 }

@@ -30,7 +30,7 @@ pub enum GroupFormat {
 /// Writes groups.
 ///
 /// # Errors
-/// When the output cannot be written.
+/// The output cannot be written.
 pub fn write_groups(
     out: &mut dyn Write,
     format: GroupFormat,
@@ -68,7 +68,7 @@ fn paths(files: &Files, group: DuplicateGroup<'_>, end: u8, text: &mut Vec<u8>) 
 /// Number of groups that are formatted at once.
 const PIECE: usize = 1024;
 
-/// Formats groups on all CPUs and writes them in order. `say` receives the number of each group.
+/// Formats groups on all CPUs and writes them in order. `say` formats the group with the given number.
 fn in_pieces(
     out: &mut dyn Write,
     groups: &Groups,
@@ -126,13 +126,13 @@ fn hash(files: &Files, group: DuplicateGroup<'_>) -> String {
         .map_or_else(String::new, |hash| encode_hex(&hash[..files.kind.length()]))
 }
 
-/// Data about a scan in addition to its groups.
+/// Results of a scan that a document contains in addition to the groups.
 pub struct Around<'a> {
     /// Skipped files.
     pub skipped: &'a Skipped,
     /// Cost of reading.
     pub cost: Cost,
-    /// The scan was interrupted.
+    /// Whether the scan was interrupted.
     pub interrupted: bool,
 }
 
@@ -153,7 +153,7 @@ pub struct GroupDocument {
     problems: Vec<Problem>,
     #[schemars(skip_serializing_if = "absent")]
     cost: Cost,
-    /// The scan was interrupted.
+    /// Whether the scan was interrupted.
     #[schemars(skip_serializing_if = "absent")]
     interrupted: bool,
 }

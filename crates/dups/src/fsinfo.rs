@@ -7,9 +7,9 @@ use std::os::fd::AsFd;
 pub struct FsInfo {
     /// Identity that survives a reboot: `f_fsid`, or the device number if `f_fsid` is zero.
     pub fsid: i64,
-    /// The kernel generates the files.
+    /// Whether the kernel generates the files, as in /proc.
     pub pseudo: bool,
-    /// Nanoseconds after a change in which a further change may leave the file's times unchanged.
+    /// Time after a change, in nanoseconds, during which a further change may leave the file's times unchanged.
     pub blur: i64,
 }
 
@@ -33,7 +33,7 @@ const PSEUDO: [u32; 16] = [
     0x6e73_6673, // nsfs
 ];
 
-/// Local file systems with nanosecond timestamps of the kernel's clock.
+/// Local file systems that store times in nanoseconds from the kernel's clock.
 const EXACT: [u32; 9] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // xfs
@@ -46,7 +46,7 @@ const EXACT: [u32; 9] = [
     0x8584_58f6, // ramfs
 ];
 
-/// File systems with shared blocks, whose extents FIEMAP reports.
+/// File systems that can share blocks between files and report extents by FIEMAP.
 const REFLINKS: [u32; 4] = [
     0x9123_683e, // btrfs
     0x5846_5342, // xfs
@@ -59,9 +59,11 @@ pub fn has_reflinks(asked: Result<rustix::fs::StatFs, rustix::io::Errno>) -> boo
     asked.is_ok_and(|stat| REFLINKS.contains(&(stat.f_type as u32)))
 }
 
-/// Blur of exact file systems: five ticks. The kernel's file clock advances by one tick, at most 10 ms.
+/// `FsInfo::blur` of file systems with exact times: five ticks. The kernel's clock for files advances by one tick, at
+/// most 10 ms.
 const EXACT_BLUR: i64 = 50_000_000;
-/// Blur of other file systems: two seconds on FAT, one on ext3 and HFS+; NFS and SMB use another clock.
+/// `FsInfo::blur` of other file systems: times have a resolution of two seconds on FAT and one second on ext3 and HFS+;
+/// NFS and SMB use the clock of the server.
 const VAGUE_BLUR: i64 = 3_000_000_000;
 
 /// Reads the properties of the file system of an open file or folder on device `device`.

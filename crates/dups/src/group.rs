@@ -1,5 +1,5 @@
-//! Stage 2: groups files of equal size, counts hard links once, and skips groups that are already settled.
-//! Finally, groups files of equal content.
+//! Stage 2: groups files of equal size, counts hard links once, and skips groups that were already compared and are
+//! unchanged. Also groups files of equal content after the comparison.
 
 use crate::mount_identity::find_possible_aliases;
 use crate::store::SpillArray;
@@ -43,7 +43,8 @@ pub struct Sizes {
     pub links: SpillArray<(FileId, FileId)>,
 }
 
-/// Sorts and groups the files. `all` includes files with a unique size, to hash everything.
+/// Sorts and groups the files by size. With `all`, also includes files with a unique size, because all files are
+/// hashed.
 pub fn by_size(files: &Files, all: bool) -> Sizes {
     let open = Unsettled::of(files, all);
     let mut keyed: SpillArray<(u64, u64, FileId)> = (0..files.files.len() as u32)
@@ -76,7 +77,7 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
     sizes
 }
 
-/// Sizes with at least one unhashed file. May contain too many sizes, but not too few.
+/// Sizes with at least one unhashed file, as a hash filter: may report a size too many, but never misses one.
 pub(crate) struct Unsettled(Vec<bool>);
 
 impl Unsettled {
@@ -95,7 +96,7 @@ impl Unsettled {
     }
 }
 
-/// Selects one name per inode. Inode numbers repeat between file systems.
+/// Selects one name per inode. Considers the file system, because inode numbers are unique only within one.
 fn inodes(files: &Files, same_ino: &[(u64, u64, FileId)], sizes: &mut Sizes) {
     let begin = sizes.order.len();
     for (_, _, id) in same_ino {
@@ -137,8 +138,8 @@ pub struct DuplicateGroup<'a> {
 }
 
 impl DuplicateGroup<'_> {
-    /// Returns the bytes that are freed if one copy remains, without holes and already shared blocks, as far
-    /// as known.
+    /// Returns the bytes that are freed if only one copy remains; holes and blocks that are already shared do not
+    /// count, as far as known.
     pub fn gain(&self) -> u64 {
         self.gain
     }
@@ -155,7 +156,8 @@ impl DuplicateGroup<'_> {
         self.gain_between(files, |fs| files.pool(fs))
     }
 
-    /// Returns the part of the gain that remains if every place keeps its largest copy.
+    /// Returns the part of the gain that remains if every place (a file system, or a file system with its subvolumes)
+    /// keeps its largest copy.
     fn gain_between(&self, files: &Files, to_place: impl Fn(u16) -> u16) -> u64 {
         let place = |id: &FileId| to_place(files.file(*id).fs);
         let Some(first) = self.files.first().map(place) else {
@@ -211,7 +213,7 @@ struct Head {
     links: u32,
     distinct: u32,
     doubtful: u32,
-    /// First bytes of the hash, which give an order that does not depend on the walk.
+    /// First bytes of the hash. They order groups of equal gain independently of the order of the walk.
     tie: u64,
 }
 
@@ -221,7 +223,7 @@ impl Groups {
         self.heads.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
     }
@@ -242,7 +244,7 @@ impl Groups {
         }
     }
 
-    /// All of them.
+    /// Iterates over all groups.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = DuplicateGroup<'_>> + '_ {
         (0..self.heads.len()).map(|number| self.at(number))
     }
@@ -318,14 +320,14 @@ impl Groups {
         head.gain = if staying { bytes } else { bytes - most };
     }
 
-    /// Largest gain first.
+    /// Sorts the groups by gain, largest first.
     pub(crate) fn sort(&mut self) {
         let most = |head: &Head| (Reverse((head.gain, head.size)), head.tie);
         self.heads.sort_unstable_by_key(most);
     }
 }
 
-/// Marks the files that may be the same as another of them; empty if there are none.
+/// For each file, returns whether it may be the same file as another one in the list; empty if none can be.
 pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     let folder = |id: &FileId| match files.machine(*id) {
         "" => Some(files.dir_path(files.file(*id).dir)),
@@ -334,8 +336,8 @@ pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     doubtful_places(files, ids.iter().map(folder))
 }
 
-/// Marks the folders that may show the same files as another of them; empty if there are none. Folders of
-/// other machines are not marked.
+/// For each folder, returns whether it may show the same files as another one; empty if none can. Folders of other
+/// machines are never marked.
 pub(crate) fn doubtful_places<'a>(
     files: &Files,
     folders: impl Iterator<Item = Option<&'a [u8]>>,
@@ -367,7 +369,7 @@ pub fn by_hash(files: &Files) -> Groups {
     groups
 }
 
-/// Orders files by content. Returns the end of each content by its number.
+/// Orders files by content. Returns, for each content number, the end of its files.
 pub(crate) fn bucket_by_content(
     files: &Files,
     members: &mut SpillArray<FileId>,
@@ -449,7 +451,7 @@ pub(crate) fn has_repeated_inodes(files: &Files, ids: &[FileId]) -> bool {
     (0..ids.len()).any(|at| after(at).any(|id| files.inode(*id) == files.inode(ids[at])))
 }
 
-/// Up to this many files are compared pairwise.
+/// Up to this many files are compared pairwise instead of by a hash set.
 const FEW: usize = 16;
 
 /// Compares two full paths bytewise.

@@ -1,7 +1,7 @@
 //! Hashes that identify contents.
 //!
-//! In scans of large files from the page cache, XXH3-128 needs a quarter less time than BLAKE3 (measured with
-//! `bench/dups`). Nobody can construct two files with the same BLAKE3 hash.
+//! In scans of large files in the page cache, XXH3-128 takes a quarter less time than BLAKE3 (measured with
+//! `bench/dups`). BLAKE3 is cryptographic: nobody can construct two files with the same hash.
 
 use twox_hash::XxHash3_128 as Xxh3;
 
@@ -66,7 +66,7 @@ impl HashKind {
     }
 }
 
-/// A hash under way.
+/// A hash computation in progress.
 #[derive(Clone)]
 pub enum Hasher {
     /// See [`HashKind::Blake3`].
@@ -76,7 +76,7 @@ pub enum Hasher {
 }
 
 impl Hasher {
-    /// Takes the next piece.
+    /// Adds the next piece of the content.
     pub fn update(&mut self, piece: &[u8]) {
         match self {
             Self::Blake3(hasher) => {

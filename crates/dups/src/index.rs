@@ -156,7 +156,7 @@ impl Index {
         self.generation
     }
 
-    /// Returns the kind of the stored hashes, if any.
+    /// Returns the kind of the stored hashes; `None` if there are none.
     pub fn kind(&self) -> Option<HashKind> {
         self.kind
     }
@@ -340,7 +340,8 @@ fn path_range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (exact, from, to)
 }
 
-/// Explains why SQLite needs write access for reading.
+/// Adds to an error the explanation that SQLite needs write access, because a crashed process left its rollback
+/// journal.
 fn half_written(error: Error) -> Error {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
     match error {

@@ -1,4 +1,4 @@
-//! Holds the index in memory during a walk: the block of each folder by its path.
+//! Keeps the folders of the index in memory during a walk: the block of each folder by its path.
 
 use crate::store::SpillArray;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ pub struct Memory {
     /// Hash table from paths to rows: open addressing, length a power of two, at most half full. A slot
     /// contains [`FREE`] or the number of a row. A binary search would wait for memory at every step.
     slots: SpillArray<u32>,
-    /// One bit per row: the walk found the folder and files in it.
+    /// One bit per row: whether the walk found the folder with at least one file.
     seen: Vec<AtomicU64>,
 }
 
@@ -80,7 +80,7 @@ impl Memory {
         self.bytes.len() / crate::blob::MEAN
     }
 
-    /// Whether nothing is remembered.
+    /// Returns whether the index had no folders.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -117,7 +117,7 @@ impl Memory {
         self.seen[number / 64].fetch_or(1 << (number % 64), Ordering::Relaxed);
     }
 
-    /// Returns the folders without a mark.
+    /// Returns the folders that the walk did not mark: they no longer exist or are empty.
     pub(crate) fn vanished(&self) -> impl Iterator<Item = &[u8]> {
         let marked = |number: usize| {
             self.seen[number / 64].load(Ordering::Relaxed) & 1 << (number % 64) != 0

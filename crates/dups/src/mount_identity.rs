@@ -13,23 +13,23 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Origin of a file system's files.
+/// Where the files of a file system are stored, which decides whether inode numbers are reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// A disk of the file system, with its family. File systems of one family can read each other's disks.
+    /// A disk in the format of this family, such as "ext". File systems of one family can read each other's disks.
     Disk(&'static str),
     /// A storage pool, which a machine imports once. Each data set has its own files.
     Pool,
     /// Memory of the file system, such as tmpfs.
     Memory,
-    /// Files of another owner with reliable numbers within one mount: a remote machine (NFS file numbers are
-    /// unique within a file system, RFC 8881 section 5.8.1.20) or overlay layers.
+    /// Another file system or a remote machine, whose inode numbers are reliable within one mount (NFS file numbers are
+    /// unique within a file system, RFC 8881 section 5.8.1.20), or the layers of an overlay.
     Numbered,
-    /// Files of another owner without reliable numbers.
+    /// Another file system, without reliable inode numbers.
     Unknown,
 }
 
-/// Maps the type in mountinfo to the origin.
+/// Returns the source for a file system type of mountinfo.
 fn to_source(fs_type: &str) -> Source {
     match fs_type {
         "ext2" | "ext3" | "ext4" => Source::Disk("ext"),
@@ -100,10 +100,10 @@ impl Grounds {
         self.mounts.iter().find(|mount| u64::from(mount.id) == id)
     }
 
-    /// Checks that two files with different numbers on these mounts are different files.
+    /// Checks that two files with different device and inode numbers on these mounts are provably different files.
     ///
     /// # Errors
-    /// The reason why this is not provable.
+    /// The reason why this cannot be proved.
     pub fn apart(&self, a: Option<&Mount>, b: Option<&Mount>) -> Result<(), String> {
         let (Some(a), Some(b)) = (a, b) else {
             return Err("it is not known on which mount it lies".into());
@@ -139,8 +139,8 @@ impl Grounds {
         }
     }
 
-    /// Returns whether the disk of a mount is also mounted through another device. Then one of the two mounts
-    /// may show outdated data.
+    /// Returns whether the disk of a mount is also mounted through another device, such as a loop device. One of the
+    /// two mounts may then show outdated data.
     fn is_double(&self, mount: &Mount) -> bool {
         let uuids = self.uuids();
         let Some(own @ (_, Some(_))) = uuids.get(&mount.dev) else {
@@ -183,17 +183,18 @@ fn describe_mount(mount: &Mount) -> String {
     crate::name::format_readable(sys::path_bytes(&mount.point))
 }
 
-/// The numbered file systems below some folders, and the pairs of them that may show the same files.
+/// The file systems below some folders, each with a number, and the pairs of them that may show the same files.
 #[derive(Debug, Default)]
 pub(crate) struct Landscape {
-    /// Folders at which a file system starts, longest paths first.
+    /// Root folders and mount points, each with the number of its file system, longest paths first.
     stands: Vec<(Vec<u8>, usize)>,
-    /// For two file system numbers: files on them may be the same.
+    /// For each pair of file system numbers: whether files on them may be the same.
     tangled: Vec<Vec<bool>>,
 }
 
 impl Landscape {
-    /// Examines the file systems below open folders. Each folder has the name with which paths start.
+    /// Examines the file systems below open folders. Each folder is given with the path at which the paths of its files
+    /// start.
     pub fn survey<'a, F: AsFd>(roots: impl IntoIterator<Item = (&'a [u8], F)>) -> Self {
         let Ok(grounds) = Grounds::now() else {
             return Self::default();
@@ -257,15 +258,15 @@ impl Landscape {
         Some(stand.1)
     }
 
-    /// Returns whether a file on `a` may be the same as a file on `b`.
+    /// Returns whether a file on file system `a` may be the same as a file on `b`.
     pub fn doubt(&self, a: usize, b: usize) -> bool {
         let row = self.tangled.get(a);
         row.and_then(|row| row.get(b)).is_some_and(|one| *one)
     }
 }
 
-/// Marks the files that may be the same as another of them. Each file is given by the number of its file
-/// system, `None` for another machine.
+/// For each file, returns whether it may be the same file as another one. A file is given by the number of its file
+/// system, or `None` for another machine.
 pub(crate) fn find_possible_aliases(
     files: &[Option<usize>],
     doubt: impl Fn(usize, usize) -> bool,

@@ -16,21 +16,21 @@ const TICK: Duration = Duration::from_millis(10);
 const BUSY: f64 = 0.75;
 const WAITS: i64 = 4;
 
-/// Returns the number of threads that can compute at once.
+/// Returns the number of CPUs that this process can use.
 pub(crate) fn count_processors() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get())
 }
 
-/// Returns a thread's result and passes on its panic.
+/// Waits for a thread and returns its result; a panic of the thread continues in the caller.
 pub(crate) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs `work` on several threads until all return. `work` takes tasks from a shared queue and returns when
-/// the queue is empty. `most` limits the threads (`None` = adaptive). `tick` runs on the calling thread at
-/// every tick.
+/// Runs `work` on several threads until all have returned. `work` takes tasks from a shared queue and returns when the
+/// queue is empty. `most` is the maximum number of threads (`None`: adapted to the load). `tick` runs on the calling
+/// thread at every tick.
 pub(crate) fn run(
     control: &Control<'_>,
     most: Option<usize>,

@@ -1,5 +1,5 @@
-//! Checks the owner of files that control assay's actions: the index, its lock and the journals. Others must
-//! not be able to write them.
+//! Checks the owner of the files that control assay's actions: the index, its lock and the journals. Other users must
+//! not be able to write to them.
 
 use crate::Error;
 use crate::error::io_error;
@@ -17,7 +17,7 @@ pub(crate) fn open_journal_folder(path: &Path) -> Result<OwnedFd, Error> {
     Ok(fd)
 }
 
-/// Opens a file in the folder of journals.
+/// Opens a file in its folder without following links, and checks the owners.
 pub(crate) fn file_in_folder(path: &Path, flags: OFlags) -> Result<File, Error> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io_error(path, "cannot open")(

@@ -93,7 +93,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Fills `buffer` from `offset`. An early end means that the file has shrunk.
+    /// Fills `buffer` with the bytes from `offset`. Fails if the file ends earlier, because it has then shrunk.
     pub fn fill(&mut self, fd: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), Trouble> {
         let mut done = 0;
         while done < buffer.len() {
@@ -125,7 +125,7 @@ impl Cost {
         Ok(())
     }
 
-    /// Hashes a whole file, skipping holes.
+    /// Hashes a whole file. Holes are not read, but hashed as zeros.
     pub fn hash(
         &mut self,
         fd: &OwnedFd,
@@ -183,7 +183,7 @@ pub struct Holes {
 }
 
 impl Holes {
-    /// Creates the search. Without `sparse` it finds no holes.
+    /// Creates a search for holes. If `sparse` is false, it finds none.
     pub fn new(sparse: bool) -> Self {
         Self {
             sparse,

@@ -51,9 +51,9 @@ pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
     })
 }
 
-/// Returns the files without a hash that were not compared with all files of their size, so that it is unknown
-/// whether they have a copy. Reasons: a separate scan, a machine that did not hash everything, an interrupted
-/// scan, or an unreadable file. In the order of the table.
+/// Returns the files without a hash that were not compared with all files of their size, so it is unknown whether they
+/// have a copy. Causes: scans at different times, a machine that did not hash all files, an interrupted scan, or an
+/// unreadable file. The order is that of the table.
 pub fn find_uncompared(files: &Files) -> Vec<FileId> {
     let unhashed = || {
         let ids = 0..files.files.len() as FileId;

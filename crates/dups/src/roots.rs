@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// Identity of a root, by which it is recognised later, also in the journal after a reboot.
+/// Identity of a root folder. It is stored in the journal, so that the folder can be recognised even after a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     /// Path as the user named it; paths of files start with it.
@@ -28,7 +28,7 @@ pub struct Anchor {
 }
 
 impl Default for Anchor {
-    /// Returns the root of the file tree. Its identity is not needed, because nobody can replace it.
+    /// Returns `/`, the root of the file tree. It needs no identity, because no user can replace it.
     fn default() -> Self {
         Self {
             path: b"/".to_vec(),
@@ -94,7 +94,7 @@ impl Anchor {
     }
 }
 
-/// An anchor with its open folder.
+/// A root folder that is open, with its identity.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub anchor: Arc<Anchor>,
@@ -102,7 +102,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Creates a standing root from an open folder that the user named.
+    /// Creates a root from an open folder that the user named.
     pub fn new(path: &[u8], fd: OwnedFd) -> Result<Self, Errno> {
         let anchor = Arc::new(Anchor::of(path, &fd)?);
         Ok(Self { anchor, fd })
@@ -163,7 +163,7 @@ impl Standing {
     }
 }
 
-/// Path of a root, and the root after it was opened.
+/// Path of a root, and the opened root after its first use.
 type Named = (Vec<u8>, OnceLock<Result<Standing, Errno>>);
 
 /// Roots, each opened at its first use.
@@ -183,7 +183,7 @@ impl Roots {
         Self::sorted(list.collect())
     }
 
-    /// Creates roots from open folders.
+    /// Creates roots from folders that are already open.
     pub(crate) fn open(list: impl IntoIterator<Item = Standing>) -> Self {
         let list = list
             .into_iter()
@@ -218,12 +218,12 @@ impl Roots {
         sys::open_without_atime(|flags| root.open_file(path, flags))
     }
 
-    /// Like [`Self::open_file`], but bypasses the page cache.
+    /// Like [`Self::open_file`], but reads past the page cache (O_DIRECT).
     pub(crate) fn open_direct(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.of(path)?.open_file(path, sys::READ | OFlags::DIRECT)
     }
 
-    /// Returns the file systems below the roots.
+    /// Returns the file systems below the roots, and which of them may show the same files.
     pub(crate) fn landscape(&self) -> &Landscape {
         self.land.get_or_init(|| {
             let paths = self.list.iter().map(|one| one.0.as_slice());
@@ -235,12 +235,12 @@ impl Roots {
 /// Result of opening an anchor.
 type Opened = (Arc<Anchor>, Result<Rc<Standing>, String>);
 
-/// Anchors of a journal or plan, each opened once.
+/// The root folders of a journal or plan, each opened once.
 #[derive(Debug, Default)]
 pub(crate) struct Anchors(Vec<Opened>);
 
 impl Anchors {
-    /// Returns the open folder of an anchor.
+    /// Opens the root folder of an anchor, or returns it if it is already open.
     pub fn stand(&mut self, anchor: &Arc<Anchor>) -> Result<Rc<Standing>, String> {
         if let Some((_, held)) = self.0.iter().find(|one| one.0 == *anchor) {
             return held.clone();

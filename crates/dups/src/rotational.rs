@@ -1,4 +1,4 @@
-//! Stage 3 on rotating disks: one reader reads in the order of the data on the disk.
+//! Stage 3 (comparison) on rotating disks: one thread reads the files in the order of their data on the disk.
 
 use crate::compare::{Job, Learnt};
 use crate::group::Sizes;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Minimum response time of a rotating disk. It needs on average half a revolution (4 ms at 7,200/min); a
 /// faster disk does not rotate, whatever it reports.
 const TURN: Duration = Duration::from_millis(2);
-/// Number of blocks read for this test.
+/// Number of blocks that are read to measure the response time.
 const SAMPLES: usize = 9;
 
 /// Returns whether the files are on a rotating disk: the disk must report that it rotates (virtual disks often
@@ -41,7 +41,8 @@ fn claims_to_rotate(major: u32, minor: u32) -> bool {
         .is_some_and(|text| text.trim() == "1")
 }
 
-/// Measures the time to read one block past the page cache, in files spread over all files to read.
+/// Returns whether the disk responds as slowly as a rotating one: reads one block, without the page cache, in several
+/// of the files to be read.
 fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
     #[repr(align(4096))]
     struct Block([u8; 4096]);

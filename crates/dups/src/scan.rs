@@ -21,21 +21,21 @@ use std::sync::Arc;
 pub struct ScanOptions {
     /// Roots and file selection.
     pub walk: WalkOptions,
-    /// Use the remembered options of known roots; `walk` and `hash_all` apply only to new roots.
+    /// Use the options that the index stores for known roots; `walk` and `hash_all` apply only to new roots.
     pub as_before: bool,
     /// Compare every reported group byte by byte again at the end, whatever the index contains.
     pub paranoid: bool,
     /// Hash every file, including files with a unique size, so that indexes of several machines can be
     /// compared.
     pub hash_all: bool,
-    /// Ignore everything that the index remembers.
+    /// Ignore everything that the index contains.
     pub fresh: bool,
     /// Kind of the hash; `None` = the kind in the index.
     pub hash: Option<HashKind>,
-    /// Maximum bytes to read between two saved states of the index, for the case that the process is killed.
-    /// `None` = 32 GiB, about a minute on a fast disk.
+    /// Maximum bytes to read between two updates of the index, so that a killed scan loses little. `None`: 32 GiB,
+    /// about one minute on a fast disk.
     pub checkpoint: Option<u64>,
-    /// Contents of other machines that must be hashed, too.
+    /// Sizes and samples of contents that other machines have, so that files with them must be hashed, too.
     pub wanted: Option<Arc<Wanted>>,
     /// Whether the files are on a rotating disk; detected if `None`.
     pub rotates: Option<bool>,
@@ -52,7 +52,7 @@ pub struct Scan {
     pub skipped: Skipped,
     /// Cost of reading.
     pub cost: Cost,
-    /// The scan was interrupted. Its results are correct but incomplete.
+    /// Whether the scan was interrupted. Its results are then correct but incomplete.
     pub interrupted: bool,
     /// Error that prevented the update of the index, such as a full disk.
     pub index_error: Option<Error>,
@@ -61,7 +61,7 @@ pub struct Scan {
 /// Scans the roots (absolute paths).
 ///
 /// # Errors
-/// When a root cannot be opened, a glob is malformed, or the index cannot be read.
+/// A root cannot be opened, a glob is malformed, or the index cannot be read.
 pub fn scan(
     roots: &[PathBuf],
     options: &ScanOptions,
@@ -197,8 +197,8 @@ pub fn scan(
     })
 }
 
-/// Returns the files by size. If everything is known, so that probably no comparison is needed, also computes
-/// the groups on another CPU.
+/// Returns the files grouped by size. If all hashes are known, so that probably no comparison is needed, also computes
+/// the groups of equal content on another CPU.
 fn sort_by_size(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
     if files.dirs.iter().any(|dir| dir.dirty) {
         return (group::by_size(files, all), None);
@@ -227,10 +227,10 @@ fn index_hash_kind(options: &ScanOptions, index: Option<&Index>) -> Result<HashK
 
 /// Default of [`ScanOptions::checkpoint`].
 const PART: u64 = 32 * 1024 * 1024 * 1024;
-/// Number of files compared between two updates of the table; the results stay in memory until then.
+/// Maximum number of files compared between two updates of the table; their results stay in memory until then.
 const PART_FILES: usize = 1 << 20;
 
-/// Returns the number of groups in a part; at least one.
+/// Returns how many of the open groups fit into the next part, by bytes and files; at least one.
 fn part_length(open: &[SizeGroup], most: u64) -> usize {
     let mut bytes = 0_u64;
     let mut files = 0;

@@ -1,4 +1,4 @@
-//! Options of a root's scan.
+//! Options of a scan that the index stores for each root.
 
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 pub struct WalkOptions {
     /// File selection.
     pub filter: Filter,
-    /// Enter folders on other file systems than their root's.
+    /// Whether to enter folders on other file systems than the root's.
     pub other_filesystems: bool,
-    /// Enter `.zfs`, `.snapshot` and `.snapshots`.
+    /// Whether to enter `.zfs`, `.snapshot` and `.snapshots`.
     pub snapshots: bool,
 }
 
-/// Options of a root that the index remembers.
+/// Options of a root's last scan, stored in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RootScanOptions {
     /// File selection and limits of the walk.
     pub walk: WalkOptions,
-    /// All files were hashed; see [`crate::ScanOptions::hash_all`].
+    /// Whether all files were hashed; see [`crate::ScanOptions::hash_all`].
     pub hash_all: bool,
 }

@@ -1,5 +1,5 @@
-//! Stage 5, on file systems with reflinks: finds copies that already share blocks, so that the gain excludes
-//! shared blocks.
+//! Stage 5, on file systems with reflinks: finds copies that already share blocks, because removing such a copy frees
+//! nothing.
 
 use crate::group::Groups;
 use crate::table::{FileId, Files};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-/// Maximum number of extents examined. A file with more counts as unshared.
+/// Maximum number of extents examined per file. A file with more extents counts as unshared.
 const EXTENTS: usize = 65_536;
 
 /// Returns whether a root is on a file system with reflinks. Copies on other file systems below it count as
@@ -19,7 +19,7 @@ pub(crate) fn is_possible(roots: &[std::path::PathBuf]) -> bool {
         .any(|root| fsinfo::has_reflinks(rustix::fs::statfs(root)))
 }
 
-/// Reads the extents of copies with an unknown location. Returns the number of opened files.
+/// Reads the extents of copies whose extents are unknown. Returns the number of opened files.
 pub(crate) fn locate_copies(files: &mut Files, groups: &mut Groups) -> u64 {
     let mut capable: HashMap<u16, bool> = HashMap::new();
     let mut opened = 0;

@@ -12,7 +12,7 @@ pub enum Reason {
     Symlink,
     /// A FIFO, socket or device.
     Special,
-    /// Empty file, which has nothing to gain.
+    /// An empty file, because removing its copies frees nothing.
     Empty,
     /// Excluded by the user's limits of size, age, owner or name.
     Filtered,
@@ -51,7 +51,7 @@ impl Reason {
         Self::SeenAlready,
     ];
 
-    /// Returns the text for a count.
+    /// Returns the text that follows the number of skipped files.
     pub fn words(self) -> &'static str {
         match self {
             Self::Symlink => "symbolic links",

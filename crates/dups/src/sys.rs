@@ -168,7 +168,7 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     })
 }
 
-/// Like [`identity_now`], but asks the server of a network file system instead of the cache.
+/// Like [`identity_now`], but on a network file system it asks the server instead of using cached data.
 pub fn identity_there(fd: impl AsFd) -> Result<Identity, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     rustix::fs::statx(fd, c"", flags, WANTED).map(|stat| statx_identity(&stat))
@@ -236,9 +236,9 @@ pub struct Extent {
     pub physical: u64,
     /// Length in bytes.
     pub length: u64,
-    /// The physical address is valid: not delayed, inline or encoded.
+    /// Whether the physical address is valid: the data is not delayed, inline or encoded.
     pub known: bool,
-    /// The data is in the file system's metadata.
+    /// Whether the data is stored in the file system's metadata.
     pub inline: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct Dir {
     pub first: FileId,
     /// Number of its files in the table.
     pub count: u32,
-    /// The index has to be updated with this folder's data.
+    /// Whether the index must be updated with this folder's data.
     pub dirty: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct File {
     pub dir: u32,
     /// Number of its hash, or [`NO_HASH`]. Equal contents have equal numbers.
     pub hash: u32,
-    /// Number of the scan that last compared this file with all others of its size; 0 = none.
+    /// Number of the last scan that compared this file with all others of its size; 0 if none did.
     pub generation: u32,
     /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
@@ -79,8 +79,8 @@ impl File {
         self.flags & SPARSE != 0
     }
 
-    /// Returns whether the file changed so shortly before its examination that a further change might not show
-    /// in its times. Its remembered data is not trusted.
+    /// Returns whether the file changed so shortly before its examination that a further change might leave its times
+    /// unchanged. Stored data about such a file is not trusted.
     pub fn is_fresh(&self) -> bool {
         self.flags & FRESH != 0
     }
@@ -109,11 +109,11 @@ pub struct NewFile {
     pub allocated: Option<u64>,
     /// See [`File::is_fresh`].
     pub fresh: bool,
-    /// Remembered data of this exact state.
+    /// Data that the index has for exactly this state of the file.
     pub known: Option<RememberedFile>,
 }
 
-/// Remembered data of a file.
+/// Data about a file from the index.
 #[derive(Clone, Copy, Debug)]
 pub struct RememberedFile {
     /// See [`File::generation`].
@@ -127,7 +127,7 @@ pub struct RememberedFile {
 /// A file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Machine in merged indexes; empty for this machine.
+    /// Machine that has the file system, in merged indexes; empty for this machine.
     pub machine: String,
     /// Identity that survives a reboot (`f_fsid` of statfs(2), else the device number).
     pub fsid: i64,
@@ -150,9 +150,9 @@ pub struct Files {
     pub filesystems: Vec<FileSystem>,
     /// Roots of this machine that contain the files.
     pub roots: Roots,
-    /// Fingerprints by file, see [`Files::share`]; empty if there are none, 0 = unknown.
+    /// Fingerprint of the extents of each file, see [`Files::share`]; empty if none is known; 0 means unknown.
     shares: SpillArray<u64>,
-    /// Bytes on disk by file, see [`Files::allocated`]; empty if no file uses less than its size.
+    /// Bytes on disk of each file, see [`Files::allocated`]; empty if no file uses less than its size.
     allocated: SpillArray<u64>,
 }
 
@@ -328,7 +328,7 @@ impl Files {
         &self.files[file as usize]
     }
 
-    /// Hash of a file, when known.
+    /// Returns the hash of a file, if known.
     pub fn hash(&self, file: FileId) -> Option<&Hash> {
         self.contents.hash(self.files[file as usize].hash)
     }
@@ -346,7 +346,7 @@ impl Files {
     }
 }
 
-/// Sets a value in a list by file; the list grows only as far as needed.
+/// Sets the value of a file in a list. The list grows only as far as needed.
 fn set(list: &mut SpillArray<u64>, file: FileId, value: u64) {
     if list.len() <= file as usize {
         list.resize(file as usize + 1, 0);

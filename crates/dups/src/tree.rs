@@ -1,4 +1,4 @@
-//! Builds a tree of folders with the bytes that their redundant copies use.
+//! Builds a tree of folders, with the bytes that redundant copies use in each folder.
 
 use crate::group::{Groups, mark_doubtful};
 use crate::table::{FileId, Files};
@@ -45,7 +45,8 @@ pub fn build_tree(files: &Files, groups: &Groups) -> Node {
 }
 
 impl Node {
-    /// Descends while all bytes are in one subfolder. Returns the path and the node.
+    /// Descends from the root as long as all redundant bytes are in one subfolder. Returns the path and the node that
+    /// are reached.
     pub fn top(&self) -> (Vec<u8>, &Self) {
         let (mut path, mut top) = (Vec::new(), self);
         while let (1, Some((name, only))) = (top.children.len(), top.children.iter().next()) {

@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// Names of snapshot folders: ZFS, NetApp, snapper.
 pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snapshots"];
-/// Bytes of a folder listing read at once.
+/// Buffer size in bytes for listing a folder.
 const LISTING: usize = 32 * 1024;
 
 /// Result of a walk.
@@ -33,7 +33,7 @@ pub(crate) struct Walked {
     pub files: Files,
     /// Skipped files and folders.
     pub skipped: Skipped,
-    /// Open folders with files that are not known yet.
+    /// Open folders that contain files without a known hash.
     pub doors: Doors,
     /// Device and inode of all folders that were entered.
     pub entered: HashSet<(u64, u64)>,
@@ -135,7 +135,7 @@ fn into_inner<T>(mutex: Mutex<T>) -> T {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// An open root.
+/// A root folder that is open.
 struct Place<'a> {
     path: &'a std::path::Path,
     fd: OwnedFd,
@@ -144,7 +144,7 @@ struct Place<'a> {
     options: &'a WalkOptions,
 }
 
-/// A file system and its index in the table.
+/// A file system: its device number, its index in the table, and its properties.
 #[derive(Clone, Copy)]
 struct FsRef {
     device: u64,

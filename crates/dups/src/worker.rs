@@ -1,4 +1,4 @@
-//! One thread of stage 3: opens, probes, hashes and compares files.
+//! Worker of stage 3 (comparison): opens, probes, hashes and compares files.
 
 use crate::Control;
 use crate::compare::Learnt;
@@ -11,7 +11,7 @@ use crate::table::{FileId, Files};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-/// One thread.
+/// State of one worker thread.
 pub(crate) struct Worker<'a> {
     files: &'a Files,
     doors: &'a Doors,
@@ -31,7 +31,7 @@ pub(crate) struct Open {
     holes: Holes,
 }
 
-/// Files that agree so far, and the hash of their common part.
+/// Files whose content is equal so far, and the hash of this common part.
 struct Class {
     members: Vec<Open>,
     hasher: Hasher,
@@ -205,7 +205,7 @@ impl<'a> Worker<'a> {
         open
     }
 
-    /// Probes a group of large files and continues only with files whose probes agree.
+    /// Reads the probes of a group of large files, and continues only with files whose probes agree.
     fn large(&mut self, members: &[FileId]) {
         let mut probed = Vec::with_capacity(members.len());
         for open in self.open_all(members) {
@@ -289,7 +289,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads one chunk of each file of a class. Files that agree stay together; single files leave.
+    /// Reads one chunk of each file of a class. Files that agree stay together; a file that agrees with no other is
+    /// dropped.
     fn step(&mut self, class: Class, offset: u64, length: usize, into: &mut Vec<Class>) {
         let mut parts: Vec<(Buffer, Vec<Open>)> = Vec::new();
         let mut scratch = self.buffer();

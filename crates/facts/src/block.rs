@@ -1,5 +1,5 @@
-//! The tree of block devices in sysfs: partitions, what lies above (holders) and below (slaves,
-//! backing files). See the kernel's Documentation/ABI/stable/sysfs-block.
+//! The tree of block devices in sysfs: partitions, the devices built on a device (holders), and the devices or files
+//! below it (slaves, backing files). See the kernel's Documentation/ABI/stable/sysfs-block.
 
 use assay_host::{DeviceNumber, FileKind, Host, HostError};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ pub struct Device {
     pub name: String,
     /// Major and minor number.
     pub number: DeviceNumber,
-    /// Its directory in `/sys/devices`, links resolved.
+    /// Directory of the device in `/sys/devices`, with links resolved.
     pub dir: PathBuf,
 }
 
@@ -232,8 +232,8 @@ pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
 /// Most levels of stacked devices; a deeper stack is taken for a cycle.
 pub(crate) const MAX_DEPTH: usize = 16;
 
-/// Returns all devices that a write to `device` changes: the device, its partitions, and everything
-/// that is built on them.
+/// Returns all devices whose contents a write to `device` changes: the device, its partitions, and everything that is
+/// built on them.
 pub(crate) fn everything_above(
     host: &dyn Host,
     device: &Device,

@@ -1,7 +1,7 @@
-//! The guard before a destructive write to a block device: checks that nothing uses the device. A check that fails
-//! counts as a use.
+//! Checks before a destructive write to a block device that nothing uses the device. A check that fails counts as a
+//! use.
 //!
-//! Between this check and the first write another program may open the device, or its name may move to another
+//! Between this check and the first write another program may open the device, or the path may come to mean another
 //! device. A caller that writes should therefore hold the device open with `O_EXCL` and check the open descriptor
 //! ([`device_use_held`]).
 
@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// The process that the kernel starts first.
+/// Process id of init, which the kernel starts first.
 const INIT: &str = "1";
 /// errno(3): permission denied.
 const EACCES: i32 = 13;
@@ -27,7 +27,8 @@ pub struct DeviceInUse {
     pub path: PathBuf,
     /// Every reason as text, including each check that failed.
     pub reasons: Vec<String>,
-    /// The reasons that only report a failed check: they suffice to refuse, but do not prove a use.
+    /// The reasons that only report a failed check. They suffice to refuse the write, but do not prove that the device
+    /// is in use.
     pub unchecked: Vec<String>,
 }
 
@@ -118,13 +119,13 @@ struct Check<'a> {
     /// The caller's descriptor, opened with `O_EXCL`.
     held: Option<&'a Path>,
     device: &'a Device,
-    /// The device, its partitions, and what is built on them.
+    /// The device, its partitions, and all devices that are built on them, such as RAID arrays and volumes.
     above: &'a BTreeSet<Device>,
     numbers: BTreeMap<DeviceNumber, String>,
 }
 
 impl Check<'_> {
-    /// Returns `mounted` for the device itself and `its sda1 is mounted` for a device on it.
+    /// Returns `what` for the device itself, and for a device on top of it a sentence with the name of that device.
     fn about(&self, name: &str, what: &str) -> String {
         match name == self.device.name {
             true => what.to_owned(),
@@ -306,8 +307,8 @@ fn swaps(check: &Check<'_>) -> Found {
     Ok(found)
 }
 
-/// Finds loop devices that are backed by the device: the kernel does not hold it exclusively for
-/// them.
+/// Finds loop devices that are backed by the device. Opening with `O_EXCL` does not detect them, because the kernel
+/// does not hold the backing device exclusively.
 fn find_loops(check: &Check<'_>) -> Found {
     let mut found = Vec::new();
     let base = Path::new("/sys/block");
@@ -368,9 +369,9 @@ fn wipefs(check: &Check<'_>) -> Found {
     })
 }
 
-/// Finds processes that have the device, or a device on it, open. Some sandboxes hide the
-/// descriptors of a process even from root. An exclusive open does not detect such a process,
-/// because it only fails for other exclusive holders.
+/// Finds processes that have the device, or a device on top of it, open. `O_EXCL` does not detect such processes,
+/// because it fails only if another program holds the device exclusively. Some sandboxes hide the descriptors of a
+/// process even from root.
 fn open_handles(check: &Check<'_>) -> Found {
     let proc = Path::new("/proc");
     let (mut found, mut hidden) = (Vec::new(), Vec::new());
@@ -412,7 +413,7 @@ fn open_handles(check: &Check<'_>) -> Found {
     ))
 }
 
-/// Returns advice about hidden processes; root gets no advice to become root.
+/// Returns advice on how to see hidden processes. Root does not get the advice to become root.
 fn way_to_see(check: &Check<'_>) -> &'static str {
     let status = check.host.read_text(Path::new("/proc/self/status"));
     let status = status.unwrap_or_default();
@@ -426,7 +427,7 @@ fn way_to_see(check: &Check<'_>) -> &'static str {
     }
 }
 
-/// Returns the first open file of a process that is one of the affected devices.
+/// Returns the name of an affected device that a process has open; `None` if it has none open.
 fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError> {
     let gone = |error: HostError| {
         if has_ended(&error) {

@@ -1,6 +1,6 @@
-//! Device mapper: the first part of the UUID names the program that made a device (convention of libdevmapper).
+//! Device mapper: the prefix of a UUID names the program that created the device (convention of libdevmapper).
 
-/// Describes the kind of a device without its unique part: `LVM`, `dm-crypt (LUKS2)`.
+/// Describes the kind of a device without its unique part: `LVM`, `dm-crypt, LUKS2`.
 pub(crate) fn describe(uuid: &str) -> String {
     let owner = kind(uuid);
     match (owner, uuid.split('-').nth(1)) {
@@ -14,8 +14,7 @@ pub(crate) fn describe(uuid: &str) -> String {
     }
 }
 
-/// Returns the program that made a device, by its UUID: `lvm`, `crypt`, `multipath`, `partition` or
-/// `other`.
+/// Returns the program that created a device, by its UUID: `lvm`, `crypt`, `multipath`, `partition` or `other`.
 #[must_use]
 pub fn kind(uuid: &str) -> &'static str {
     let owner = uuid.split('-').next().unwrap_or_default();

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-/// Limits of a command that only reads: zdb and smartctl take seconds on a busy machine.
+/// Timeout of a command that only reads. It is long because zdb and smartctl take seconds on a busy machine.
 pub(crate) const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
@@ -30,7 +30,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes a fault: a missing source is left out, every other fault makes the fact unknown.
+    /// Notes that a source could not be read. If the source is missing, the fact is left out; after any other error it
+    /// is unknown.
     pub(crate) fn fault(
         &mut self,
         key: &str,
@@ -103,14 +104,14 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes a run-time integer, multiplied by `unit`.
+    /// Notes a run-time integer from a file, multiplied by `unit`.
     pub(crate) fn number(&mut self, key: &str, path: &str, unit: i64) {
         self.value(key, path, |text| {
             text.parse::<i64>().ok()?.checked_mul(unit)
         });
     }
 
-    /// Notes a run-time `0` or `1`.
+    /// Notes a run-time flag from a file that contains `0` or `1`.
     pub(crate) fn flag(&mut self, key: &str, path: &str) {
         self.value(key, path, flag);
     }
@@ -147,9 +148,9 @@ impl<'a> Gather<'a> {
         Some(all)
     }
 
-    /// Notes the configured value of a key in a scope, with file and line. The value is the first
-    /// word after `understand`, or else the default. The fact is unknown if a file that could
-    /// contain the key cannot be read.
+    /// Notes the configured value of a key in a scope, with file and line. The value is the first word after conversion
+    /// by `understand`, or the default if there is no line. The fact is unknown if a file that could contain the key
+    /// cannot be read.
     pub(crate) fn configured(
         &mut self,
         fact: &str,
@@ -175,7 +176,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes the subject of the facts below `path`; see [`Facts::about`].
+    /// Notes what the facts below `path` describe; see [`Facts::about`].
     pub(crate) fn about<S: AsRef<str>>(&mut self, path: impl IntoIterator<Item = S>) {
         self.facts.about(&Subject::new(path));
     }
@@ -198,7 +199,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Runs a command if it is installed.
+    /// Runs a command that only reads; fails if the command is not installed.
     pub(crate) fn try_ask(&self, argv: &[&str]) -> Result<CommandOutput, HostError> {
         let name = argv.first().copied().unwrap_or_default();
         if self.host.which(OsStr::new(name)).is_none() {

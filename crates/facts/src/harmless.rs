@@ -1,10 +1,10 @@
-//! Rules for text of users that may be reported unchanged. Collectors and the rules of `redact` use them.
+//! Rules for user-defined text that may be reported unchanged. The collectors and the `redact` functions use them.
 
 /// Replaces a name, an address or a part of a text.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
-/// Returns a value that is a number or a word, like the values of the known settings; replaces
-/// every other text.
+/// Returns a value unchanged if it is a number or a word of the kind that known settings have; else returns a
+/// replacement.
 pub(crate) fn word(value: &str) -> String {
     let plain = value.len() <= 8 && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if plain { value } else { "withheld" }.to_owned()

@@ -53,14 +53,15 @@ pub struct CollectOptions<'a> {
     /// Also collect the configuration of services, and all pools and datasets. A check needs them;
     /// a measurement does not.
     pub services: bool,
-    /// With `services`: also read the files that let accounts log in. This works on the machine
-    /// itself or in a tree of its files. Captures and bundles do not contain the names of accounts.
+    /// With `services`: also read the files that let accounts log in. Requires the machine itself, or a tree of its
+    /// files: captures and bundles do not contain account names.
     pub accounts: bool,
 }
 
-/// Collects the facts of a machine. Never fails: a source that cannot be read gives an unknown fact
-/// with the reason. Collectors read the machine through [`Redacted`], so no secret reaches a fact.
-/// The collectors of `unredacted` read names, but report only whether the names are consistent.
+/// Collects the facts of a machine. Never fails: a source that cannot be read gives an unknown fact with the reason.
+///
+/// Collectors read the machine through [`Redacted`], so no secret reaches a fact. The collectors of the module
+/// `unredacted` read names, but their facts do not contain names.
 #[must_use]
 pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     let identity = options.with_identity;
@@ -109,8 +110,7 @@ pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     })
 }
 
-/// Collects the facts that are in files: those of kernel, CPU, memory and settings. Starts no program. Otherwise like
-/// [`collect`].
+/// Collects the facts that need no program: kernel, CPU, memory and settings in files. Otherwise like [`collect`].
 #[must_use]
 pub fn collect_from_files(host: &dyn Host) -> Facts {
     let redacted = Redacted::new(host, false);

@@ -4,8 +4,7 @@ use assay_host::Host;
 use assay_model::Machine;
 use std::path::Path;
 
-/// Purpose of the derived id. A program with another purpose derives another id from the same
-/// machine id.
+/// Key of the derived id. A program that uses another key derives another id from the same machine id.
 const PURPOSE: &str = "assay 2026-11 machine id";
 
 /// Returns the identity of the machine; `None` without a machine id, as in a container or before

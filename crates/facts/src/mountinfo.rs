@@ -17,17 +17,17 @@ pub struct Mount {
     pub parent: u32,
     /// Device number of the files; major 0 for btrfs, ZFS and file systems without a device.
     pub dev: DeviceNumber,
-    /// Directory of the file system that is mounted: `/`, or another one for a bind mount.
+    /// Directory within the file system that is mounted: `/`, or another directory for a bind mount.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
-    /// Options of this mount.
+    /// Mount options, which apply to this mount only.
     pub options: String,
-    /// Kind of file system.
+    /// File system type, such as `ext4`.
     pub fs_type: String,
     /// Source of the mount: a device, a dataset, or any name.
     pub source: OsString,
-    /// Options of the file system.
+    /// Options of the file system (superblock), which apply to all its mounts.
     pub super_options: String,
 }
 

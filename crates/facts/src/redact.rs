@@ -1,6 +1,6 @@
 //! Removes what must not leave the machine: secrets always, host names and addresses unless the user asks for them. A
-//! collector reads a machine through [`Redacted`], so text is cleaned when it is read. Files and commands that are
-//! not in the tables of [`files`] and [`commands`] are not read at all.
+//! collector reads a machine through [`Redacted`], so text is redacted when it is read. Files and commands that are not
+//! in the tables of [`files`] and [`commands`] are not read at all.
 
 mod cmdline;
 mod commands;
@@ -8,7 +8,7 @@ mod complaint;
 mod files;
 mod mount;
 
-/// The word lists of the cleaning rules, for the collector that applies the same rules in a shell.
+/// Word lists of the redaction rules, for the shell collector that applies the same rules.
 pub(crate) mod lists {
     pub(crate) use super::cmdline::{MODULES, PLAIN};
     pub(crate) use super::commands::{TARGETS, WORDS};
@@ -36,7 +36,7 @@ pub struct Redacted<'a> {
     inner: &'a dyn Host,
     identity: bool,
     withheld: Mutex<BTreeMap<String, String>>,
-    /// The cleaned list of packages: several collectors read it, and it has a megabyte.
+    /// The redacted list of packages. It is cached, because it has about a megabyte and several collectors read it.
     packages: OnceLock<Vec<u8>>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Redacted<'a> {
         }
     }
 
-    /// Returns what was left out so far: paths and command lines, each with the reason.
+    /// Returns the paths and command lines whose text was left out so far, each with the reason.
     #[must_use]
     pub fn withheld(&self) -> BTreeMap<String, String> {
         let found = self.withheld.lock();
@@ -71,7 +71,7 @@ impl<'a> Redacted<'a> {
     }
 }
 
-/// Note of a source that was read but not kept completely.
+/// Reason that is noted for a source that was read but only partly kept.
 const PARTLY: &str = "kept in part: only what is known to be harmless";
 
 impl Host for Redacted<'_> {
@@ -150,7 +150,7 @@ impl Host for Redacted<'_> {
     }
 }
 
-/// Applies the rules of this version to facts that another assay collected.
+/// Applies the redaction rules of this version to facts that another version of assay may have collected.
 pub fn facts(facts: &mut Facts) {
     for (key, fact) in &mut facts.map {
         let FactValue::Known(Value::String(text)) = &mut fact.value else {
@@ -171,14 +171,14 @@ pub fn facts(facts: &mut Facts) {
     }
 }
 
-/// Returns the cleaning rule of a file, for the tests of the shell collector.
+/// Returns the redaction rule of a file, for the tests of the shell collector.
 #[cfg(test)]
 pub(crate) fn rule_of_file(path: &str) -> Option<impl Fn(&[u8]) -> Vec<u8>> {
     let rule = files::rule(path, false)?;
     Some(move |text: &[u8]| rule.apply(text, false))
 }
 
-/// Applies the cleaning rule to the output of a command, for the same tests.
+/// Applies the redaction rule to the output of a command, for the tests of the shell collector.
 #[cfg(test)]
 pub(crate) fn answer_of_command(argv: &[&str], text: &str) -> String {
     let clean =

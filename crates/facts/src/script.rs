@@ -1,9 +1,9 @@
-//! The shell collector: a POSIX shell script that reads the same sources as the collectors of this crate, for
-//! machines without assay. It is generated from the tables of the collectors and of [`crate::redact`], so both read
-//! and keep the same.
+//! Generates the shell collector: a POSIX shell script for machines without assay that reads the same sources as the
+//! collectors of this crate. It is generated from the tables of the collectors and of [`crate::redact`], so that both
+//! read and keep the same.
 //!
 //! Two awk programs run on the other machine: `clean.awk` keeps only harmless text, `pack.awk` writes the archive.
-//! Tests compare both with the rules in [`crate::redact`].
+//! Tests compare their output with that of the rules in [`crate::redact`].
 
 mod table;
 #[cfg(test)]
@@ -27,7 +27,7 @@ const SECONDS: u64 = 20;
 /// Default time in seconds after which the script ends.
 const END: u64 = 600;
 
-/// Most names that are read in one directory, or below the directory of a program.
+/// Maximum number of names that are read in one directory, or below the directory of a program.
 const MOST: usize = 5000;
 
 /// Returns the script. `version` is the version of assay and is written to the archive.
@@ -60,7 +60,7 @@ fn with_words(version: &str, words: &str) -> String {
         .replace("@@PATHS@@", words)
 }
 
-/// Returns the script with paths of the other machine that it reads in more detail.
+/// Returns the script for a machine whose `paths` are to be described in more detail.
 ///
 /// # Errors
 /// A path is not absolute, or cannot be quoted.

@@ -1,4 +1,4 @@
-//! Finds disks that share the work of one vdev of a ZFS pool, one md array or one btrfs.
+//! Finds groups of disks that should have the same load: those of one vdev of a ZFS pool, one md array or one btrfs.
 
 use crate::block::Device;
 use crate::zpool;
@@ -47,9 +47,9 @@ fn find_zfs_siblings(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     Ok(groups)
 }
 
-/// Returns the vdevs of all pools in `zpool status -LP` with the device nodes of their online
-/// leaves. Offline and faulted leaves are left out, and so are all vdevs during a resilver, because
-/// their load differs. Single disks form one group; caches and spares form none.
+/// Parses the vdevs of all pools in `zpool status -LP`, with the device nodes of their online leaves. Offline and
+/// faulted leaves are left out. During a resilver all vdevs are left out, because the load of their disks differs.
+/// Single disks form one group; caches and spares form none.
 fn parse_vdevs(status: &str) -> Vec<Siblings> {
     let mut groups: Vec<Siblings> = Vec::new();
     for one in status.split("  pool: ").skip(1) {

@@ -1,6 +1,8 @@
-//! The facts of a machine before a measurement, and the part of them that is stored with it: what the machine is, and
-//! what lies under the targets. Other permanent disks are kept, because they share the bus. Other mounts and
-//! removable disks are dropped: they explain nothing, and a shared report should not contain them.
+//! Collects the facts of a machine before a measurement, and selects the facts that are stored with the result: what
+//! the machine is, and what is below the targets.
+//!
+//! Other permanent disks are kept, because they share the bus. Other mounts and removable disks are dropped, because
+//! they explain nothing and a shared report should not contain them.
 
 use crate::{CollectOptions, TargetError, collect, target};
 use assay_host::Host;
@@ -37,7 +39,7 @@ pub fn survey_at(host: &dyn Host, path: &Path) -> Result<(Survey, TargetInfo), T
 }
 
 impl Survey {
-    /// Keeps the facts that explain a measurement on these targets.
+    /// Keeps the facts that can explain a measurement on these targets.
     #[must_use]
     pub fn about(self, targets: &[TargetInfo]) -> Facts {
         keep_relevant(self.facts, targets)

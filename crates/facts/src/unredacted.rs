@@ -1,7 +1,8 @@
-//! Collectors that need names to decide whether names are consistent: they read the machine itself, not through
-//! [`crate::Redacted`]. Their facts are booleans, counts, keywords, and paths that other facts contain too; never the
-//! name of a host or user, or an address. They run on the live machine or on a tree of its files; captures and
-//! bundles do not contain their sources.
+//! Collectors that read names to check whether the names are consistent. They read the machine without
+//! [`crate::Redacted`], but their facts contain only booleans, counts, keywords, and paths that other facts contain
+//! too; never the name of a host or user, or an address.
+//!
+//! They run on the live machine or on a tree of its files. Captures and bundles do not contain their sources.
 
 mod accounts;
 mod apache_sections;
@@ -44,7 +45,7 @@ mod ups_times;
 
 use crate::gather::Gather;
 
-/// Runs all of them.
+/// Runs the collectors of this module.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     sites::collect(g);
     authorities::collect(g);

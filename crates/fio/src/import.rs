@@ -1,4 +1,4 @@
-//! Imports a foreign fio result as a run with samples.
+//! Imports a fio result that was not measured by assay as a run with samples.
 
 use crate::json::FioDocument;
 use crate::options::{JobOptions, SyncOption};
@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Data that a result does not contain.
+/// Data for the run that a fio result does not contain.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Name of the file without its directory.
@@ -21,11 +21,11 @@ pub struct Context {
     pub uid: String,
     /// `Run::assay_version`.
     pub version: String,
-    /// Time used if the result contains none.
+    /// Time of the run if the result contains no time.
     pub now: Timestamp,
 }
 
-/// Groups equal jobs (`numjobs`): neighbours with the same name, group and options.
+/// Returns the groups of equal jobs (`numjobs`): adjacent jobs with the same name, group and options.
 #[must_use]
 pub fn find_groups(document: &FioDocument) -> Vec<Range<usize>> {
     let jobs = &document.jobs;
@@ -141,7 +141,8 @@ pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
     (run, samples)
 }
 
-/// Returns the longest direction: `job_runtime` is a sum if jobs are grouped.
+/// Returns the run time of the longest direction. `job_runtime` cannot be used, because it is a sum if jobs are
+/// grouped.
 fn longest_direction(job: &Worker) -> Nanos {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
@@ -219,7 +220,7 @@ fn to_workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize
     }
 }
 
-/// Whether the result does not contain if the page cache was bypassed.
+/// Whether it is unknown if the job bypassed the page cache.
 fn is_direct_unknown(options: &JobOptions) -> bool {
     let given = ["direct", "buffered"]
         .iter()
@@ -251,8 +252,8 @@ fn to_target(options: &JobOptions) -> TargetInfo {
     }
 }
 
-/// Makes a name valid for a criterion: letters, digits, `-` and `_`, at most 60; adds a number if it occurred
-/// before.
+/// Converts a name to one that criteria can contain: letters, digits, `-` and `_`, at most 60 characters. Adds a number
+/// if the name occurred before.
 fn unique_name(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {

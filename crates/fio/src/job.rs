@@ -11,11 +11,12 @@ use std::path::Path;
 
 /// Percentiles that every job reports.
 pub const PERCENTILES: &str = "50:90:95:99:99.9:99.99";
-/// Maximum length of a file name: fio reads a line into 4096 bytes (`__parse_jobs_ini`, fio init.c).
+/// Maximum length of a file name in bytes. fio reads a line into 4096 bytes (`__parse_jobs_ini`, fio init.c), which
+/// also contain the option.
 const MAX_FILENAME: usize = 4000;
-/// Maximum length of a name in a `sockaddr_un` (unix(7)).
+/// Maximum length of a socket path in bytes (`sockaddr_un`, unix(7)).
 const MAX_SOCKET: usize = 107;
-/// Largest compression unit of a file system: a record of ZFS, 1 MiB by default.
+/// Largest unit in which a file system compresses data, in bytes: a ZFS record, at most 1 MiB by default.
 const LARGEST_WINDOW: u64 = 1 << 20;
 /// Keywords that fio replaces in job files (`fio_keywords`, fio options.c).
 const KEYWORDS: [&str; 4] = ["$pagesize", "$mb_memory", "$ncpus", "$jobname"];
@@ -246,7 +247,7 @@ fn render_job(
     Ok(format!("[{name}]\n{text}"))
 }
 
-/// Renders the job file that writes `size` bytes of data that neither compress nor repeat, and syncs them.
+/// Renders the job file that fills `filename` with `size` bytes and syncs them. The data neither compress nor repeat.
 ///
 /// # Errors
 /// fio cannot express the path, or the size is zero.
@@ -270,7 +271,7 @@ fn to_millis(time: Nanos) -> u64 {
     time.0.div_ceil(1_000_000)
 }
 
-/// Escapes a path for `filename`: fio separates several by `:` and unescapes `\:`.
+/// Escapes a path for `filename`, in which fio takes `:` as a separator and `\:` as a colon.
 fn escape(path: &Path) -> Result<String, RenderError> {
     let fail = |reason| {
         Err(RenderError::Filename {

@@ -31,9 +31,9 @@ pub enum DocumentKind {
 pub struct FioDocument {
     /// Version as printed: `fio-3.33`; empty if missing.
     pub fio_version: String,
-    /// `timestamp_ms`, else `timestamp` × 1000: time of the output in milliseconds since 1970.
+    /// Time of the output in milliseconds since 1970: `timestamp_ms`, else `timestamp` × 1000.
     pub timestamp_ms: Option<i64>,
-    /// `timestamp_ms` is the local time of an unknown time zone, counted as UTC.
+    /// Whether the time is the local time of an unknown time zone, here treated as UTC.
     pub local_time: bool,
     /// Maximum `elapsed` of a job: seconds since fio started, including earlier stages; 0 if missing.
     pub elapsed_s: u64,
@@ -71,7 +71,7 @@ pub struct DiskUtil {
     pub read_ms: u64,
     /// Milliseconds spent writing, summed over requests.
     pub write_ms: u64,
-    /// Milliseconds × requests in flight.
+    /// Sum over time of the requests in flight, in request-milliseconds.
     pub in_queue_ms: u64,
     /// Percent of time in which the device was busy.
     pub util: f64,
@@ -80,7 +80,7 @@ pub struct DiskUtil {
 /// Reasons why a result cannot be parsed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum JsonError {
-    /// Only white space.
+    /// The text contains only white space.
     #[error(
         "it is empty: fio wrote no result; it was killed, or its output went elsewhere (--output)"
     )]
@@ -90,7 +90,7 @@ pub enum JsonError {
         "no fio result in it: expected `{{ \"fio version\": … }}`; run fio with --output-format=json+{hint}"
     )]
     NoDocument {
-        /// Probable kind of the text, starting with `; `; or empty.
+        /// The probable kind of the text, as a clause that starts with `; `; empty if unknown.
         hint: String,
     },
     /// The text ends in the middle of a document.

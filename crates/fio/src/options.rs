@@ -87,10 +87,10 @@ impl OptionsError {
     }
 }
 
-/// Durability of writes (`sync=`).
+/// Durability of writes by an open flag (`sync=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncOption {
-    /// Not by an open flag.
+    /// No flag.
     #[default]
     No,
     /// O_SYNC.
@@ -152,7 +152,7 @@ pub enum OptionSource {
     Echo,
 }
 
-/// Effective options of one job: the given value, else fio's default.
+/// Effective options of one job: for each the given value, else fio's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
     /// Job name.
@@ -188,11 +188,11 @@ pub struct JobOptions {
     pub runtime: Option<Nanos>,
     /// Value of `ramp_time`.
     pub ramp: Option<Nanos>,
-    /// Options with an unknown value, by fio's main name; `given` does not contain them.
+    /// Options whose value is unknown, by fio's main name; `given` does not contain them.
     pub unknown: BTreeSet<String>,
-    /// Further unknown options may have been given.
+    /// Whether further options may have been given that are not known.
     pub open: bool,
-    /// Values chosen for loops and branches of a script: `NAME=VALUE …`.
+    /// Values of loop variables and branches of the script for this job: `NAME=VALUE …`.
     pub chosen: String,
 }
 
@@ -200,7 +200,7 @@ impl JobOptions {
     /// Builds options from names and values. The job's name is `name` unless an option sets it.
     ///
     /// # Errors
-    /// fio would refuse a value, too; names the option.
+    /// A value that fio would refuse too; the message names the option.
     pub fn from_given(
         name: &str,
         given: impl IntoIterator<Item = (String, String)>,
@@ -233,8 +233,8 @@ impl JobOptions {
         Ok(options)
     }
 
-    /// Builds options from the echo in a result. Invalid values count as absent: the job ran, so they are no
-    /// reason to refuse.
+    /// Builds options from the `job options` of a result. Invalid values count as absent, because the job ran and fio
+    /// must have accepted them.
     #[must_use]
     pub fn from_result(job: &Worker) -> Self {
         let mut given = job.fio.options.clone();
@@ -341,13 +341,13 @@ impl JobOptions {
         self.boolean(key, default).unwrap_or(default)
     }
 
-    /// Returns whether options without a value are known.
+    /// Returns whether the list of options is complete; in a result, options without a value may be missing.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.source == OptionSource::Complete
     }
 
-    /// Returns whether every write is durable, or writes are flushed regularly.
+    /// Returns whether every write is durable when it completes, or writes are flushed regularly.
     #[must_use]
     pub fn flushes(&self) -> bool {
         self.sync != SyncOption::No
@@ -409,7 +409,7 @@ impl JobOptions {
             .ok_or_else(|| refuse(key, text, "a size such as 4k, 1g or 50%"))
     }
 
-    /// Returns the block sizes of reads and writes; the minimum of a range or split.
+    /// Returns the block sizes of reads and writes in bytes; for a range or split (`bssplit`) the minimum.
     fn block_sizes(&self, base: u64) -> Result<(Bytes, Bytes), OptionsError> {
         let (key, text) = match ["bs", "bsrange", "bssplit"]
             .into_iter()
@@ -453,8 +453,8 @@ impl JobOptions {
     }
 }
 
-/// All options of fio 3.33 (`--cmdhelp=all`, `--enghelp`), one per line, with some of newer releases and of
-/// engines that distributions omit.
+/// All options of fio 3.33 (`--cmdhelp=all`, `--enghelp`), one per line, and some options of newer releases and of
+/// engines that distributions leave out.
 const NAMES: &str = include_str!("options/names.txt");
 
 /// Returns the option that `key` was probably meant to be; `None` if fio knows `key` (also abbreviated, as in
@@ -480,7 +480,8 @@ fn refuse(key: &str, value: &str, expected: &str) -> OptionsError {
     ))
 }
 
-/// Returns fio's main name of an option. fio distinguishes `-` and `_`, but pasted text mixes them.
+/// Returns fio's main name of an option. Accepts `-` for `_` and the reverse, which fio does not, because pasted text
+/// mixes them.
 fn canonical_name(key: &str) -> String {
     let key = key.trim().to_ascii_lowercase();
     let found = ALIASES.iter().find(|(alias, _)| *alias == key);

@@ -8,14 +8,14 @@ use crate::text_result::{TextError, strip_quote};
 use assay_model::sample::{FioJob, Latency, Operation, Operations, Worker};
 use assay_model::{Bytes, Nanos, secrets};
 
-/// Fields of latency distributions between the depths and the disks.
+/// Number of fields of latency distributions, between the queue depths and the disks.
 const DISTRIBUTION: usize = 10 + 12;
-/// Number of percentiles of a direction.
+/// Number of percentile fields of one direction.
 const PERCENTILES: usize = 20;
-/// Depths of the distribution of I/Os in flight.
+/// Bins of the distribution of queue depths (I/Os in flight).
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
-/// Returns whether the text contains a line of terse output.
+/// Whether the text contains at least one line of terse output.
 #[must_use]
 pub fn is_terse(text: &str) -> bool {
     text.lines().any(|line| is_terse_line(strip_quote(line)))
@@ -33,7 +33,7 @@ fn is_terse_line(line: &str) -> bool {
 /// Parses all lines of terse output as one document; other lines are skipped.
 ///
 /// # Errors
-/// A line ends too early, or contains something else than a number; the error names the line.
+/// A line ends too early, or a field is not a number; the error contains the line.
 pub fn parse_terse(text: &str) -> Result<FioDocument, TextError> {
     let mut document = FioDocument::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -49,7 +49,7 @@ pub fn parse_terse(text: &str) -> Result<FioDocument, TextError> {
 /// The fields of a line, from left to right.
 struct Fields<'a> {
     rest: std::str::Split<'a, char>,
-    /// Number of the last field, from 1.
+    /// Number of the field that was read last, from 1.
     at: usize,
 }
 

@@ -30,7 +30,7 @@ pub struct TextError {
 const SHOWN: usize = 60;
 
 impl TextError {
-    /// Builds an error about line `line`, from 1.
+    /// Builds an error about a line; `line` is its number, from 1.
     pub(crate) fn new(line: usize, text: &str, message: impl Into<String>) -> Self {
         let clean: String = text.trim().chars().filter(|c| !c.is_control()).collect();
         let mut shown: String = clean.chars().take(SHOWN).collect();
@@ -55,7 +55,7 @@ pub fn is_text_result(text: &str) -> bool {
 /// Parses every run of fio in `text`, in order. Lines before, between and after the runs are skipped.
 ///
 /// # Errors
-/// A line of a job contains no valid figures, or no job has any; the error names the line.
+/// A line of a job contains no valid figures, or no job has any figures; the error contains the line.
 pub fn parse_text(text: &str) -> Result<Vec<FioDocument>, TextError> {
     let mut scan = Scan::default();
     let mut first_job = None;
@@ -78,7 +78,8 @@ pub fn parse_text(text: &str) -> Result<Vec<FioDocument>, TextError> {
     }
 }
 
-/// Removes the marks of a quotation: `> `, `// `, `| `, and no-break spaces are spaces.
+/// Removes quotation marks of mail and code at the start of a line (`> `, `// `, `| `), and replaces no-break spaces by
+/// spaces.
 pub(crate) fn strip_quote(line: &str) -> &str {
     let line = line.trim_end();
     for mark in ["> ", ">> ", "// "] {
@@ -103,15 +104,15 @@ enum LatencyKind {
 struct Scan {
     done: Vec<FioDocument>,
     current: FioDocument,
-    /// Options of the header lines of the current run: job name and options.
+    /// Header lines of the current run: job name and options of each job.
     headers: Vec<(String, BTreeMap<String, String>)>,
     /// Process ids of the current run's jobs.
     pids: Vec<Option<String>>,
     command: command::SeenCommand,
     version: String,
-    /// Direction of the lines that follow.
+    /// Direction (read, write or trim) that the following lines describe.
     direction: Option<Operation>,
-    /// Latency and nanoseconds per unit of the percentiles that follow.
+    /// Kind of latency of the percentile lines that follow, and nanoseconds per printed unit.
     percentiles: Option<(LatencyKind, f64)>,
     in_disks: bool,
 }
@@ -282,11 +283,11 @@ fn pick_latency(operations: &mut Operations, kind: LatencyKind) -> &mut Latency 
     }
 }
 
-/// Largest relative difference between the printed rate and count ÷ runtime at which both mean the same I/Os:
-/// fio prints three or four digits.
+/// Maximum relative difference between the printed rate and count ÷ run time at which both still describe the same
+/// I/Os. fio prints three or four digits of the rate.
 const ROUNDING: f64 = 0.02;
 
-/// Sets the counts, and replaces the rounded rate by count ÷ runtime if both agree.
+/// Sets the I/O counts of a job. If the printed rate agrees with count ÷ run time, replaces it by this exact value.
 fn apply_issued(job: &mut Worker, issued: lines::Issued) {
     for (kind, count, short) in [
         (Operation::Read, issued.total[0], issued.short[0]),

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of consecutive failures after which a machine counts as not reached, so that one lost packet raises
-/// no alarm.
+/// Number of consecutive failures after which a machine counts as unreachable. One lost packet therefore raises no
+/// alarm.
 const NOT_REACHED: u32 = 2;
 
-/// Key of the alarm that a machine is not reached; no rule has this name.
+/// Key of the alarm that a machine is unreachable; no rule has this name.
 const REACH: &str = "not-reached";
 
 /// Maximum number of alarms per machine, the worst first, so that one machine cannot hide the alarms of the
@@ -28,7 +28,7 @@ pub struct Alarm {
     pub machine: String,
     /// Identifies the alarm across checks: the rule and its subject.
     pub key: String,
-    /// Advice page; `None` if the machine is not reached, or for the alarm about further findings.
+    /// Advice page of the rule; `None` if the machine is unreachable, or for the alarm about further findings.
     pub rule: Option<String>,
     /// Severity of the finding.
     pub severity: Severity,
@@ -46,11 +46,11 @@ pub struct Over {
     /// The alarm.
     #[serde(flatten)]
     pub alarm: Alarm,
-    /// Time of the first check without the finding.
+    /// Time of the first check that no longer had the finding.
     pub until: Timestamp,
 }
 
-/// Alarms to report.
+/// Changes of the alarms since the last report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct News {
     /// Alarms raised since the last report, the worst first.
@@ -93,7 +93,7 @@ pub enum MachineState<'a> {
 }
 
 impl Alarms {
-    /// Updates the alarms of a machine. Findings below severity `least` raise no alarm.
+    /// Updates the alarms of a machine after a check. Findings below severity `least` raise no alarm.
     pub fn look(&mut self, machine: &str, seen: MachineState<'_>, least: Severity, now: Timestamp) {
         match seen {
             MachineState::Failed(why) => {
@@ -209,7 +209,7 @@ impl Alarms {
         news
     }
 
-    /// Marks all changes as reported.
+    /// Marks all changes as reported, so that [`Alarms::news`] is empty until the next change.
     pub fn told(&mut self) {
         self.standing.iter_mut().for_each(|one| one.told = true);
         self.over.clear();
@@ -223,7 +223,7 @@ impl Alarms {
         all
     }
 
-    /// Removes a machine that is no longer watched. Returns whether it was known.
+    /// Removes the alarms of a machine that is no longer watched. Returns whether the machine had been checked before.
     pub fn forget(&mut self, machine: &str) -> bool {
         let before = (self.standing.len(), self.over.len(), self.missed.len());
         self.standing.retain(|one| one.alarm.machine != machine);
@@ -278,7 +278,7 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + hour * 3600).unwrap()
     }
 
-    /// Returns the changes after a check as `+key` and `-key`.
+    /// Runs a check at this hour, and returns the changes as `+key` (raised) and `-key` (ended).
     fn told(alarms: &mut Alarms, hour: i64, seen: MachineState<'_>) -> Vec<String> {
         alarms.look("box", seen, Severity::Medium, at(hour));
         let news = alarms.news();

@@ -1,6 +1,6 @@
-//! Compares two bundles of a machine and explains the differences. This version's collectors parse both, so a
-//! difference comes from the machine. Differences due to another catalogue are reported separately. Values
-//! that change all the time, such as free memory, are ignored.
+//! Compares two bundles of a machine and explains the differences. The collectors of this version of assay parse both
+//! bundles, so that a difference comes from the machine and not from assay. Differences due to another catalogue are
+//! reported separately. Values that change all the time, such as free memory, are ignored.
 
 mod cause;
 mod packages;
@@ -16,22 +16,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// State of a machine at one time.
 pub struct Then<'a> {
-    /// Facts, parsed by this version.
+    /// Facts, parsed from the bundle by this version of assay.
     pub facts: &'a Facts,
-    /// Findings of this version's catalogue.
+    /// Findings according to this version's catalogue.
     pub checked: &'a Checked,
     /// Record of the check at that time.
     pub entry: &'a Entry,
     /// Boot time in seconds since 1970.
     pub booted: Option<i64>,
-    /// All packages, if known.
+    /// All packages of the machine; `None` if the list is unknown or incomplete.
     pub packages: Option<Packages>,
 }
 
 /// Facts under keys that have the same meaning on both sides.
 pub type ComparableFact<'a> = BTreeMap<String, &'a Fact>;
 
-/// Returns the changes: findings first, the worst of them first.
+/// Returns the changes: first those of findings, the most severe first, then those of facts.
 #[must_use]
 pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     let (before, after) = (named(old.facts), named(new.facts));

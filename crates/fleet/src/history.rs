@@ -175,8 +175,8 @@ impl History {
         }
     }
 
-    /// Stores a bundle and its findings, and removes old ones. If the process is killed, either both the
-    /// bundle and its log line exist, or the bundle is unknown.
+    /// Stores a bundle and its findings, and removes old bundles by the rule of [`keep`]. If the process is killed, no
+    /// log line refers to a missing bundle.
     ///
     /// # Errors
     /// The directory or a file in it cannot be written.
@@ -325,7 +325,7 @@ fn directory(machine: &str) -> String {
     }
 }
 
-/// Returns whether [`name_of`] recovers the machine's name.
+/// Whether [`name_of`] can restore the machine's name from the directory name. Long names are hashed instead.
 fn tells_its_name(directory: &str) -> bool {
     !directory.starts_with("%%")
 }
@@ -362,7 +362,7 @@ fn open(path: &Path, append: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Writes a file completely or not at all.
+/// Writes a file atomically: completely or not at all.
 fn whole(path: &Path, bytes: &[u8]) -> Result<(), HistoryError> {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = OpenOptions::new()
@@ -438,8 +438,8 @@ mod tests {
         assert_eq!(history.machines().unwrap(), [name]);
     }
 
-    /// A newer version writes lines that this version does not understand. Thinning keeps these lines and
-    /// their bundles.
+    /// Lines in the log of a newer version, which this version does not understand, are kept together with their
+    /// bundles when old entries are removed.
     #[test]
     fn what_another_version_wrote_stays() {
         let dir = tempfile::tempdir().unwrap();

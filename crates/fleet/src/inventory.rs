@@ -23,9 +23,9 @@ pub struct Machine {
     pub address: String,
     /// Groups of the machine.
     pub groups: BTreeSet<String>,
-    /// Use sudo to read as root, if the file sets it.
+    /// Whether to use sudo to read as root; `None` if the inventory file does not set it.
     pub sudo: Option<bool>,
-    /// Time limit in seconds, if the file sets it.
+    /// Time limit of a check in seconds; `None` if the inventory file does not set it.
     pub deadline: Option<u64>,
 }
 
@@ -33,13 +33,14 @@ pub struct Machine {
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     machines: BTreeMap<String, Machine>,
-    /// Alternative ssh configuration, if the file sets it.
+    /// Path of another ssh configuration file; `None` if the inventory file does not set it.
     pub ssh_config: Option<PathBuf>,
 }
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// A TOML error. Its message ends with an empty line, and as a cause it would be printed twice.
+/// A TOML error. Its own message ends with an empty line, and would be printed twice if it were the source of another
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.to_string().trim())]
 struct Form(toml::de::Error);

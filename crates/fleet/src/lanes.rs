@@ -1,9 +1,10 @@
-//! Selects the next machine to check. A bastion and the machines behind it share a lane, because sshd drops
-//! connections while too many others log in (`MaxStartups 10:30:100`, sshd_config(5)).
+//! Selects the next machine to check. A bastion (ssh jump host) and the machines behind it share a lane with a limited
+//! number of sessions, because sshd drops connections while too many others log in (`MaxStartups 10:30:100`,
+//! sshd_config(5)).
 
 use std::collections::{HashMap, VecDeque};
 
-/// Maximum simultaneous sessions per lane, below the ten at which sshd starts to drop connections.
+/// Maximum number of simultaneous sessions per lane, below the ten from which sshd drops connections.
 pub const IN_LANE: usize = 8;
 
 /// Waiting machines, each with its lane.
@@ -14,7 +15,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Creates the queue in this order. Machines without a lane never wait.
+    /// Creates the queue in the order of `lanes`. `None` is a machine without a lane, which never has to wait.
     pub fn new(lanes: impl IntoIterator<Item = Option<String>>) -> Self {
         Self {
             waiting: lanes.into_iter().enumerate().collect(),
@@ -22,7 +23,7 @@ impl Lanes {
         }
     }
 
-    /// Returns the first machine whose lane has room.
+    /// Returns the first waiting machine whose lane has room: its number and lane.
     pub fn take(&mut self) -> Option<(usize, Option<String>)> {
         let free = |lane: &Option<String>| {
             let busy = lane.as_ref().and_then(|lane| self.busy.get(lane));

@@ -1,4 +1,4 @@
-//! An open ssh session: sends input to a remote shell, receives its output, and stores the messages of ssh.
+//! An open ssh session: sends input to a remote shell, receives its output, and stores the error messages of ssh.
 
 use crate::session::{SessionError, SshSession, check_name};
 use assay_host::process::{Dies, Running};
@@ -10,20 +10,20 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Maximum number of received pieces that wait. Further output blocks the sender.
+/// Maximum number of received chunks that are queued. If the queue is full, the sender blocks.
 const WAITING: usize = 64;
-/// Maximum bytes of a piece.
+/// Maximum bytes of a chunk.
 const PIECE: usize = 64 << 10;
 /// Maximum bytes of a line.
 const LONGEST_LINE: usize = 16 << 10;
-/// Maximum bytes stored of ssh's messages.
+/// Maximum number of bytes that are kept of ssh's messages.
 const MOST_COMPLAINT: usize = 16 << 10;
 
-/// A remote shell that waits for input.
+/// An ssh session whose remote shell waits for input.
 #[derive(Debug)]
 pub struct Line {
     ssh: Running,
-    /// Received output in pieces; ends with the session.
+    /// Received output in chunks. The channel closes when the session ends.
     pub heard: Receiver<Vec<u8>>,
     complaints: Arc<Mutex<Vec<u8>>>,
 }
@@ -66,14 +66,15 @@ impl Line {
         session.complaint(code, &complaints, before)
     }
 
-    /// Waits for the remote side to end, at most this long, and ends the session.
+    /// Waits at most `most` for the remote side to end, then kills the session.
     pub fn close(&mut self, most: Duration) {
         let _ = self.ssh.wait(most);
         let _ = self.ssh.kill();
     }
 }
 
-/// Reads a session's output on a separate thread, so that silence can be detected. Ends with the session.
+/// Reads a session's output on a separate thread, so that the caller can detect silence. The thread ends with the
+/// session.
 pub fn listen(mut line: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (tell, heard) = sync_channel(WAITING);
     std::thread::spawn(move || {
@@ -90,7 +91,7 @@ pub fn listen(mut line: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     heard
 }
 
-/// Stores the last part of ssh's messages.
+/// Keeps the last part of ssh's messages, at most `MOST_COMPLAINT` bytes.
 fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -103,7 +104,7 @@ fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// Splits received pieces into lines.
+/// Splits received chunks into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     text: Vec<u8>,
@@ -111,7 +112,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Adds a received piece.
+    /// Adds a received chunk.
     pub fn push(&mut self, bytes: &[u8]) {
         self.all += bytes.len();
         self.text.extend_from_slice(bytes);
@@ -139,7 +140,7 @@ impl Lines {
         self.all
     }
 
-    /// Returns the bytes after the lines already returned.
+    /// Returns the received bytes that were not yet returned as lines.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.text)
     }

@@ -1,4 +1,4 @@
-//! Resolves a machine's name with `ssh -G` and the user's configuration.
+//! Resolves a machine's name to host, port and user with `ssh -G` and the user's ssh configuration.
 
 use crate::session::check_name;
 use assay_host::{Host as _, Limits, LiveHost};
@@ -22,7 +22,7 @@ pub struct Endpoint {
 /// Runs `ssh -G`.
 ///
 /// # Errors
-/// The name is invalid, or ssh rejects its configuration; contains ssh's message.
+/// The name is invalid, or ssh rejects its configuration; the error contains ssh's message.
 pub fn endpoint(name: &str, config: Option<&Path>) -> Result<Endpoint, String> {
     check_name(name).map_err(|error| error.reason)?;
     let mut argv: Vec<&OsStr> = vec![OsStr::new("ssh")];

@@ -1,4 +1,4 @@
-//! Checks every machine once, many at a time, each within its own deadline.
+//! Checks each of many machines once, several at a time, each within its own time limit.
 
 use crate::lanes::Lanes;
 use crate::resolve::{Endpoint, endpoint};
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 /// Maximum number of simultaneous sessions. A session mostly waits for its machine.
 const AT_ONCE: usize = 32;
 
-/// Maximum number of retries of a session that the machine drops at its start.
+/// Maximum number of retries of a session that the machine drops before the login.
 const AGAIN: u32 = 2;
 
-/// Time over which the starts of the first sessions are spread.
+/// Time within which the first sessions are started, at random moments.
 const SPREAD: Duration = Duration::from_millis(300);
 
-/// Result for a machine.
+/// Result of checking one machine.
 #[derive(Debug)]
 pub enum Outcome<T> {
-    /// Result computed from its bundle.
+    /// Result that was computed from the machine's bundle.
     Done(T),
     /// The session failed.
     Failed(SessionError),
-    /// Not checked, because the machine with this number is the same machine with the same login.
+    /// Not checked, because it is the same machine and the same login as the machine with this number.
     Same(usize),
 }
 
-/// Computes a result from the output of the machine with this number.
+/// Function that computes a result from the output of the machine with this number.
 pub type Judge<'a, T> = &'a (dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync);
-/// Called when a machine is finished.
+/// Function that is called with the number and result of each finished machine.
 pub type OnMachineDone<'a, T> = &'a (dyn Fn(usize, &Outcome<T>) + Sync);
 
 /// Machines to check and their collector.
@@ -40,8 +40,8 @@ pub struct Round<'a> {
     pub script: &'a str,
     /// Returns whether the user wants to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Called when a machine is finished, with the number of finished machines and the numbers of the running
-    /// ones.
+    /// Function that is called when a machine is finished, with the number of finished machines and the numbers of the
+    /// running machines.
     pub tell: &'a (dyn Fn(usize, &[usize]) + Sync),
     /// Seed for the start times of sessions.
     pub seed: u64,
@@ -106,7 +106,7 @@ impl Round<'_> {
             .collect()
     }
 
-    /// Resolves the names with ssh, a few at a time, because each needs a process.
+    /// Resolves the names of the machines with ssh, a few at a time, because each starts a process.
     fn endpoints(&self) -> Vec<Result<Endpoint, SessionError>> {
         let resolve = |session: &SshSession| {
             endpoint(&session.host, session.config.as_deref())
@@ -181,7 +181,7 @@ impl Round<'_> {
         }
     }
 
-    /// Runs a session. Retries if sshd or a bastion dropped it because of simultaneous connections.
+    /// Runs a session, with retries if sshd or a bastion dropped it because of too many simultaneous connections.
     fn session(&self, at: usize) -> Result<Sent, SessionError> {
         let begin = Instant::now();
         let mut session = self.sessions[at].clone();

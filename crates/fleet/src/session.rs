@@ -22,7 +22,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 pub struct SshSession {
     /// Destination for ssh: a name, `user@name`, a name in the ssh configuration, or `ssh://…`.
     pub host: String,
-    /// Become root with one `sudo -n`.
+    /// Whether to become root with one `sudo -n`.
     pub sudo: bool,
     /// Time limit for the whole session.
     pub deadline: Duration,
@@ -37,7 +37,7 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// Most informative line of standard error.
     pub complaint: Option<String>,
-    /// ssh failed after the bundle began: if the bundle is incomplete, this is the reason.
+    /// If ssh failed after the bundle began: the error. It is the reason if the bundle is incomplete.
     pub lost: Option<SessionError>,
 }
 
@@ -51,7 +51,7 @@ pub struct SessionError {
     pub kind: SessionFault,
     /// Description in one line, without control characters.
     pub reason: String,
-    /// Way out.
+    /// What the user can do about the failure.
     pub way_out: Option<String>,
 }
 
@@ -83,10 +83,10 @@ pub enum SessionFault {
     Other,
 }
 
-/// Pauses before the retries after a dropped connection.
+/// Pauses before the first and second retry after a dropped connection.
 const PAUSES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(2300)];
 
-/// Interval at which `stop` is checked in a pause.
+/// Interval at which `stop` is checked during a pause.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl SessionError {
@@ -241,14 +241,14 @@ impl SshSession {
         all
     }
 
-    /// Builds an error of this login.
+    /// Builds an error about this machine and login.
     #[must_use]
     pub fn failed(&self, kind: SessionFault, reason: &str) -> SessionError {
         self.fault(kind, escape_line(reason))
     }
 
-    /// Builds the error that the output is not a bundle, with the machine's message, such as a missing
-    /// program. If the connection was lost, that is the error.
+    /// Builds the error that the output is not a bundle, with the machine's own message, such as that of a missing
+    /// program. If the connection was lost, returns that error instead.
     #[must_use]
     pub fn no_bundle(&self, why: &str, sent: &Sent) -> SessionError {
         if let Some(lost) = &sent.lost {
@@ -364,7 +364,8 @@ fn has_lost_connection(status: i32) -> bool {
     status == 255 || ended_by_signal(status).is_some()
 }
 
-/// Describes the signal that ended ssh. A shell reports a signal this way, and so does the local wrapper of ssh.
+/// Describes the signal that ended ssh. An exit status above 128 means a signal, both from a shell and from the local
+/// wrapper of ssh.
 fn ended_by_signal(status: i32) -> Option<String> {
     let signal = (129..=192).contains(&status).then(|| status - 128)?;
     Some(format!("ssh was ended by signal {signal}"))
@@ -380,7 +381,7 @@ const ENDS: [&str; 6] = [
     "ssh_dispatch_run_fatal: ",
 ];
 
-/// Beginnings of lines of ssh that explain no failure.
+/// Beginnings of lines in which ssh does not explain a failure.
 const HARMLESS: [&str; 3] = ["Offending", "Warning: Permanently added", "** "];
 
 /// Returns the most informative line: a last line in which ssh reports the end of the connection, else the last

@@ -1,6 +1,8 @@
-//! Reads a machine from one stream: the output of the collector of `assay facts --script`, or a packed capture
-//! directory. The sender may be hostile: the stream is read into memory within limits, its names have no
-//! meaning outside, and nothing is unpacked to disk.
+//! Reads a captured machine from one stream: the output of the collector script (`assay facts --script`), or a packed
+//! capture directory.
+//!
+//! The sender may be hostile. The stream is read into memory within limits, its names have no meaning outside of the
+//! bundle, and nothing is unpacked to disk.
 
 mod decode;
 mod pattern;
@@ -20,20 +22,22 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Bundle {
     entries: HashMap<PathBuf, Entry>,
-    /// Names in directories, including directories that only follow from paths below them.
+    /// Names of the entries of each directory. A directory without its own entry exists if the bundle contains paths
+    /// below it.
     names: HashMap<PathBuf, BTreeSet<OsString>>,
-    /// Total bytes of these names.
+    /// Total bytes of the names in `names`.
     named: usize,
     /// Parent directories of paths that `stat` was called for: they exist, and nothing else is known about
     /// them.
     above: HashSet<PathBuf>,
-    /// Other paths that lead to a path through links in the bundle.
+    /// For each path, the other paths that lead to it through links in the bundle.
     aliases: BTreeMap<PathBuf, Vec<PathBuf>>,
     index: Index,
     asked: Patterns,
 }
 
-/// Maximum bytes of directory names, which can follow from few file names. A real machine has a few million.
+/// Maximum total bytes of directory names. A few long paths can imply very many directories; a real machine has a few
+/// million bytes.
 const MAX_NAMED: usize = 64 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +47,7 @@ enum Entry {
     Directory,
 }
 
-/// A captured machine.
+/// A captured machine, with the version of assay that captured it.
 pub struct Captured {
     /// The machine.
     pub host: Box<dyn Host>,
@@ -128,7 +132,8 @@ impl Bundle {
         self.index.collector.as_deref()
     }
 
-    /// Adds an entry; the last entry of a path counts. Entries below a file or a link are never found.
+    /// Adds an entry. If a path occurs several times, the last entry counts. Entries below a file or a link are never
+    /// found.
     fn insert(&mut self, path: PathBuf, entry: Entry) -> Result<(), String> {
         let mut below = path.as_path();
         while let (Some(parent), Some(name)) = (below.parent(), below.file_name()) {
@@ -171,7 +176,7 @@ impl Bundle {
         }
     }
 
-    /// Resolves a path, readable or not.
+    /// Resolves a path to the object in the bundle, whether or not its content is readable.
     fn locate(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         resolve(path, follow_last, |candidate| {
             Ok(match self.entries.get(candidate) {
@@ -185,7 +190,8 @@ impl Bundle {
         })
     }
 
-    /// A path that is missing in the bundle is absent on the machine only if the collector asked for it.
+    /// Returns the error for a path that is not in the bundle: it is absent on the machine only if the collector asked
+    /// for it, else unknown.
     fn missing(&self, path: &Path, candidate: &Path) -> HostError {
         let rest = rest_of(path, candidate);
         let known = |at: &Path| self.asked.is_empty() || self.asked.covers(&at.join(&rest));
@@ -214,7 +220,7 @@ impl Bundle {
     }
 }
 
-/// Returns the part of a path after `candidate`; empty if a link led elsewhere.
+/// Returns the part of a path after `candidate`; an empty path if a link led elsewhere.
 fn rest_of(path: &Path, candidate: &Path) -> PathBuf {
     path.strip_prefix(candidate).unwrap_or(Path::new("")).into()
 }
@@ -307,7 +313,7 @@ impl Host for Bundle {
         }
     }
 
-    /// A command without an answer is not installed if the collector asked for it.
+    /// Finds a command. A command without an answer counts as not installed if the collector asked for it.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         let asked = self.index.tools.iter().any(|tool| **tool == *name);
         let complete = self.index.collector.is_none();

@@ -1,5 +1,5 @@
-//! Index of a capture: answers of commands, unreadable paths, and results of `stat`. It is the file [`INDEX`]
-//! at the top of the directory and optional: a directory that contains only files is a capture, too.
+//! Index of a capture: answers of commands, unreadable paths, and results of `stat`. The index is the file [`INDEX`] at
+//! the top of the capture directory. It is optional: a directory that contains only files is a capture, too.
 
 use crate::{CommandOutput, FileKind, HostError, Stat, StatFs};
 use serde::{Deserialize, Serialize};
@@ -84,22 +84,22 @@ pub(crate) struct Index {
     /// For a bundle of the collector: the collector's version of assay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) collector: Option<String>,
-    /// Patterns that the collector asked for; only matching paths are known to be absent. Empty means
-    /// everything.
+    /// Path patterns that the collector read. A path is known to be absent only if it matches a pattern. An empty list
+    /// means all paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<String>,
-    /// Commands whose presence is known: those with an answer are installed.
+    /// Commands that the collector looked for. Those without an answer are not installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<String>,
-    /// Error messages of the shell and tools of the collector: something may be missing.
+    /// Error messages of the shell and of tools while the collector ran, which may mean that something is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) troubles: Vec<String>,
-    /// Paths and command lines whose content was not kept, or only in part, with the reason.
+    /// Paths and command lines whose content was not kept, or only in part, each with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) withheld: BTreeMap<String, String>,
 }
 
-/// A command and its answer; without `status`, the reason why it has none.
+/// A command and its answer. Without `status` the command has no answer, and the entry contains the reason.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Command {
@@ -198,7 +198,7 @@ impl Index {
     }
 }
 
-/// Object at a path, for [`resolve`].
+/// Object at a path; returned by the callback of [`resolve`].
 pub(crate) enum Node {
     /// No object exists.
     Missing,

@@ -18,15 +18,15 @@ const MOST_LINKS: usize = 40;
 enum Step {
     /// Change to the parent directory.
     Up,
-    /// Change to the entry with this name; true if the user wrote the name, false if it comes from a link.
+    /// Change to the entry with this name. The flag is whether the user wrote the name; else it comes from a link.
     Down(OsString, bool),
 }
 
-/// Checks that nobody else may write or replace the existing part of a path. The missing part can be created.
-/// Follows links if nobody else can replace them; the directory itself must not be a link.
+/// Checks that no other user may write or replace the existing part of a path. The missing part can then be created
+/// safely. Follows links if nobody else can replace them; the directory itself must not be a link.
 ///
 /// # Errors
-/// Describes who may write which directory.
+/// Another user may write a directory; the message contains both.
 pub fn check(path: &Path) -> Result<(), HostError> {
     let absolute = std::path::absolute(path).map_err(|error| HostError::io(path, &error))?;
     let root = look(Path::new("/"))?.ok_or_else(|| HostError::path(path, "there is no root"))?;
@@ -97,7 +97,7 @@ fn look(path: &Path) -> Result<Option<Stat>, HostError> {
     }
 }
 
-/// Checks one directory; `inmost` marks the requested one.
+/// Checks one directory. `inmost` is whether it is the requested directory itself, not one of its parents.
 fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), HostError> {
     owner(path, found, root)?;
     let mode = Mode::from_raw_mode(found.st_mode);
@@ -114,8 +114,8 @@ fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), Hos
     Err(HostError::path(path, format!("{who} may write here")))
 }
 
-/// Checks the owner, who may do anything. Root owns `/`, also if this process runs in a user namespace without
-/// a number for root (user_namespaces(7)).
+/// Checks that a directory belongs to this user or root. Root is the owner of `/`, because in a user namespace root may
+/// have no number (user_namespaces(7)).
 fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     match [0, us, root.st_uid].contains(&found.st_uid) {
@@ -127,7 +127,7 @@ fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     }
 }
 
-/// Checks that a directory belongs to this user and is closed to others.
+/// Checks that a directory belongs to this user, and that its mode excludes other users.
 pub(crate) fn closed(path: &Path, found: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     if found.st_uid != us {

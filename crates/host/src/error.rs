@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Reasons for a missing answer.
+/// Reasons why a host call gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The path does not exist.
@@ -60,7 +60,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Replaces the path in the error by `path`, the name that people know.
+    /// Replaces the path in the error by `path`, the name that the user knows.
     #[must_use]
     pub fn named(self, path: &Path) -> Self {
         let path = path.to_owned();
@@ -100,7 +100,7 @@ impl HostError {
         }
     }
 
-    /// Builds the error that another process was faster and nothing was changed.
+    /// Builds the error that another process changed the file at the same time, so that assay changed nothing.
     pub(crate) fn meanwhile(path: &Path, what: &str) -> Self {
         Self::Path {
             path: path.to_owned(),

@@ -101,7 +101,7 @@ impl<H: Host + ?Sized> Host for Faulty<'_, H> {
             self.inner.run(argv, limits)
         })
     }
-    /// Never fails: that a command is not installed is an answer.
+    /// Never fails, because a command that is not installed is a valid answer.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         self.inner.which(name)
     }

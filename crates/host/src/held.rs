@@ -51,7 +51,7 @@ impl Identity {
     }
 }
 
-/// Mode of opening a file.
+/// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// For reading.
@@ -89,7 +89,7 @@ pub struct Held {
 /// Result of removing a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removed {
-    /// The file was removed.
+    /// The name was removed, and the file with it if it had no other name.
     Gone,
     /// The name did not exist.
     Absent,
@@ -165,7 +165,7 @@ impl Directory {
         }
     }
 
-    /// Gives a file of the same file system a name in this directory.
+    /// Gives a file a name in this directory, which must be on the same file system.
     ///
     /// # Errors
     /// The name exists, or as linkat(2).
@@ -217,8 +217,8 @@ impl Directory {
         }
     }
 
-    /// Removes a file in this directory if it is still the file `meant`. A user with write access could
-    /// replace the name between check and removal, but such a user could also have removed the file.
+    /// Removes a file in this directory if it is still the file `meant`. A user who can write the directory could
+    /// exchange the file between check and removal, but this user could remove the file anyway.
     ///
     /// # Errors
     /// As unlinkat(2).
@@ -396,7 +396,7 @@ impl Held {
         &self.shown
     }
 
-    /// Returns the number of names; 0 if all were removed.
+    /// Returns the number of hard links; 0 if all names were removed.
     ///
     /// # Errors
     /// As fstat(2).
@@ -407,7 +407,7 @@ impl Held {
         Ok(names)
     }
 
-    /// Returns the number of the owner.
+    /// Returns the user id of the owner.
     ///
     /// # Errors
     /// As fstat(2).

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// A flag that only root can set and clear.
+/// An inode flag that only root can set and clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Immutable (`chattr +i`).
@@ -45,7 +45,8 @@ impl Mark {
         marks.map(|(_, mark)| mark)
     }
 
-    /// Returns why a path cannot be removed: its own flag, or that of its directory.
+    /// Returns the reason why a path cannot be removed: its own flag, or that of its directory; `None` if no flag
+    /// prevents it.
     #[must_use]
     pub fn against_removal(path: &Path) -> Option<String> {
         let own = Self::at(path).filter(|mark| *mark != Self::Sealed);
@@ -62,7 +63,7 @@ impl Mark {
         ))
     }
 
-    /// Returns the flag's name and its letter in chattr(1).
+    /// Returns the name of the flag, and its letter in chattr(1).
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Immutable => ("immutable", "i"),

@@ -1,8 +1,8 @@
-//! Access to a machine: reads files, lists directories, runs commands; on the live machine, a captured
+//! Access to a machine: reads files, lists directories and runs commands. A host is the live machine, a captured
 //! directory, recorded answers, or a faulty host for tests.
 //!
-//! All other code uses `&dyn Host`, so the same code examines this machine, a directory that somebody sent,
-//! and a fixture.
+//! All other code uses `&dyn Host`, so that the same code examines this machine, a directory that somebody sent, and a
+//! test fixture.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate is the door to the machine"
@@ -67,8 +67,8 @@ use std::time::Duration;
 /// Maximum bytes read from one file or command; more is an error.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// Number of bytes that each piece repeats from the previous one, so that text across two pieces is found
-/// ([`Host::scan`]).
+/// Number of bytes that [`Host::scan`] repeats from the end of one chunk at the start of the next, so that a text that
+/// spans two chunks is found.
 pub const REPEATED: usize = 256;
 
 /// Type of a file system entry.
@@ -187,14 +187,14 @@ impl CommandOutput {
 
 /// A machine, or a capture of one. Paths are absolute.
 pub trait Host: Send + Sync {
-    /// Reads a regular file (everything in /proc and /sys is one).
+    /// Reads a regular file, which includes everything in /proc and /sys.
     ///
     /// # Errors
     /// The file does not exist, is not readable, is not a regular file, or exceeds [`MAX_BYTES`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError>;
 
-    /// Reads a regular file of any size in pieces, each of which repeats the last [`REPEATED`] bytes of the
-    /// previous one, until `look` returns that it has seen enough.
+    /// Reads a regular file of any size in chunks, each of which repeats the last [`REPEATED`] bytes of the previous
+    /// chunk. Stops when `look` returns that it has seen enough.
     ///
     /// # Errors
     /// The file does not exist, is not readable, or is not a regular file.
@@ -246,14 +246,14 @@ pub trait Host: Send + Sync {
     /// The path does not exist, or is not permitted.
     fn stat(&self, path: &Path) -> Result<Stat, HostError>;
 
-    /// Returns when the contents of a file or directory last changed, in seconds since 1970; `None` where
-    /// that is not known: it is missing, or the host is no machine and no tree of files.
+    /// Returns the modification time of a file or directory in seconds since 1970; `None` if the path is missing, or if
+    /// the host is neither a machine nor a tree of files.
     fn modified(&self, _path: &Path) -> Option<i64> {
         None
     }
 
-    /// Returns the permission bits of a file in a tree of files; `None` for other hosts, which have the
-    /// command `stat`.
+    /// Returns the permission bits of a file in a tree of files; `None` for other hosts, on which the command `stat`
+    /// returns them.
     fn tree_mode(&self, _path: &Path) -> Option<u32> {
         None
     }

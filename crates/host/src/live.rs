@@ -18,7 +18,7 @@ pub struct LiveHost;
 /// Directories with administrators' commands that an ordinary user's `PATH` may lack.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Bytes read at once.
+/// Number of bytes that [`Host::scan`] reads at once.
 const PIECE: usize = 1 << 20;
 
 /// Bytes of a short file that are read at once.

@@ -1,8 +1,8 @@
-//! Locks that all assay processes of this machine share, whatever their state directory.
+//! Locks that all assay processes of this machine share, whatever their state directory is.
 //!
-//! When root runs assay, the locks are in a directory that only root can write, so that no other user can take
-//! a lock first or replace it. The kernel's lock on a file ends with its process. The note in the file stays,
-//! so that the next process learns what a killed process was doing.
+//! When root runs assay, the locks are in a directory that only root can write, so that no other user can take a lock
+//! first or replace it. The kernel releases a lock when its process ends. The note in the lock file remains, so that
+//! the next process learns what a killed process was doing.
 
 use crate::directory_owner;
 use crate::error::HostError;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum bytes of a note.
+/// Maximum bytes of a note in a lock file.
 const LONGEST: u64 = 64 << 10;
 
 /// Number of attempts to take a held lock, and the pause between them.
@@ -29,8 +29,8 @@ pub struct LockDirectory {
     dir: Arc<Directory>,
 }
 
-/// A lock that this process holds. When it is dropped or its process ends, others may take it and read its
-/// note; [`Lock::release`] removes both.
+/// A lock that this process holds. When it is dropped or its process ends, another process may take the lock and read
+/// its note. [`Lock::release`] removes both lock and note.
 #[derive(Debug)]
 pub struct Lock {
     dir: Arc<Directory>,
@@ -52,9 +52,9 @@ pub enum Attempt {
 }
 
 impl LockDirectory {
-    /// Returns the locks that last until the next boot: `/run/assay` for root, `/run/user/UID/assay` for other
-    /// users, or `/tmp/assay-UID` if there is no such directory; `$ASSAY_LOCKS/assay-UID/boot` in tests, which
-    /// must not see what other processes left on the machine.
+    /// Returns the locks that last until the next boot: in `/run/assay` for root, in `/run/user/UID/assay` for other
+    /// users, or in `/tmp/assay-UID` if there is no such directory. In tests they are in `$ASSAY_LOCKS/assay-UID/boot`,
+    /// so that a test does not see the locks of other processes.
     ///
     /// # Errors
     /// The directory cannot be created, or another user may write it.
@@ -112,8 +112,8 @@ impl LockDirectory {
         Ok(Self { dir: Arc::new(dir) })
     }
 
-    /// Takes the lock of `key`, which may be any text, without waiting for its holder. The lock contains the
-    /// note of the last holder that did not release it, see [`Lock::left`].
+    /// Takes the lock of `key`, which may be any text, or returns at once if another process holds it. The lock
+    /// contains the note of its last holder if that holder did not release it, see [`Lock::left`].
     ///
     /// # Errors
     /// The directory cannot be read or written, or another object has the lock's name.
@@ -157,7 +157,7 @@ impl LockDirectory {
         }
     }
 
-    /// Returns the files and notes of locks without a holder: of killed processes, or of locks dropped without
+    /// Returns the files and notes of locks without a holder, because their process was killed or dropped them without
     /// release.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ fn create_lock_directory(parent: &Directory, path: &Path) -> Result<Directory, H
     }
 }
 
-/// Returns the file name of a lock: works for any key, and never leads out of the directory.
+/// Returns the file name of a lock. It is valid for any key and never leads out of the directory.
 fn lock_file_name(key: &str) -> OsString {
     let mut name = blake3::hash(key.as_bytes()).to_hex().to_string();
     name.truncate(32);

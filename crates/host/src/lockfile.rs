@@ -1,5 +1,5 @@
-//! Lock files (flock(2)) for work that one process at a time may do. The kernel releases the lock when the
-//! process ends for any reason.
+//! Lock files (flock(2)) for work that only one process at a time may do. The kernel releases the lock when the process
+//! ends for any reason.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Waits for the lock and takes it. Creates the file if it is missing.
+/// Takes the lock, and waits while another process holds it. Creates the file if it is missing.
 ///
 /// # Errors
 /// The file cannot be created or opened, or its file system has no locks.
@@ -18,7 +18,7 @@ pub fn wait(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes the lock unless another process has it.
+/// Takes the lock; returns `None` if another process holds it.
 ///
 /// # Errors
 /// As [`wait`].

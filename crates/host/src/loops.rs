@@ -1,6 +1,6 @@
-//! Loop devices on open files (loop(4)). They are identified by device and inode of their file, as the driver
-//! reports them. The path in sysfs is not used, because the owner of a directory can change names, so that the
-//! path refers to another file or none.
+//! Attaches loop devices to open files (loop(4)). A loop device is identified by device and inode number of its file,
+//! as the driver reports them. The path in sysfs is not used, because the owner of a directory can rename files, so
+//! that the path refers to another file or to none.
 
 #![allow(unsafe_code, reason = "a loop device is set up by ioctl alone")]
 
@@ -47,7 +47,7 @@ pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     })
 }
 
-/// Returns the nodes of all loop devices on a file.
+/// Returns the device nodes of all loop devices on a file.
 ///
 /// # Errors
 /// /sys/block cannot be read.
@@ -69,7 +69,7 @@ pub fn find_loop_devices(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
     Ok(found)
 }
 
-/// Detaches a loop device if it is still on that file. The kernel does it as soon as the device is unused.
+/// Detaches a loop device if it is still on that file. If the device is in use, the kernel detaches it later.
 ///
 /// # Errors
 /// Permission is denied.
@@ -115,12 +115,12 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
     }
 }
 
-/// Backing of a loop device.
+/// File or device behind a loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backing {
-    /// The file, or the node of the device.
+    /// Identity of the file; for a device that of its device node.
     pub file: Identity,
-    /// The device, if it is one.
+    /// Number of the device; `None` for a regular file.
     pub device: Option<DeviceNumber>,
 }
 
@@ -140,7 +140,8 @@ fn backed_by(device: &File) -> io::Result<Identity> {
     read_loop_status(device).map(|found| found.file)
 }
 
-/// Reads the status; the driver packs device numbers as `huge_encode_dev` of the kernel does, as in `st_dev`.
+/// Reads the status of a loop device. The driver packs device numbers like the kernel's `huge_encode_dev`, as in
+/// `st_dev`.
 fn read_loop_status(device: &File) -> io::Result<Backing> {
     // SAFETY: a plain struct of integers and arrays of them, for which zeroes are valid.
     let mut info: loop_info64 = unsafe { std::mem::zeroed() };

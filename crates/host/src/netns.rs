@@ -36,8 +36,8 @@ impl Netns {
         }
     }
 
-    /// Runs `work` in the namespace on a separate thread; threads and programs that it starts are in the
-    /// namespace, too.
+    /// Runs `work` in the namespace on a separate thread. Threads and programs that `work` starts are in the namespace,
+    /// too.
     ///
     /// # Errors
     /// As setns(2).
@@ -70,13 +70,14 @@ impl Netns {
     }
 }
 
-/// `_IOW('T', 202, int)` (linux/if_tun.h).
+/// Request number of the ioctl that creates a TUN device: `_IOW('T', 202, int)` (linux/if_tun.h).
 const TUNSETIFF: u32 = 0x4004_54ca;
 const IFF_TUN: i16 = 0x0001;
 const IFF_NO_PI: i16 = 0x1000;
 
-/// Creates a TUN device in the calling thread's namespace. IP packets that are written arrive there, and sent
-/// packets can be read. The device is down and has no address. Reads and writes do not block.
+/// Creates a TUN device in the network namespace of the calling thread. Packets written to the file arrive in the
+/// namespace; packets that the namespace sends can be read from the file. The device is down and has no address. Reads
+/// and writes do not block.
 ///
 /// # Errors
 /// /dev/net/tun is missing, the name is used or longer than 15 bytes, or CAP_NET_ADMIN is missing.

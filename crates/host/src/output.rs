@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Prefix of temporary names.
 const PREFIX: &str = ".assay-";
-/// Maximum bytes of a name that are repeated in its temporary name; a name has at most 255.
+/// Maximum bytes of a file name that are repeated in its temporary name. A name has at most 255 bytes.
 const REPEATED_NAME: usize = 200;
 
 /// A file that a user named for output.
@@ -52,9 +52,9 @@ struct Beside {
     name: OsString,
     aside: OsString,
     file: File,
-    /// The file has the temporary name `aside`.
+    /// Whether the file has the temporary name `aside`; else it is unnamed.
     named: bool,
-    /// The file replaces an existing file.
+    /// Whether the file replaces an existing file.
     replaces: bool,
     published: bool,
 }
@@ -273,7 +273,7 @@ impl Drop for Beside {
     }
 }
 
-/// Renames without replacement; uses link(2) on file systems without the flag.
+/// Renames without replacing an existing file. Uses link(2) on file systems that do not support RENAME_NOREPLACE.
 fn rename_new(above: &Directory, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(above, from, above, to, flags) {
@@ -285,7 +285,7 @@ fn rename_new(above: &Directory, from: &OsStr, to: &OsStr) -> Result<(), Errno> 
     }
 }
 
-/// Object with the name.
+/// What exists under the output's name.
 enum Place {
     Free,
     Regular(Stat),
@@ -293,7 +293,7 @@ enum Place {
     Stream(File),
 }
 
-/// Examines the object with the name without opening it.
+/// Examines the object with the output's name without opening it.
 fn look(above: &Directory, name: &OsStr, shown: &Path) -> Result<Place, HostError> {
     let fail = |error: Errno| HostError::io(shown, &error.into());
     let way = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -351,8 +351,8 @@ fn strip_repetition(name: &OsStr) -> &[u8] {
     &name[..name.len().min(REPEATED_NAME)]
 }
 
-/// Removes temporary files that killed processes left for this name: of this user, with one name, and without
-/// a lock.
+/// Removes temporary files for this name that killed processes left: they belong to this user, have one hard link, and
+/// are not locked.
 fn sweep(above: &Directory, name: &OsStr) {
     for found in above.list().unwrap_or_default() {
         let number = found.as_bytes().strip_prefix(PREFIX.as_bytes());

@@ -19,20 +19,20 @@ const LONGEST: usize = 128;
 /// Identity of a file or directory in a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFile {
-    /// Device and inode. The device number may change at a reboot.
+    /// Device and inode number. The device number may change at a reboot.
     #[serde(flatten)]
     pub identity: Identity,
-    /// File handle, which no later file gets. Not every file system has handles, and only root may open by
-    /// one.
+    /// File handle, which the file system never gives to another file. Not every file system has handles, and only root
+    /// can open a file by its handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handle: Option<Handle>,
-    /// Creation time, if the file system stores it: a later file with the same number has a later time, which
-    /// programs cannot change.
+    /// Creation time; `None` if the file system does not store it. A later file with the same inode number has a later
+    /// time, which programs cannot change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<Born>,
 }
 
-/// Time of creation, `stx_btime` (statx(2)).
+/// Creation time of a file, `stx_btime` (statx(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Born {
     seconds: i64,
@@ -57,7 +57,7 @@ pub enum Whereabouts {
     Unknown,
 }
 
-/// Kernel format (struct file_handle).
+/// File handle in the kernel's format (struct file_handle).
 #[repr(C)]
 struct Raw {
     length: libc::c_uint,
@@ -89,8 +89,9 @@ impl KnownFile {
         }
     }
 
-    /// Returns whether an open file is this one, without the handle: same inode and creation time, or, if the
-    /// time is not stored, same device (which may change at a reboot) and user.
+    /// Whether an open file is this one, without comparing the handle. It must have the same inode number, belong to
+    /// this user, and have the same creation time; if a creation time is unknown, the same device number, which may
+    /// change at a reboot.
     pub(crate) fn is(&self, fd: impl AsFd) -> bool {
         let Ok(found) = rustix::fs::fstat(&fd) else {
             return false;
@@ -103,7 +104,8 @@ impl KnownFile {
         found.st_ino == self.identity.inode && ours && born
     }
 
-    /// Opens the file by its handle, whatever its name. `beside` is anything on the same file system.
+    /// Opens the file by its handle, whatever its current name is. `beside` is any open file or directory on the same
+    /// file system.
     #[must_use]
     pub fn find(&self, beside: impl AsFd) -> Whereabouts {
         let Some(handle) = &self.handle else {

@@ -1,10 +1,9 @@
-//! Starts programs. All programs of assay are started here, so that they and their children end with assay
-//! unless intended otherwise.
+//! Starts all programs that assay runs, so that they and their children end with assay unless intended otherwise.
 //!
-//! Every program gets its own process group: Ctrl-C in the terminal reaches only assay, which ends its
-//! programs in order, and a signal to the group also reaches the program's children. When assay is killed, the
-//! kernel kills the program (`PR_SET_PDEATHSIG`, prctl(2)) but not its children. So a program that forks is
-//! started with [`Dies::Asked`], or in a namespace that ends with it (`unshare --kill-child`).
+//! Every program gets its own process group. Ctrl-C in the terminal therefore reaches only assay, which ends its
+//! programs in order, and a signal to the group also reaches the program's children. When assay is killed, the kernel
+//! kills the program (`PR_SET_PDEATHSIG`, prctl(2)) but not its children. A program that forks is therefore started
+//! with [`Dies::Asked`], or in a namespace that ends with it (`unshare --kill-child`).
 
 mod collect;
 #[cfg(test)]
@@ -24,8 +23,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// Creates an unnamed file that only this process and its children can read. It is in memory or, if a sandbox
-/// forbids this, in the directory for temporary files.
+/// Creates an unnamed file with this content that only this process and its children can read. The file is in memory
+/// or, if a sandbox forbids this, in the directory for temporary files.
 fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     let made = rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC);
     let mut file = match made {
@@ -42,11 +41,11 @@ fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Latest end of a program. Dropping its [`Running`] also ends it, except for [`Dies::OnItsOwn`].
+/// When a program is ended at the latest. Dropping its [`Running`] also ends it, except for [`Dies::OnItsOwn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dies {
-    /// Killed when the thread that started it ends. For programs that this thread waits for: no extra thread
-    /// adds to the measured time, and the program sees the thread's mounts.
+    /// Killed when the thread that started it ends. For programs that this thread waits for: it needs no extra thread,
+    /// which would add to the measured time, and the program sees the thread's mounts.
     WithThread,
     /// Killed when assay ends. For servers that one thread starts and others use. They see the mounts with
     /// which assay started.
@@ -54,11 +53,11 @@ pub enum Dies {
     /// Like [`Dies::WithThread`], but with SIGTERM, so that a master process can end its workers, even those
     /// outside its process group.
     Asked,
-    /// Continues after assay, in its own session: neither Ctrl-C nor the end of the terminal reaches it.
+    /// Continues after assay. It has its own session, so that neither Ctrl-C nor the end of the terminal reaches it.
     OnItsOwn,
 }
 
-/// Time between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL when a program is ended.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// A started program.
@@ -66,12 +65,12 @@ const END_LIMIT: Duration = Duration::from_secs(3);
 pub struct Running {
     child: Child,
     dies: Dies,
-    /// Becomes readable when the program has ended; unavailable before Linux 5.3.
+    /// Process descriptor (pidfd), which becomes readable when the program has ended; `None` before Linux 5.3.
     handle: Option<OwnedFd>,
     ended: Option<ProgramEnd>,
 }
 
-/// End of a program.
+/// How a program ended, and its CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnd {
     /// Exit status or signal.
@@ -164,7 +163,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for its end for at most `time`, or until a signal arrives. Returns whether it has ended.
+    /// Waits at most `time` until the program ends or a signal arrives. Returns whether the program has ended.
     ///
     /// # Errors
     /// As poll(2) and waitid(2).
@@ -176,7 +175,7 @@ impl Running {
         self.has_ended()
     }
 
-    /// Returns how it ended, if it has. Does not wait.
+    /// Returns how the program ended; `None` if it still runs. Does not wait.
     ///
     /// # Errors
     /// As waitid(2).
@@ -187,15 +186,15 @@ impl Running {
         }
     }
 
-    /// Sends a signal to the program's process group. Does nothing after its end was noticed, because the
-    /// number may be reused.
+    /// Sends a signal to the program's process group. Does nothing once the program is known to have ended, because the
+    /// process number may be reused.
     pub fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
             let _ = rustix::process::kill_process_group(self.number(), signal);
         }
     }
 
-    /// Kills its process group.
+    /// Kills the program's process group and reaps the program.
     ///
     /// # Errors
     /// As wait4(2).
@@ -204,7 +203,7 @@ impl Running {
         self.reap()
     }
 
-    /// Waits for its end without a limit, and reaps it.
+    /// Waits without a limit until the program ends, and reaps it.
     ///
     /// # Errors
     /// As wait4(2).
@@ -236,13 +235,13 @@ impl Running {
         Ok(ended)
     }
 
-    /// Returns whether it has ended; it stays a zombie, so that its number is not reused.
+    /// Whether the program has ended. It stays a zombie, so that its process number is not reused.
     fn has_ended(&self) -> io::Result<bool> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         Ok(rustix::process::waitid(WaitId::Pid(self.number()), peek)?.is_some())
     }
 
-    /// Sleeps until it ends, a pipe has data, a signal arrives, or the time is over.
+    /// Sleeps until the program ends, a pipe has data, a signal arrives, or the time is over.
     fn pause<'a>(
         &'a self,
         pipes: impl IntoIterator<Item = BorrowedFd<'a>>,
@@ -285,7 +284,7 @@ impl Drop for Running {
     }
 }
 
-/// Lets the program inherit these open files, under any number.
+/// Lets the program inherit these open files under their descriptor numbers.
 #[allow(
     unsafe_code,
     reason = "pre_exec is the only way to clear FD_CLOEXEC in the child alone"

@@ -5,8 +5,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// Reports the socket as readable only from this many bytes on; 1 is the default. The end of the stream and errors are
-/// reported in any case.
+/// Makes the kernel report the socket as readable only if at least `bytes` bytes are waiting; the default is 1. The end
+/// of the stream and errors are always reported.
 ///
 /// # Errors
 /// Not a socket, or the kernel refuses the number.

@@ -1,4 +1,4 @@
-//! A machine of a few recorded answers, for tests.
+//! A machine in memory that returns a few recorded answers, for tests.
 
 use crate::capture::{Command, Fault, Index, Node, copied_stat, resolve};
 use crate::error::HostError;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// A machine in memory: files, links, commands and faults. Directories follow from the files.
+/// A machine in memory: files, links, commands and errors. Directories exist if files below them exist.
 #[derive(Debug, Default)]
 pub struct Recorded {
     files: Mutex<Files>,
@@ -76,7 +76,7 @@ impl Recorded {
         self
     }
 
-    /// Makes a path fail with "Permission denied".
+    /// Makes every access to a path fail with "Permission denied".
     #[must_use]
     pub fn denied(mut self, path: &str) -> Self {
         let fault = Fault {
@@ -188,7 +188,7 @@ impl Host for Recorded {
     }
 }
 
-/// Files in memory behave like plain files: every value is accepted, and there are no processes.
+/// Files in memory behave like plain files: they accept every value. There are no processes.
 impl HostMut for Recorded {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         self.read(path).map(drop)

@@ -9,8 +9,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Passes calls to another host and stores the answers. A host that withholds secrets must be below this one,
-/// never above.
+/// Passes calls to another host and stores its answers. A host that withholds secrets must be wrapped by this one, not
+/// wrap it, so that no secret is stored.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
     /// Directory of the recording, as a path through a file descriptor, which stays valid after a rename.
@@ -49,8 +49,8 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// Writes the index, which completes the directory. `withheld` contains paths and command lines that were
-    /// not completely stored, with reasons.
+    /// Writes the index, which completes the directory. `withheld` contains the paths and command lines whose content
+    /// was not stored completely, with reasons.
     ///
     /// # Errors
     /// The first file that could not be written.
@@ -90,7 +90,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Copies the links in `path`. Returns the path of its content in the directory.
+    /// Copies the links in `path` into the directory. Returns where the content of `path` is to be stored.
     fn mirror(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let inside = resolve(path, follow_last, |candidate| {
             let Ok(target) = self.inner.link(candidate) else {
@@ -121,7 +121,7 @@ impl<'a> Recording<'a> {
         self.dir.join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
-    /// Stores an error of a path; a missing path needs no entry.
+    /// Stores the error of a path, unless the path is missing: a missing path needs no entry.
     fn fault<T>(&self, path: &Path, answer: &Result<T, HostError>) {
         let Err(error) = answer else { return };
         if !error.is_absent() {

@@ -1,7 +1,7 @@
 //! Removes objects that assay created, although other users may control the names in their paths.
 //!
-//! Follows no link and crosses no mount: the object and every directory in it are used through descriptors. An
-//! object with another identity than in the journal is not assay's and stays.
+//! Follows no link and crosses no mount: the object and every directory in it are used through descriptors. An object
+//! whose identity differs from that in the journal does not belong to assay and stays.
 
 use crate::error::HostError;
 use crate::held::{Directory, Identity, Removed, open_beneath, read_while_unchanged};
@@ -13,13 +13,13 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of attempts while somebody renames the object.
+/// Maximum number of attempts to find the object while another process renames it.
 const ATTEMPTS: usize = 64;
 
 /// Removes a file, or a directory with its content, that assay created at `path`.
 ///
-/// A known object is removed wherever it was moved on its file system, and nothing else is. An unknown object
-/// (assay was killed at that moment): a directory is removed with its content only if nobody else can have
+/// An object whose identity is known is removed wherever it was moved on its file system, and nothing else is. If assay
+/// was killed before it recorded the identity, a directory is removed with its content only if nobody else can have
 /// replaced it; otherwise only if it is empty.
 pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
     let name = path.file_name().unwrap_or_default();
@@ -70,8 +70,8 @@ pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<R
     }
 }
 
-/// Truncates a file whose name cannot be found: after a reboot, the kernel knows no name of a file that is
-/// opened by its handle until somebody looks the name up.
+/// Truncates a file whose name cannot be found, so that it uses no space. After a reboot, the kernel does not know the
+/// name of a file that is opened by its handle until somebody looks the name up.
 fn empty_file(fd: OwnedFd) -> Result<Removed, HostError> {
     let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
     let found = rustix::fs::fstat(&fd).map_err(fail(&link))?;
@@ -91,7 +91,7 @@ pub(crate) fn file(path: &Path) -> Result<(), HostError> {
     above.sync()
 }
 
-/// Removes a directory with this name and everything in it.
+/// Removes a directory and everything in it.
 pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     let above = Directory::open(parent_path(dir))?;
     let name = dir.file_name().unwrap_or_default();
@@ -115,7 +115,7 @@ pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Removes an open directory and everything in it, if it still has that name.
+/// Removes an open directory and everything in it, if the directory still has the given name.
 pub(crate) fn all_of(
     above: &Directory,
     name: &OsStr,
@@ -137,15 +137,17 @@ fn open_nearest_parent(path: &Path) -> Result<Directory, HostError> {
     })
 }
 
-/// Current place of a known object.
+/// Where a known object is now.
 enum Place {
     /// In this directory under this name, with its current identity.
     Here(Directory, OsString, Identity),
-    /// The object was removed according to the file system; or no object has its name, and more is unknown.
+    /// The object was removed, according to the file system; or nothing has its name, and the file system does not tell
+    /// more.
     Absent,
-    /// Another object has its name or is at its path, and more is unknown.
+    /// Another object has the name of the object or is at its path, and nothing more is known.
     Another,
-    /// Names are changing: it exists and is open under an unknown name, or its existence is not known yet.
+    /// Names are changing during the search. The object exists and is open but its name is unknown; `None` if even its
+    /// existence is not known yet.
     Moving(Option<OwnedFd>),
 }
 
@@ -200,8 +202,8 @@ fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, Ho
     }
 }
 
-/// Finds a known object under any name in this directory, where a rename most likely leaves it. Checks `name`
-/// first.
+/// Searches the directory for a known object under any name, because a renamed object is most likely still in its
+/// directory. Checks `name` first.
 fn find_renamed(
     above: &Directory,
     name: &OsStr,
@@ -224,7 +226,8 @@ fn find_renamed(
     Ok(None)
 }
 
-/// Handles an unconfirmed object: assay was killed between the journal line and the confirmation.
+/// Handles an object that may not exist: assay was killed after the journal entry and before it recorded the object's
+/// identity.
 fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     // Somebody may have renamed it at that moment.
     let renamed = above.remove_unentered(name)?;
@@ -236,7 +239,7 @@ fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Re
     Ok(removed)
 }
 
-/// Removes the object with the name, if it can be assay's.
+/// Removes the object with this name, if assay may have created it.
 fn remove_named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     let found = match stat_at(above.as_fd(), name) {
         Ok(found) => found,
@@ -298,8 +301,8 @@ fn take(
     above.remove_directory(name, meant)
 }
 
-/// Removes everything in a directory. The caller has checked that nothing is mounted in it; later mounts are
-/// not entered.
+/// Removes everything in a directory. The caller has checked that nothing is mounted in it; a mount that is added later
+/// is not entered.
 fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
     for name in read_names(dir, shown)? {
         let path = shown.join(&name);
@@ -321,7 +324,7 @@ fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Fails if there is a mount below.
+/// Fails if something is mounted below the directory.
 fn nothing_mounted(dir: BorrowedFd<'_>, device: u64, shown: &Path) -> Result<(), HostError> {
     for name in read_names(dir, shown)? {
         let path = shown.join(&name);

@@ -1,8 +1,8 @@
-//! Reads a file and replaces it by another, while other users may rename things around it.
+//! Reads a file and replaces it by another, although other users may rename files around it.
 //!
-//! The path is followed from the root without links, the directory is kept open, and all operations use its
-//! descriptor. The owner of the directory can only redirect assay within that directory. Module `swap`
-//! exchanges the files; module `attributes` copies the attributes.
+//! The path is followed from the root without links, the directory is kept open, and all operations use its descriptor.
+//! The owner of the directory can only redirect assay within that directory. Module `swap` exchanges the files; module
+//! `attributes` copies the attributes.
 
 mod attributes;
 mod swap;
@@ -42,8 +42,8 @@ pub struct FileVersion {
     pub times: Option<Times>,
     /// BLAKE3 hash of the content; `None` for a machine in memory.
     pub content: Option<blake3::Hash>,
-    /// Replace the file even if somebody has it open for writing, because undo cannot wait for ever. Later
-    /// writes to the open file are lost; earlier ones are not.
+    /// Whether to replace the file even if somebody has it open for writing, because an undo cannot wait for ever. Data
+    /// that is written to the open file later is lost.
     pub despite_writers: bool,
 }
 
@@ -77,7 +77,7 @@ impl FileVersion {
         }
     }
 
-    /// Returns whether this is the same unmodified file.
+    /// Whether `now` is the same file, unmodified.
     fn still(&self, now: &Self) -> bool {
         let written = |seen: &Self| seen.times.map(|times| times.modified);
         self.file == now.file && written(self) == written(now)
@@ -145,7 +145,7 @@ pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Writes to an existing file with one write(2).
+/// Writes to an existing file with a single write(2).
 pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
     let (directory, name) = open_parent(path)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -182,7 +182,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
     }
 }
 
-/// Creates a new file next to an existing one, with the same owner, mode and attributes.
+/// Creates a new file in the directory of an existing one, with the same owner, mode and attributes.
 pub(crate) fn create_like(
     path: &Path,
     like: &FileVersion,

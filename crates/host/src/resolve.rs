@@ -1,8 +1,8 @@
-//! Resolves host names like other programs of this machine.
+//! Resolves host names as other programs of this machine do.
 //!
-//! Runs the system's `getent` instead of using assay's C library: a static binary cannot load the modules of
-//! `nsswitch.conf` (mDNS, LDAP, sssd), or would load those of another version. The C library is used only
-//! without `getent`.
+//! Runs the system's `getent` instead of calling assay's C library. A static binary cannot load the modules of
+//! `nsswitch.conf` (mDNS, LDAP, sssd), or would load modules of another version. The C library is used only if `getent`
+//! is not installed.
 
 use crate::{Host as _, HostError, Limits, LiveHost};
 use std::ffi::OsStr;
@@ -14,12 +14,12 @@ use std::time::Duration;
 /// Exit status of getent(1) for an unknown key.
 const UNKNOWN: i32 = 2;
 
-/// Returns the addresses of a host with a port, each once, in the order in which to try them (RFC 6724). An
-/// address is returned as it is.
+/// Returns the addresses of a host with a port, each once, in the order in which to try them (RFC 6724). A `host` that
+/// is already an address is returned unchanged.
 ///
 /// # Errors
-/// `NotFound`: the name has no address. `TimedOut`: no answer in time. `InvalidInput`: not a name. Others: the
-/// resolver cannot be used.
+/// `NotFound`: the name has no address. `TimedOut`: no answer in time. `InvalidInput`: not a name. Others: the resolver
+/// cannot be used.
 pub fn resolve_addresses(host: &str, port: u16, within: Duration) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![(address, port).into()]);
@@ -74,7 +74,7 @@ fn read(text: &str) -> Vec<IpAddr> {
     found
 }
 
-/// Resolves with the C library on a separate thread, which is abandoned if it does not answer, because it
+/// Resolves with the C library on a separate thread. A thread that does not answer in time is abandoned, because it
 /// cannot be stopped.
 fn by_library(host: &str, within: Duration) -> io::Result<Vec<IpAddr>> {
     let (sender, receiver) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! A captured machine in a directory with copies of its files, written by `assay facts --capture` or by hand.
-//! Read-only; no symbolic link leads out of it.
+//! A captured machine in a directory with copies of its files, written by `assay facts --capture` or by hand. It is
+//! read-only, and symbolic links never lead out of it.
 
 use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied_stat, resolve};
 use crate::error::HostError;
@@ -41,7 +41,7 @@ impl Root {
         Ok(Self { dir, index })
     }
 
-    /// Maps a path of the machine to this machine, with all links resolved.
+    /// Converts a path on the captured machine to the path of its copy, with all links resolved.
     fn place(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let inside = self.resolve(path, follow_last)?;
         Ok(self.outside(&inside))
@@ -72,7 +72,8 @@ impl Root {
         })
     }
 
-    /// Returns the captured error of a path, else the result of the call with the machine's path in its error.
+    /// Returns the error that the capture recorded for a path, else the result of `call`. An error contains the path on
+    /// the captured machine.
     fn answer<T>(
         &self,
         path: &Path,

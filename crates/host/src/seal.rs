@@ -1,6 +1,6 @@
-//! Encodes journal lines with number and checksum: `{"n":3,"set":{…},"sum":"…"}`.
+//! Encodes journal lines with a line number and a checksum: `{"n":3,"set":{…},"sum":"…"}`.
 //!
-//! The checksum covers all bytes before it, so that bit errors and foreign lines are detected.
+//! The checksum covers all bytes before it, so that bit errors and lines of other programs are detected.
 
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     Some((number, body))
 }
 
-/// Returns whether these bytes can be the start of line `number` that a crash truncated.
+/// Whether these bytes can be the start of line `number` of which a crash lost the rest.
 pub fn is_torn_line(line: &[u8], number: u64) -> bool {
     let first = [FIRST, number.to_string().as_bytes(), b","].concat();
     let begins = match line.len() < first.len() {
@@ -58,13 +58,13 @@ pub fn has_seal(line: &[u8]) -> bool {
     line.windows(SEAL.len()).any(|window| window == SEAL)
 }
 
-/// Returns whether there are bytes after the end of a line.
+/// Whether bytes follow after the end of a line.
 fn is_long(line: &[u8]) -> bool {
     let at = line.windows(SEAL.len()).rposition(|window| window == SEAL);
     at.is_some_and(|at| line.len() >= at + SEAL.len() + DIGITS + LAST.len())
 }
 
-/// Returns the first 64 bits of the BLAKE3 hash in hexadecimal.
+/// Returns the first 64 bits of the BLAKE3 hash as 16 hexadecimal digits.
 pub fn sum(bytes: &[u8]) -> String {
     let mut hex = blake3::hash(bytes).to_hex().to_string();
     hex.truncate(DIGITS);

@@ -25,7 +25,8 @@ pub fn listen_at(socket: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(name)
 }
 
-/// Returns a short path: the directory is opened and named by its descriptor, while this is open.
+/// Opens the directory of a path, and returns a short path through its descriptor, which is valid while the descriptor
+/// is open.
 fn open_short_path(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());

@@ -12,7 +12,7 @@ pub enum CommandFailure {
     /// The program ended with a nonzero status; contains its message.
     #[error("{0}")]
     Complaint(String),
-    /// The program did not run to its end.
+    /// The program could not be started or did not run to its end.
     #[error(transparent)]
     Host(HostError),
 }

@@ -4,7 +4,7 @@
 
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// Segments with data that this side of a connection has sent.
+/// Number of TCP segments with data that this side of a connection has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentSegments {
     /// All segments, including retransmissions.

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 pub struct ProcessId {
     /// Process number.
     pub pid: i32,
-    /// Start time in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
+    /// Start time in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5)), which tells apart two processes
+    /// with the same number.
     pub start: u64,
 }
 
-/// A machine that can be changed. Every call is durable when it returns, if its file system supports
-/// durability.
+/// A machine that can be changed. When a call returns, its change is durable, if the file system supports this.
 pub trait HostMut: Host {
-    /// Checks that a file has a write permission bit. Root can open a file without one, and only write(2) then
+    /// Checks that a file has a write permission bit. Root can open a file without such a bit; only the later write(2)
     /// fails.
     ///
     /// # Errors
@@ -44,12 +44,12 @@ pub trait HostMut: Host {
         Ok((self.read(path)?, FileVersion::plain(path)))
     }
 
-    /// Creates a new file at `path` with these bytes, and with owner, mode and extended attributes (including
-    /// ACLs and SELinux labels) of `like`, a file in the same directory; with these times, if given.
+    /// Creates a new file at `path` with these bytes. It gets owner, mode and extended attributes (including ACLs and
+    /// SELinux labels) of `like`, a file in the same directory, and the given times, if any.
     ///
     /// # Errors
-    /// The file exists, `like` has changed or has several names (hard links, which a replacement would
-    /// separate), or the owner cannot be kept.
+    /// The file exists, `like` has changed or has several hard links (which a replacement would separate), or the owner
+    /// cannot be kept.
     fn create_like(
         &self,
         path: &Path,
@@ -58,11 +58,11 @@ pub trait HostMut: Host {
         times: Option<Times>,
     ) -> Result<(), HostError>;
 
-    /// Gives the file `from` the name of a file in the same directory that was read, and replaces that file
-    /// atomically.
+    /// Renames the file `from` over the file `seen` in the same directory, atomically, if that file is unmodified since
+    /// it was read.
     ///
     /// # Errors
-    /// That file was replaced or written since it was read; as rename(2).
+    /// The file was replaced or written since it was read; as rename(2).
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError>;
 
     /// Returns permission bits and owner of a file or directory. The path contains no link.
@@ -127,15 +127,16 @@ pub trait HostMut: Host {
     /// The path does not exist, is not a directory, is not permitted, or contains a mount.
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError>;
 
-    /// Removes a file or directory with its content that assay created, at its current place, and nothing else
-    /// that has its name by now. `known` is `None` if assay was killed between creating and recording it; then
-    /// a directory that others could have replaced is removed only if it is empty.
+    /// Removes a file, or a directory with its content, that assay created, even if it was moved; nothing else is
+    /// removed, even if it has the same name now. `known` is `None` if assay was killed after it created the object and
+    /// before it recorded the identity. A directory that others could have replaced is then removed only if it is
+    /// empty.
     ///
     /// # Errors
     /// Permission is denied, or the directory is not empty or contains a mount.
     fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError>;
 
-    /// Returns the nodes of the loop devices on a file.
+    /// Returns the device nodes of the loop devices on a file.
     ///
     /// # Errors
     /// This cannot be determined.
@@ -169,7 +170,7 @@ pub trait HostMut: Host {
     }
 }
 
-/// Time limit for a killed process to end; it may sleep in the kernel.
+/// Maximum time to wait until a killed process has ended, because it may sleep in the kernel.
 const DYING: Duration = Duration::from_secs(10);
 
 impl HostMut for LiveHost {
@@ -305,7 +306,7 @@ impl ProcessId {
     }
 }
 
-/// A captured machine cannot be changed.
+/// All changes fail: a captured machine cannot be changed.
 impl HostMut for Root {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         Err(captured_error(path))

@@ -1,5 +1,5 @@
-//! For tests only: every parser of assay as a [`Target`], and inputs for it that are mutated from real
-//! ones. The same targets are run by this crate's test, in process, and by the programs in `fuzz/`.
+//! Test support: every parser of assay as a [`ParserTarget`], and inputs that are mutated from real ones. The test of
+//! this crate runs the targets in its own process; the programs in `fuzz/` run the same targets under a fuzzer.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads fixtures, and looks at the clock to tell a parser that hangs"
@@ -9,7 +9,7 @@ mod mutate;
 mod run;
 mod targets;
 
-/// Files of crates that keep their parsers to themselves, compiled for what reads.
+/// Compiles source files of other crates whose parsers are private into this crate.
 macro_rules! borrowed {
     ($($name:ident = $path:literal),+ $(,)?) => {$(
         #[allow(
@@ -32,20 +32,20 @@ pub use mutate::{LONGEST, Mutator};
 pub use run::{TargetFailure, attack};
 pub use targets::all_targets;
 
-/// A parser.
+/// A parser with real inputs.
 pub struct ParserTarget {
-    /// Its name, as in `fuzz/fuzz_targets`.
+    /// Name of the target, as in `fuzz/fuzz_targets`.
     pub name: &'static str,
     /// Real inputs.
     pub seeds: Vec<Vec<u8>>,
-    /// Reads an input; panics where a promise is broken.
+    /// Parses an input. Panics if the parser breaks one of its guarantees.
     pub run: fn(&[u8]),
 }
 
-/// The parser of that name.
+/// Returns the target with this name.
 ///
 /// # Panics
-/// There is none.
+/// No target has this name.
 #[must_use]
 pub fn find_target(name: &str) -> ParserTarget {
     let found = all_targets().into_iter().find(|target| target.name == name);

@@ -1,12 +1,12 @@
-//! Real inputs made hostile: bits, bytes, numbers, pieces, words that parsers look for.
+//! Mutates real inputs: flips bits, and changes bytes, numbers and pieces; inserts words that parsers look for.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Longest input: long enough for every loop, short enough for a million of them.
+/// Maximum length of an input in bytes: long enough to reach every loop, short enough to run a million inputs.
 pub const LONGEST: usize = 64 << 10;
 
-/// Words and bytes that mean something somewhere.
+/// Words and bytes that have a meaning for at least one parser.
 const WORDS: [&str; 64] = [
     "\0",
     "\n",
@@ -74,14 +74,14 @@ const WORDS: [&str; 64] = [
     "{\"",
 ];
 
-/// Makes inputs out of seeds, always the same ones for the same name.
+/// Generates inputs from seeds. The same name always gives the same inputs.
 pub struct Mutator {
     random: ChaCha8Rng,
     seeds: Vec<Vec<u8>>,
 }
 
 impl Mutator {
-    /// The seeds are cut to a length that mutations reach every part of.
+    /// Creates a generator. Seeds are cut to [`LONGEST`], so that mutations reach every part of them.
     #[must_use]
     pub fn new(name: &str, seeds: &[Vec<u8>]) -> Self {
         let number = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -102,7 +102,7 @@ impl Mutator {
         self.random.random_range(0..end.max(1))
     }
 
-    /// The next input.
+    /// Returns the next mutated input.
     #[must_use]
     pub fn next_input(&mut self) -> Vec<u8> {
         let at = self.below(self.seeds.len());

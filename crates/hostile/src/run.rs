@@ -1,4 +1,4 @@
-//! Runs a target over many inputs: no panic, no hang, no memory without end.
+//! Runs a target over many inputs. A panic, a hang, or memory use without a limit is a failure.
 
 use crate::{Mutator, ParserTarget};
 use rustix::time::{ClockId, clock_gettime};
@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What broke a target.
+/// A target that panicked, and the input.
 pub struct TargetFailure {
-    /// The target.
+    /// Name of the target.
     pub target: &'static str,
-    /// The input.
+    /// The input on which the target panicked.
     pub input: Vec<u8>,
 }
 
-/// So many seconds of this process's own time no input takes, on the slowest machine: it is a hang. On a
-/// busy machine the clock on the wall says nothing.
+/// CPU seconds of this process after which one input counts as a hang, even on the slowest machine. Wall-clock time is
+/// not used for this, because the machine may be busy.
 const HANG: i64 = 60;
-/// So many seconds on the wall no input waits.
+/// Wall-clock seconds after which one input counts as a hang, because the target may wait without using the CPU.
 const WAITING: i64 = 1200;
-/// Bytes of address space that a test may take.
+/// Maximum address space of a test in bytes.
 const MEMORY: u64 = 6 << 30;
 
-/// Runs so many mutated inputs; the first one that panics ends it. One that never ends is printed, and
-/// ends the process.
+/// Runs a target over its seeds and mutated inputs, `executions` in total, until one panics. If an input hangs, prints
+/// the input and aborts the process.
 ///
 /// # Errors
-/// The input that broke it.
+/// The input on which the target panicked.
 pub fn attack(target: &ParserTarget, executions: u64) -> Result<(), TargetFailure> {
     limit_memory();
     let beat = Arc::new(AtomicU64::new(0));
@@ -84,7 +84,8 @@ fn watch(
     })
 }
 
-/// What grows without end is killed by the kernel's refusal, and not by the machine's.
+/// Limits the address space of this process, so that a parser whose memory grows without end fails here and does not
+/// exhaust the machine.
 fn limit_memory() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::As);

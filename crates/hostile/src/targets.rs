@@ -1,4 +1,4 @@
-//! The parsers, each with real inputs and what it promises.
+//! All parsers, each with real inputs and the guarantees that are checked.
 
 mod benchmarks;
 mod files;
@@ -15,7 +15,7 @@ mod wifi;
 
 use crate::ParserTarget;
 
-/// Every parser.
+/// Returns all targets.
 #[must_use]
 pub fn all_targets() -> Vec<ParserTarget> {
     let mut all = settings::targets();

@@ -1,17 +1,17 @@
-//! Finds the end of an HTTP/1.1 response (RFC 9112, sections 6 and 7) that arrives in pieces.
+//! Parses HTTP/1.1 responses (RFC 9112, sections 6 and 7) that arrive in pieces, and finds the end of each.
 //!
-//! `httparse` parses the heads. Servers repeat the same head, except for its date, which changes once per
-//! second. A head that starts with the bytes of the last valid head is not parsed again.
+//! `httparse` parses the heads. Servers send the same head repeatedly; only its date changes, once per second. A head
+//! that starts with the bytes of the last valid head is therefore not parsed again.
 
 /// Maximum bytes of a head, and of a line between chunks.
 const LONGEST_HEAD: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;
 const HEADERS: usize = 256;
-/// Maximum bytes of a head that is remembered.
+/// Maximum bytes of a head that is remembered for comparison with the next.
 const LONGEST_REMEMBERED: usize = 4 << 10;
 /// Maximum bytes of a body that are kept if its hash is requested.
 const KEPT: usize = 4 << 10;
-/// Maximum number of interim responses (1xx) before the response.
+/// Maximum number of interim responses (1xx) before the final response.
 const MOST_INTERIM: u32 = 64;
 
 /// A complete response.
@@ -21,7 +21,7 @@ pub struct HttpResponse {
     pub status: u16,
     /// Bytes of the body, without chunk framing.
     pub body: u64,
-    /// The connection can carry another request.
+    /// Whether the connection can carry another request.
     pub reusable: bool,
     /// BLAKE3 of the body, if requested.
     pub hash: Option<[u8; 32]>,
@@ -30,9 +30,9 @@ pub struct HttpResponse {
 /// Errors of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The connection was closed before any byte arrived.
+    /// The server closed the connection before it sent any byte.
     Nothing,
-    /// The connection was closed in the middle of the response.
+    /// The server closed the connection in the middle of the response.
     Short,
     /// The bytes are not HTTP, or the framing is invalid.
     Form(&'static str),
@@ -54,7 +54,7 @@ impl From<&'static str> for Wrong {
     }
 }
 
-/// The last parsed head of all connections of a thread.
+/// Bytes and meaning of the last parsed head, shared by all connections of a thread.
 #[derive(Debug, Default)]
 pub struct Memory {
     bytes: Vec<u8>,
@@ -79,16 +79,16 @@ impl Memory {
 pub struct Reader {
     /// The received part of an incomplete head.
     head: Vec<u8>,
-    /// The request was HEAD: the response has no body, whatever the head declares.
+    /// Whether the request was HEAD, so that the response has no body, whatever its head declares.
     head_only: bool,
     interim: u32,
     frame: Frame,
     status: u16,
     reusable: bool,
     body: Body,
-    /// The head is complete.
+    /// Whether the head is complete.
     begun: bool,
-    /// At least one byte has arrived.
+    /// Whether at least one byte has arrived.
     started: bool,
 }
 
@@ -129,7 +129,7 @@ impl Body {
 enum Frame {
     #[default]
     Head,
-    /// This many bytes are missing.
+    /// The body has a known length, of which this many bytes are missing.
     Length(u64),
     Chunked(Chunk),
     UntilEnd,
@@ -137,7 +137,7 @@ enum Frame {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Chunk {
-    /// In the line with the chunk size: value so far, and bytes of the line.
+    /// In the line with the chunk size: the value so far, and the number of bytes of the line so far.
     Size {
         size: Option<u64>,
         extension: bool,
@@ -148,7 +148,7 @@ enum Chunk {
     DataEnd {
         carriage_return: bool,
     },
-    /// After the last chunk: whether the current line has content, and bytes of all lines.
+    /// After the last chunk: whether the current line has content, and the number of bytes of all trailer lines so far.
     Trailer {
         empty: bool,
         bytes: usize,
@@ -194,7 +194,7 @@ impl Reader {
         &self.body.start
     }
 
-    /// Returns how many of the next bytes are body data that nobody needs.
+    /// Returns how many of the next bytes belong to the body and can be discarded, because no hash is requested.
     #[must_use]
     pub fn uninteresting(&self) -> u64 {
         match self.frame {
@@ -205,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// Counts skipped body bytes. Returns the response when they complete it.
+    /// Counts body bytes that were discarded. Returns the response when they complete it.
     pub fn skip(&mut self, bytes: u64) -> Option<HttpResponse> {
         self.body.bytes += bytes;
         match &mut self.frame {

@@ -1,4 +1,4 @@
-//! State of one connection of a load.
+//! State of one connection of a load; with HTTP/2, of one stream.
 
 use crate::answer::Reader;
 use crate::stream::Stream;
@@ -8,14 +8,14 @@ use crate::stream::Stream;
 pub enum ConnectionPhase {
     /// Open loop: available for a request.
     Free,
-    /// Closed loop: waits until this time, after a failure or before the first request.
+    /// Closed loop: pauses until this time in nanoseconds, after a failure or before the first request.
     Resting(u64),
     Connecting,
-    /// TLS handshake.
+    /// During the TLS handshake.
     Shaking,
     Sending,
     Reading,
-    /// Sends no more requests.
+    /// Sends no more requests, because the load ends.
     Over,
 }
 
@@ -28,27 +28,27 @@ pub struct Connection {
     pub sent: usize,
     /// Bytes of the answer that have arrived.
     pub came: u64,
-    /// Number of bytes that make the stream readable.
+    /// Number of received bytes from which the kernel wakes the thread (`SO_RCVLOWAT`).
     pub marked: u32,
     /// Index of the request.
     pub which: usize,
-    /// Due time of the request.
+    /// Due time of the request. All times are in nanoseconds from the start of the load.
     pub intended: u64,
-    /// Start time of the request.
+    /// Time at which the request was started.
     pub begun: u64,
-    /// Start time of the connection.
+    /// Time at which the connection was started.
     pub dialled: u64,
     /// Number of answers over this stream.
     pub answers: u32,
     /// Time of the last answer over this stream.
     pub answered: u64,
-    /// Number of the stream, to recognise events of closed streams.
+    /// Number of the stream. An event with another number belongs to a closed stream and is ignored.
     pub generation: u32,
-    /// The server has closed its side.
+    /// Whether the server has closed its side.
     pub hung_up: bool,
-    /// HTTP/2: index of the link that carries the request.
+    /// HTTP/2: index of the connection that carries the request.
     pub link: usize,
-    /// HTTP/2: the request was sent a second time.
+    /// HTTP/2: whether the request was sent a second time.
     pub again: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Sends requests in sequence over one connection and waits for each answer, for callers that need answers and
-//! times rather than a load.
+//! Sends requests one after another over one connection and waits for each answer. For callers that need answers and
+//! times, not a load.
 
 use crate::answer::{HttpResponse, Memory, Reader};
 use crate::probe::ProbeError;
@@ -34,13 +34,13 @@ pub struct ConnectionSlot {
 pub struct Exchanged {
     /// Status and length.
     pub answer: HttpResponse,
-    /// The first bytes of the body, as many as requested.
+    /// Start of the body, at most [`Manner::keep`] bytes.
     pub body: Vec<u8>,
-    /// Start of the exchange, before a new connection is opened.
+    /// Time at which the exchange began, before a new connection is opened.
     pub began: Instant,
-    /// Time at which TCP was connected, if the connection is new.
+    /// Time at which TCP was connected; `None` if the connection already existed.
     pub connected: Option<Instant>,
-    /// Time at which the TLS handshake ended, if the connection is new.
+    /// Time at which the TLS handshake ended; `None` if the connection already existed or has no TLS.
     pub secured: Option<Instant>,
     /// Time of the last byte.
     pub ended: Instant,
@@ -50,16 +50,16 @@ pub struct Exchanged {
 pub struct Manner<'a> {
     /// Time limit.
     pub limit: Duration,
-    /// Number of body bytes to keep.
+    /// Number of body bytes to keep, from the start.
     pub keep: usize,
     /// Returns whether to stop; called about twenty times a second.
     pub stop: &'a dyn Fn() -> bool,
-    /// Receives time and number of arrived bytes.
+    /// Callback that receives the time and number of newly arrived bytes.
     pub came: &'a mut dyn FnMut(Instant, u64),
 }
 
 impl ConnectionSlot {
-    /// Creates a slot without connecting.
+    /// Creates a slot; the first exchange opens the connection.
     #[must_use]
     pub fn new(address: SocketAddr, tls: Option<Tls>) -> Self {
         Self {
@@ -72,14 +72,14 @@ impl ConnectionSlot {
         }
     }
 
-    /// Sets the congestion control for new connections, if the kernel permits it.
+    /// Sets the TCP congestion control algorithm of new connections, if the kernel permits it.
     #[must_use]
     pub fn with_congestion(mut self, algorithm: Option<String>) -> Self {
         self.congestion = algorithm;
         self
     }
 
-    /// Returns the open connection, for kernel counters.
+    /// Returns the open connection, so that the caller can read its kernel counters.
     #[must_use]
     pub fn connection(&self) -> Option<BorrowedFd<'_>> {
         Some(self.stream.as_ref()?.tcp.as_fd())

@@ -4,10 +4,10 @@
 use assay_model::Histogram;
 use hdrhistogram::Histogram as Hdr;
 
-/// Maximum latency in nanoseconds (15 minutes). Longer ones count as this.
+/// Maximum latency in nanoseconds (15 minutes). Longer latencies are counted as this one.
 const LONGEST: u64 = 900_000_000_000;
 
-/// Counts of latencies in nanoseconds. Recording takes a few nanoseconds and no memory.
+/// Counts of latencies in nanoseconds. Recording a latency takes a few nanoseconds and allocates no memory.
 #[derive(Clone)]
 pub struct Latencies(Hdr<u64>);
 
@@ -31,7 +31,7 @@ impl Latencies {
         let _ = self.0.add(&other.0);
     }
 
-    /// Converts to the model; a bin counts as its middle.
+    /// Converts to the histogram of the model. All latencies of a bin get the value of its middle.
     pub fn to_model(&self) -> Histogram {
         let bins = self.0.iter_recorded();
         bins.map(|bin| {

@@ -1,15 +1,14 @@
-//! HTTP load generator with closed and open loops. It counts every failure separately and measures latencies
-//! without coordinated omission.
+//! HTTP load generator with closed and open loops. It counts every failure separately and measures latencies without
+//! coordinated omission.
 //!
-//! The generator executes a given load and returns observations of the server and of itself. It chooses,
-//! prints and judges nothing. Its cost is low, so that it is rarely the bottleneck: one thread serves many
-//! connections (epoll), requests are encoded once, a repeated head is recognised and not parsed, an unused
-//! body is discarded in the kernel, and the clock is read once per wake-up.
+//! The generator executes a given load, and returns observations of the server and of itself. It chooses, prints and
+//! judges nothing. Its own cost is low, so that it is rarely the bottleneck: one thread serves many connections
+//! (epoll), requests are encoded once, a repeated answer head is recognised and not parsed again, an unused body is
+//! discarded in the kernel, and the clock is read once per wake-up.
 //!
 //! Rules for correct results:
-//! - The send times of an open loop are fixed before the start, and latency is measured from the intended
-//!   time.
-//! - A failed request is in no rate and no latency, and counts as slower than any answer.
+//! - The send times of an open loop are fixed before the start, and latency is measured from the due time.
+//! - A failed request does not contribute to rates and latencies, and counts as slower than any successful request.
 //! - The result contains the generator's own delay, CPU time, and time spent waiting for a CPU.
 #![allow(
     clippy::disallowed_methods,

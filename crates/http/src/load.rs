@@ -21,31 +21,31 @@ pub const MOST_CONNECTIONS: u32 = 100_000;
 pub struct HttpLoad {
     /// Requests, at least one.
     pub requests: Vec<Request>,
-    /// Choose requests at random instead of in order.
+    /// Whether to choose requests at random instead of in order.
     pub shuffled: bool,
     /// Addresses; connections are distributed over all of them.
     pub addresses: Vec<SocketAddr>,
-    /// TLS configuration; `None` = plain.
+    /// TLS configuration; `None` means no TLS.
     pub tls: Option<Tls>,
     /// Protocol of the requests.
     pub protocol: Protocol,
-    /// Simultaneous requests per connection, at least 1; more than one requires HTTP/2.
+    /// Maximum simultaneous requests per connection, at least 1. More than one requires HTTP/2.
     pub streams: u32,
     /// Number of connections, at least 1. An open loop opens only as many as it needs.
     pub connections: u32,
-    /// Close a connection after this many requests.
+    /// Number of requests after which a connection is closed; `None` for no limit.
     pub requests_per_connection: Option<u32>,
     /// Pace of the requests.
     pub pace: Pace,
-    /// Requests with their send times, ascending, if the pace is a list.
+    /// Requests with their send times in ascending order, for a pace that is a list.
     pub listed: Arc<[Listed]>,
-    /// Time at the start that is not counted.
+    /// Time at the start of the load that is not counted.
     pub washout: Duration,
-    /// Counted time.
+    /// Counted time, after the washout.
     pub window: Duration,
-    /// Time limit of a request; a slower request has failed.
+    /// Maximum time of a request; a slower request counts as failed.
     pub limit: Duration,
-    /// Number of threads, at least 1; at most one per connection is used.
+    /// Number of threads, at least 1. At most one per connection is used.
     pub threads: u32,
     /// Random seed.
     pub seed: u64,

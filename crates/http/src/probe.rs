@@ -1,4 +1,4 @@
-//! Sends one request before a load, to learn how answers look.
+//! Sends one request before a load, to learn what a good answer looks like.
 
 mod http2;
 
@@ -12,9 +12,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of heads that are kept; an interim head may precede the last.
+/// Maximum bytes of heads that are kept. Several interim heads (1xx) may precede the final one.
 const HEADS: usize = 80 << 10;
-/// Maximum bytes that are read.
+/// Maximum bytes of an answer.
 const MOST: u64 = 1 << 30;
 
 /// The first answer.
@@ -32,7 +32,7 @@ pub struct Probed {
     pub took: Duration,
     /// Protocol of the connection.
     pub protocol: Protocol,
-    /// The server's limit of concurrent streams in HTTP/2, if it has one.
+    /// The server's limit of concurrent HTTP/2 streams; `None` if it has no limit or with HTTP/1.1.
     pub most_streams: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Probed {
     }
 }
 
-/// Reasons for a missing answer.
+/// Reasons why no answer was received.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The connection failed.
@@ -230,8 +230,8 @@ impl Probing<'_> {
         }
     }
 
-    /// Reads more bytes; `all` contains the bytes so far. An endless answer exceeds a limit, however fast it
-    /// is.
+    /// Reads more bytes into `all`, which contains the bytes so far. Enforces the limits on size and time, so that an
+    /// endless answer fails however fast it is.
     fn read(
         &self,
         stream: &mut Stream,
@@ -290,7 +290,7 @@ impl Probing<'_> {
     }
 }
 
-/// Returns the headers of the last head.
+/// Returns the headers of the last head in the bytes, after interim heads.
 fn headers(mut bytes: &[u8]) -> Vec<(String, String)> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 256];

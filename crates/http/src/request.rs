@@ -1,4 +1,4 @@
-//! Encodes requests and defines good answers.
+//! Encodes requests, and defines which answers are good.
 
 use crate::h2::hpack;
 use crate::url::Url;
@@ -32,8 +32,7 @@ impl Method {
         }
     }
 
-    /// Returns whether the method is idempotent, so that a request may be sent twice (RFC 9110, section
-    /// 9.2.2).
+    /// Whether the method is idempotent, so that a request may be sent again (RFC 9110, section 9.2.2).
     fn repeatable(&self) -> bool {
         matches!(self, Self::Get | Self::Head)
             || ["PUT", "DELETE", "OPTIONS", "TRACE"].contains(&self.name())
@@ -53,14 +52,14 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(good)
 }
 
-/// Conditions of a good answer.
+/// Conditions for a good answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
     /// Expected status.
     pub status: u16,
     /// Expected length of the body, if known.
     pub length: Option<u64>,
-    /// Expected BLAKE3 of the body. Every byte is then read, which costs CPU time of the generator.
+    /// Expected BLAKE3 hash of the body. If set, the generator reads every byte of the body, which costs CPU time.
     pub hash: Option<[u8; 32]>,
 }
 
@@ -82,20 +81,20 @@ pub struct Request {
     pub(crate) bytes: Vec<u8>,
     /// HTTP/2: the body.
     pub(crate) body: Arc<[u8]>,
-    /// The answer has no body.
+    /// Whether the answer has no body, because the method is HEAD.
     pub(crate) head: bool,
-    /// Asks the server to close the connection after the answer.
+    /// Whether the request asks the server to close the connection after the answer.
     pub(crate) close: bool,
-    /// May be sent again if the connection was closed without an answer (RFC 9110, section 9.2.2).
+    /// Whether the request may be sent again if the connection was closed without an answer (RFC 9110, section 9.2.2).
     pub(crate) repeatable: bool,
     pub(crate) expect: Expect,
 }
 
 impl Request {
-    /// Encodes a request. Given headers replace assay's own (`Host`, `User-Agent`, `Accept`).
+    /// Encodes a request. The given headers replace assay's own (`Host`, `User-Agent`, `Accept`).
     ///
     /// # Errors
-    /// A header would inject another header, or belongs to the framing, which assay sets.
+    /// A header value would inject another header, or a header determines the framing, which only assay sets.
     pub fn new(
         method: &Method,
         url: &Url,
@@ -187,7 +186,7 @@ impl Request {
         self.bytes
     }
 
-    /// Returns the request with other conditions of a good answer.
+    /// Returns the request with other conditions for a good answer.
     #[must_use]
     pub fn expecting(mut self, expect: Expect) -> Self {
         self.expect = expect;

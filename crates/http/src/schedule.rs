@@ -18,7 +18,7 @@ enum Gap {
         mean: f64,
         random: Box<ChaCha8Rng>,
     },
-    /// Each thread takes every n-th entry of the list.
+    /// The due times come from a list, of which each thread takes every n-th entry.
     Listed {
         list: Arc<[Listed]>,
         at: usize,
@@ -36,8 +36,9 @@ pub struct Listed {
 }
 
 impl Intents {
-    /// Creates the times of thread `which` of `threads`; `None` for a closed loop. Threads take even times in
-    /// turn; independent random times add up to the whole rate.
+    /// Creates the due times of thread `which` of `threads`; `None` for a closed loop. Equally spaced times are dealt
+    /// to the threads in turn. Random times are drawn independently for each thread, so that their rates add up to the
+    /// whole rate.
     pub fn new(
         pace: Pace,
         which: u32,
@@ -82,7 +83,7 @@ impl Intents {
         self.next as u64
     }
 
-    /// Returns the index of the next request; `None` if any request will do.
+    /// Returns the index of the next request; `None` if the caller can choose any.
     pub fn which(&self) -> Option<usize> {
         match &self.gap {
             Gap::Listed { list, at, .. } => Some(list.get(*at)?.which as usize),
@@ -107,7 +108,7 @@ impl Intents {
     }
 }
 
-/// Returns the due time of a list entry; infinite after the last one.
+/// Returns the due time of a list entry; infinity after the last one.
 fn due(list: &[Listed], at: usize) -> f64 {
     list.get(at).map_or(f64::INFINITY, |one| one.due as f64)
 }

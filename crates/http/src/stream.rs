@@ -38,8 +38,8 @@ const NO_HTTP2: &str =
     "the server does not agree to HTTP/2 (ALPN): leave HTTP/2 out, or enable it there";
 
 impl Broken {
-    /// Reinterprets the error when only HTTP/2 was offered: a server without it refuses the handshake (RFC
-    /// 7301, section 3.2) or, like Apache, selects a protocol that was not offered.
+    /// Corrects the error if only HTTP/2 was offered. A server without HTTP/2 refuses the handshake (RFC 7301, section
+    /// 3.2) or, like Apache, selects a protocol that was not offered.
     pub fn offering_http2(self) -> Self {
         use rustls::{AlertDescription, Error, PeerMisbehaved};
         match self {
@@ -54,9 +54,9 @@ impl Broken {
 
 /// Result of a read.
 pub enum ReadOutcome {
-    /// Number of bytes in the buffer, and whether all available bytes were read.
+    /// Number of bytes read into the buffer. The flag is whether these were all available bytes.
     Bytes(usize, bool),
-    /// Number of discarded bytes, and whether all available bytes were read.
+    /// Number of bytes discarded in the kernel. The flag is whether these were all available bytes.
     Skipped(u64, bool),
     /// No bytes are available now.
     Nothing,
@@ -124,7 +124,8 @@ impl Stream {
         }
     }
 
-    /// Checks that HTTP/2 was negotiated in the handshake; without TLS this is known in advance.
+    /// Checks that the handshake negotiated HTTP/2. Without TLS there is nothing to check, because the user requested
+    /// HTTP/2.
     pub fn agreed_on_http2(&self) -> Result<(), Broken> {
         match self.tls.as_ref().map(|tls| tls.alpn_protocol()) {
             None | Some(Some(b"h2")) => Ok(()),
@@ -138,8 +139,8 @@ impl Stream {
         kind == Some(rustls::HandshakeKind::Resumed)
     }
 
-    /// Sends as much of `bytes` as possible and returns the number of accepted bytes. TLS accepts all of them;
-    /// [`Stream::flush`] shows whether they are sent.
+    /// Sends as much of `bytes` as possible and returns the number of accepted bytes. TLS buffers all of them;
+    /// [`Stream::flush`] returns whether they are sent.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         let written = match &mut self.tls {
             None => rustix::io::write(&self.tcp, bytes).map_err(io::Error::from),
@@ -167,8 +168,8 @@ impl Stream {
         Ok(true)
     }
 
-    /// Reads available bytes. Discards up to `uninteresting` bytes in the kernel (`MSG_TRUNC`, tcp(7)), which
-    /// avoids a copy. With TLS they are decrypted into the buffer.
+    /// Reads available bytes. Without TLS, up to `uninteresting` bytes are discarded in the kernel (`MSG_TRUNC`,
+    /// tcp(7)), which avoids a copy. With TLS they must be decrypted into the buffer.
     pub fn read(&mut self, buffer: &mut [u8], uninteresting: u64) -> Result<ReadOutcome, Broken> {
         if let Some(tls) = &mut self.tls {
             return read_tls(tls, &mut self.tcp, buffer);
@@ -189,14 +190,14 @@ impl Stream {
         }
     }
 
-    /// Closes with a reset. The TIME_WAIT state of thousands of connections would use up the local ports,
-    /// which would be a limit of the generator and not of the server.
+    /// Closes the connection with a reset. A normal close would leave thousands of connections in TIME_WAIT, which
+    /// would use up the local ports: a limit of the generator and not of the server.
     pub fn cut(self) {
         let _ = rustix::net::sockopt::set_socket_linger(&self.tcp, Some(Duration::ZERO));
     }
 }
 
-/// Bytes per read where a head may follow.
+/// Bytes per read if a head may follow.
 const FIRST: usize = 32 << 10;
 /// Bytes discarded at once. The buffer has this size, but without TLS its pages beyond [`FIRST`] are never
 /// touched.
@@ -205,7 +206,7 @@ pub const BUFFER: usize = 1 << 20;
 /// TLS bytes per read from the kernel; rustls would read only 4 KiB.
 const RECORDS: usize = 64 << 10;
 
-/// A record contains at most 16 KiB (RFC 8446, section 5.1).
+/// Maximum bytes of a TLS record: 16 KiB of data (RFC 8446, section 5.1), plus overhead.
 const LONGEST_RECORD: usize = 17 << 10;
 
 /// Reads TLS: decrypted data goes to the front of the buffer, encrypted data to its second half.
@@ -263,7 +264,7 @@ enum Plain {
     End,
 }
 
-/// Takes all decrypted data.
+/// Moves all decrypted data into the buffer.
 fn take_plain(tls: &mut ClientConnection, buffer: &mut [u8]) -> Result<Plain, Broken> {
     let mut all = 0;
     loop {

@@ -1,13 +1,13 @@
-//! Latencies of one thread over time: coarse counts for about forty equal intervals of the counted time.
+//! Counts answers and latencies over time, for one thread: divides the counted time into about forty equal intervals.
 
 use assay_model::Nanos;
 use assay_model::web::Stretch;
 
-/// Number of intervals, unless they would be too short.
+/// Number of intervals, unless they would be shorter than `SHORTEST`.
 const STRETCHES: u64 = 40;
 /// Minimum length of an interval in nanoseconds, so that it has enough answers.
 const SHORTEST: u64 = 50_000_000;
-/// Number of latency bits kept after the highest bit: bins are 1/16 wide.
+/// Number of bits of a latency that are kept after the highest one, so that a bin is 1/16 of its value wide.
 const BITS: u32 = 4;
 /// Number of bins: up to 2^41 ns, more than half an hour.
 const BINS: usize = (41 - BITS as usize) << BITS;
@@ -48,7 +48,7 @@ impl Stretches {
         self.all.get_mut(usize::try_from(stretch).ok()?)
     }
 
-    /// Counts an answer by its end.
+    /// Counts an answer in the interval in which it ended.
     pub fn answer(&mut self, at: u64) {
         if let Some(counts) = self.at(at) {
             counts.answers += 1;
@@ -62,7 +62,7 @@ impl Stretches {
         }
     }
 
-    /// Counts the latency of a request by its due time.
+    /// Counts a latency in the interval in which its request was due.
     pub fn record(&mut self, due: u64, latency: u64) {
         if let Some(counts) = self.at(due) {
             let bin = &mut counts.bins[bin(latency)];
@@ -81,7 +81,7 @@ impl Stretches {
         }
     }
 
-    /// Converts to the model, with the interval length. Omits intervals that start after `window`.
+    /// Converts to the model; also returns the length of the intervals. Omits intervals that start after `window`.
     pub fn to_model(&self, window: u64) -> (Nanos, Vec<Stretch>) {
         let within = usize::try_from(window.div_ceil(self.length)).unwrap_or(usize::MAX);
         let stretches = self.all.iter().take(within).map(|counts| {
@@ -102,7 +102,7 @@ impl Stretches {
     }
 }
 
-/// Returns the bin of a latency: its highest bits.
+/// Returns the bin of a latency, from its highest bits.
 fn bin(nanos: u64) -> usize {
     let highest = (nanos | 1 << BITS).ilog2() - BITS;
     let bin = (highest as usize) << BITS | (nanos >> highest) as usize & ((1 << BITS) - 1);

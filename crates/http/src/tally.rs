@@ -1,4 +1,4 @@
-//! Counts of one thread. Times are in nanoseconds from the start of the load.
+//! Counts the results of one thread. Times are in nanoseconds from the start of the load.
 
 use crate::histogram::Latencies;
 use crate::stretches::Stretches;
@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 pub struct Tally {
     /// Start of the counted time.
     from: u64,
-    /// End of the counted time; earlier after an interruption, later for the last answers of a log.
+    /// End of the counted time. It is earlier after an interruption, and later while the last answers of a replayed log
+    /// are awaited.
     until: u64,
-    /// Latest end of the counted time.
+    /// Maximum of `until`.
     latest: u64,
-    /// Service time equals latency.
+    /// Whether the load is a closed loop, in which service time equals latency.
     closed: bool,
     answers: u64,
     bytes: u64,
@@ -35,16 +36,16 @@ pub struct Tally {
     seconds: Vec<Second>,
     stretches: Stretches,
     under_way: u32,
-    /// Integral of the requests in flight over time, in nanoseconds, up to `looked`.
+    /// Integral over time of the requests in flight, in request-nanoseconds, up to the time `looked`.
     area: u128,
-    /// Integral after `until` of the requests without an answer, in nanoseconds.
+    /// Integral over the time after `until` of the requests without an answer, in request-nanoseconds.
     beyond: u128,
     looked: u64,
     pub cpu: u64,
     pub cpu_waited: Option<u64>,
     pub gave_up: bool,
     pub interrupted: bool,
-    /// All answers and failures, including the washout.
+    /// Number of good answers and of failures, including the washout.
     pub total: (u64, u64),
 }
 
@@ -87,20 +88,21 @@ impl Tally {
         }
     }
 
-    /// For a closed loop: requests are due when they are sent, so one histogram serves both purposes.
+    /// Uses one histogram for latency and service time if the load is a closed loop, because requests are due when they
+    /// are sent.
     pub fn counting_once(mut self, closed: bool) -> Self {
         self.closed = closed;
         self
     }
 
-    /// Waits at most `most` longer for good answers, and counts the extra time: after the end of a replayed
-    /// log nothing follows, and before it nothing was in flight.
+    /// Extends the counted time by at most `most` nanoseconds until the last good answers have arrived. For a replayed
+    /// log, because no load follows its end.
     pub fn stretching(mut self, most: u64) -> Self {
         self.latest = self.until.saturating_add(most);
         self
     }
 
-    /// Extends the counted time to `now`, when an answer arrived.
+    /// Extends the counted time to `now`, at which an answer arrived.
     fn stretch(&mut self, now: u64) {
         if !(self.until..self.latest).contains(&now) {
             return;
@@ -122,7 +124,7 @@ impl Tally {
         self.seconds.get_mut(usize::try_from(second).ok()?)
     }
 
-    /// Advances the time: counts requests in flight up to `now`.
+    /// Advances the time to `now`, and adds the requests in flight to the integral.
     pub fn pass(&mut self, now: u64) {
         let under_way = u128::from(self.under_way);
         let within = |from: u64, until: u64| {
@@ -143,12 +145,12 @@ impl Tally {
         self.due += u64::from(self.counts(intended));
     }
 
-    /// Counts a due request without a free connection.
+    /// Counts a due request that had to wait for a free connection.
     pub fn waited(&mut self, intended: u64) {
         self.waited += u64::from(self.counts(intended));
     }
 
-    /// Records the generator's delay at `now`.
+    /// Records at `now` that the generator was `by` nanoseconds late by its own fault.
     pub fn late(&mut self, now: u64, by: u64) {
         if self.counts(now) {
             self.lateness.record(by);
@@ -204,7 +206,7 @@ impl Tally {
         }
     }
 
-    /// Counts an answer with an unexpected status; [`Self::fail`] counts the failure.
+    /// Counts the status of an answer with an unexpected status. [`Self::fail`] counts the failure.
     pub fn count_status(&mut self, status: u16, intended: u64) {
         if self.counts(intended) {
             *self.statuses.entry(status).or_default() += 1;
@@ -220,7 +222,7 @@ impl Tally {
         }
     }
 
-    /// Counts a due request that will not be sent.
+    /// Counts a due request that will never be sent, because the load ends.
     pub fn unsent(&mut self, intended: u64) {
         if self.counts(intended) {
             self.due += 1;
@@ -234,7 +236,7 @@ impl Tally {
         self.until = now.clamp(self.from, self.until);
     }
 
-    /// Merges the counts of all threads.
+    /// Merges the counts of all threads into one result.
     pub fn finish(tallies: Vec<Self>) -> Measured {
         let mut out = Measured::default();
         let mut hdr = <[Latencies; 4]>::default();

@@ -1,4 +1,4 @@
-//! TLS: trusted certificates, and one configuration for all connections of a load.
+//! TLS for a load: which certificates are trusted, and one configuration for all connections.
 
 use crate::url::Url;
 use assay_model::web::Protocol;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
-/// Trusted certificates.
+/// Which server certificates are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// The certificate authorities of this system.
@@ -19,7 +19,7 @@ pub enum Trust {
     Authorities(Vec<u8>),
     /// Any certificate, for test servers with self-signed ones.
     Anything,
-    /// The certificate with this SHA-256, whatever its name.
+    /// Only the certificate with this SHA-256 fingerprint, whatever its name is.
     Fingerprint([u8; 32]),
 }
 
@@ -55,7 +55,7 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Creates a client connection for another protocol.
+    /// Creates a TLS client connection for a caller that uses another protocol than HTTP.
     ///
     /// # Errors
     /// rustls refuses.
@@ -63,7 +63,7 @@ impl Tls {
         rustls::ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }
 
-    /// Returns the configuration for another protocol, the only one offered in the handshake (ALPN).
+    /// Returns the configuration with another protocol name, the only one offered in the handshake (ALPN).
     #[must_use]
     pub fn speaking(mut self, protocol: Protocol) -> Self {
         let name = match protocol {
@@ -139,7 +139,8 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     }
 }
 
-/// Accepts any certificate, or the one with a fingerprint, and checks that the server has its key.
+/// Verifier that accepts any certificate, or only one with a fingerprint. In both cases the server must prove that it
+/// has the key.
 #[derive(Debug)]
 pub struct AnyCertificate {
     provider: Arc<CryptoProvider>,

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Time limit of the resolver.
+/// Maximum time to wait for the resolver.
 const RESOLVER: Duration = Duration::from_secs(30);
 
 /// Parts of a URL that a request needs.
@@ -24,7 +24,7 @@ impl Url {
     /// Parses a URL.
     ///
     /// # Errors
-    /// What is wrong with it, for users.
+    /// A description of the error for the user.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f) {
             return Err("a URL has no blanks, and other than ASCII is written as %XX");
@@ -86,7 +86,7 @@ impl Url {
         self.host.trim_matches(['[', ']'])
     }
 
-    /// The port.
+    /// Returns the port, by default that of the scheme.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -116,7 +116,7 @@ impl Url {
         resolve::resolve_addresses(self.host(), self.port, RESOLVER)
     }
 
-    /// Returns `HOST:PORT` for people.
+    /// Returns `HOST:PORT` for messages.
     #[must_use]
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)

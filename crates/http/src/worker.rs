@@ -1,5 +1,5 @@
-//! One thread with its share of the connections: epoll, edge-triggered; a small answer takes one wait, one
-//! read and one write.
+//! One generator thread with its share of the connections. It uses edge-triggered epoll; a small answer takes one wait,
+//! one read and one write.
 
 mod failure;
 mod http1;
@@ -26,13 +26,14 @@ use used::Used;
 
 /// Interval in nanoseconds at which slow requests and `stop` are checked.
 const LOOK: u64 = 10_000_000;
-/// Time in nanoseconds in which no request has to succeed, because a service may still be starting.
+/// Time in nanoseconds from the start of the load in which all requests may fail, because the service may still be
+/// starting.
 const PATIENCE: u64 = 1_000_000_000;
 /// Time in nanoseconds after the end of an open loop in which due requests are still sent.
 const GRACE: u64 = 1_000_000_000;
 /// Maximum events per wait.
 const EVENTS: usize = 256;
-/// Closed loop: interval, in wake-ups, at which the duration of a wake-up is recorded.
+/// Closed loop: the duration of every n-th wake-up is recorded.
 const SAMPLED: u32 = 16;
 
 /// Events that mean that the server sent data or closed its side.
@@ -46,18 +47,18 @@ pub struct Worker<'a> {
     address: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// HTTP/2: links that several requests share.
+    /// HTTP/2: connections that several requests share.
     links: Links,
-    /// Open loop: free connections; the last used one is taken first.
+    /// Open loop: free connections. The one that was used last is taken first.
     free: Vec<u32>,
-    /// A due request found no free connection.
+    /// Whether a due request found no free connection.
     starved: bool,
-    /// Time until which none was free.
+    /// Time until which no connection was free.
     starved_until: u64,
     intents: Option<Intents>,
     tally: Tally,
     memory: Memory,
-    /// How many bytes wake this thread.
+    /// Number of bytes from which the kernel wakes this thread.
     mark: LowMark,
     buffer: Vec<u8>,
     begin: Instant,
@@ -65,7 +66,7 @@ pub struct Worker<'a> {
     now: u64,
     /// Start and end of the counted time.
     window: (u64, u64),
-    /// No request is due after the window.
+    /// Whether requests are due only until the end of the counted time.
     ends: bool,
     turn: usize,
     random: Option<ChaCha8Rng>,
@@ -217,7 +218,7 @@ impl<'a> Worker<'a> {
         Ok(self.tally)
     }
 
-    /// Counts due requests that are not sent when the load ends.
+    /// Counts due requests that are never sent, because the load ends at `now`.
     fn give_back_due(&mut self, now: u64) {
         let Some(intents) = &mut self.intents else {
             return;
@@ -270,7 +271,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends slow requests, and starts requests whose pause is over.
+    /// Ends requests that exceed their limit, and starts requests whose pause is over.
     fn look(&mut self) {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
@@ -328,7 +329,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Starts a request over the open stream, if there is one. Without `named`, takes the next request.
+    /// Starts a request over the open stream, if there is one, else over a new connection. Sends the request `named`,
+    /// or the next one if it is `None`.
     fn begin(&mut self, at: usize, intended: u64, now: u64, named: Option<usize>) {
         let which = match &mut self.random {
             _ if named.is_some() => named.unwrap_or_default(),
@@ -406,7 +408,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends the request of this connection.
+    /// Ends the request of this connection. A closed loop pauses until `rest_until` before the next one.
     pub(super) fn ended(&mut self, at: usize, rest_until: u64) {
         let connection = &mut self.connections[at];
         if self.intents.is_some() {

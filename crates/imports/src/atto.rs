@@ -1,5 +1,5 @@
-//! ATTO Disk Benchmark: a table of rates by size, as people copy it. ATTO itself prints pictures and files of its
-//! own format, which contain no text.
+//! Parses results of ATTO Disk Benchmark: a table of rates by I/O size that users copied as text. ATTO itself exports
+//! only pictures and a binary format.
 
 use crate::quantities::{split_number, split_size, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};

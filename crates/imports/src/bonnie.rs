@@ -1,4 +1,4 @@
-//! `bonnie++` 1.0x, 1.9x and 2.00: its tables, or its CSV lines if there is no table.
+//! Parses results of `bonnie++` 1.0x, 1.9x and 2.00: its tables, or its CSV lines if there is no table.
 
 use crate::quantities::{from_ms, split_number, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -8,13 +8,13 @@ use assay_model::{Bytes, Nanos};
 const TOOL: Tool = Tool::Bonnie;
 /// Default size of a block.
 const BLOCK: Bytes = Bytes(8 << 10);
-/// Percentage of the seeks that only read; the others write the block again.
+/// Percentage of the seeks that only read. The other seeks also rewrite the block.
 const SEEK_READS: u8 = 90;
-/// Lines above a table in which the command is searched.
+/// Number of lines above a table in which the command is searched.
 const REACH: usize = 60;
-/// Figures of a table's line, each with its CPU time.
+/// Number of figures in a line of the table; each is followed by its CPU time.
 const FIGURES: usize = 6;
-/// What the figures are; those by characters measure the C library and a CPU.
+/// Tests of the figures. The tests by characters measure the C library and one CPU.
 const NAMES: [&str; FIGURES] = [
     "write by characters",
     "write",
@@ -108,7 +108,8 @@ fn parse_latency(text: &str) -> Option<Nanos> {
     })
 }
 
-/// Adds figure `index`, which counts KiB per second or seeks per second; `+++++` is too fast for bonnie++.
+/// Adds figure `index`: KiB per second, or seeks per second for the last one. bonnie++ prints `+++++` if a test was too
+/// short to measure.
 fn add_figure(index: usize, text: &str, max: Option<Nanos>, result: &mut ToolResult) -> Option<()> {
     let name = NAMES[index];
     if text.starts_with('+') || text.is_empty() {
@@ -163,7 +164,7 @@ fn add_figure(index: usize, text: &str, max: Option<Nanos>, result: &mut ToolRes
     Some(())
 }
 
-/// Parses a CSV line: 1.03 begins with the machine, 1.96 and later with the format's version.
+/// Parses a CSV line. Version 1.03 starts it with the machine's name, 1.96 and later with the version of the format.
 fn parse_csv(line: &Line<'_>) -> Result<Option<ToolResult>, ImportError> {
     let fields: Vec<&str> = line.text.trim().split(',').collect();
     let versioned = |text: &str| text.starts_with("1.9") && text.len() == 4;

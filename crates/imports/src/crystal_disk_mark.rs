@@ -1,5 +1,5 @@
-//! CrystalDiskMark 3 to 8: its "copy" as text. The format changed with versions 5 (queues and threads) and 7
-//! (sections `[Read]`, `[Write]`, `[Mix]`).
+//! Parses results of CrystalDiskMark 3 to 8 that were copied as text ("Copy"). The format changed with versions 5
+//! (queues and threads) and 7 (sections `[Read]`, `[Write]`, `[Mix]`).
 
 use crate::quantities::{parse_number, parse_size, split_number};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};
@@ -8,7 +8,7 @@ use assay_model::{Bytes, Nanos};
 
 const TOOL: Tool = Tool::CrystalDiskMark;
 
-/// Section of versions 7 and 8.
+/// Section of a result of versions 7 and 8.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Read,

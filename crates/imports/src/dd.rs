@@ -1,4 +1,4 @@
-//! `dd`: its summary line, with the command above it. GNU, BusyBox and BSD print different summaries.
+//! Parses the summary line of `dd` and the command above it. GNU, BusyBox and BSD print different summaries.
 
 use crate::quantities::{parse_size, split_number};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -6,9 +6,9 @@ use assay_model::workload::{Durability, Pattern};
 use assay_model::{Bytes, Nanos};
 
 const TOOL: Tool = Tool::Dd;
-/// Lines above the summary in which the command is searched.
+/// Number of lines above the summary in which the command is searched.
 const REACH: usize = 12;
-/// Files that are no storage.
+/// Device files that are not storage, and so not the target of the test.
 const NO_STORAGE: [&str; 6] = [
     "/dev/zero",
     "/dev/urandom",
@@ -45,7 +45,7 @@ pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> 
     Ok(results)
 }
 
-/// Parses bytes and seconds.
+/// Parses the number of bytes and the seconds in a summary line.
 fn parse_summary(text: &str) -> Option<(f64, f64)> {
     let (bytes, rest) = split_number(text)?;
     let words = [" copied, ", " transferred in ", " kopiert, "];

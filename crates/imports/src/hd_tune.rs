@@ -1,4 +1,5 @@
-//! HD Tune and HD Tune Pro: "copy info to clipboard" of the benchmark and of random access.
+//! Parses results of HD Tune and HD Tune Pro: the text of "copy info to clipboard" of the benchmark and of random
+//! access.
 
 use crate::quantities::{from_ms, parse_number, parse_rate, split_number, split_size};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};

@@ -1,4 +1,4 @@
-//! `iozone`: the table of automatic mode, and the sums of throughput mode (`-t`).
+//! Parses results of `iozone`: the table of automatic mode, and the sums of throughput mode (`-t`).
 
 use crate::quantities::parse_number;
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -6,7 +6,7 @@ use assay_model::Bytes;
 use assay_model::workload::Pattern;
 
 const TOOL: Tool = Tool::Iozone;
-/// Width of a column of figures.
+/// Width in characters of a column of figures.
 const WIDTH: usize = 9;
 /// Columns of the table after size and record length, in order.
 const COLUMNS: [(&str, Option<Pattern>); 13] = [
@@ -93,7 +93,8 @@ fn parse_record(text: &str) -> Option<Bytes> {
     Some(Bytes(kib.checked_mul(1024)?))
 }
 
-/// Parses a line of the table. Skipped tests leave their columns blank, so the position decides.
+/// Parses a line of the table. Skipped tests leave their columns blank, so the position in the line determines the
+/// test.
 fn read_row(text: &str, operations: bool, result: &mut ToolResult) -> Result<(), &'static str> {
     const EXPECTED: &str = "file size, record size and figures in columns of 9 characters";
     let words = split_words(text);
@@ -143,7 +144,7 @@ fn read_row(text: &str, operations: bool, result: &mut ToolResult) -> Result<(),
     Ok(())
 }
 
-/// Splits a line into words with the column after each word.
+/// Splits a line into words, each with the column after its end.
 fn split_words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut start = None;
@@ -160,7 +161,7 @@ fn split_words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// Parses ` 4 initial writers = 123456.78 kB/sec`.
+/// Parses a sum of throughput mode: ` 4 initial writers = 123456.78 kB/sec`.
 fn read_sum(
     text: &str,
     record: Option<Bytes>,

@@ -1,8 +1,8 @@
-//! Parses results of other storage benchmarks. fio's results are parsed in `assay-fio`; doubts about results are
-//! found in `assay-judge`. No I/O.
+//! Parses results of storage benchmarks other than fio. `assay-fio` parses fio's results, and `assay-judge` finds
+//! doubts about results. No I/O.
 //!
-//! Users paste results into mails and pages: other text before, between and after the results is skipped. A line
-//! that belongs to a result and cannot be read is an error.
+//! Users copy results into mails and web pages, so other text before, between and after the results is skipped. A line
+//! that belongs to a result but cannot be parsed is an error.
 
 mod atto;
 mod bonnie;
@@ -69,17 +69,17 @@ pub struct ToolResult {
     pub time: Option<jiff::civil::DateTime>,
     /// Drive, directory or file that was measured.
     pub target: Option<String>,
-    /// Size of the test file or of all test files.
+    /// Size of the test file, or of all test files together.
     pub file_size: Option<Bytes>,
     /// The command, if the text contains it.
     pub command: Option<String>,
-    /// Whether the page cache was bypassed, if known.
+    /// Whether the page cache was bypassed; `None` if unknown.
     pub direct: Option<bool>,
-    /// How often each test was repeated; the figure is the best or the mean of them.
+    /// Number of repetitions of each test, of which the figure is the best or the mean.
     pub repeats: Option<u32>,
     /// Figures.
     pub rows: Vec<ResultRow>,
-    /// Other figures of the result, as printed: they are not about storage or have no unit of I/O.
+    /// Other figures of the result, as printed, which do not describe storage I/O.
     pub others: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub struct ResultRow {
     pub threads: u32,
     /// Percentage of reads in a mix.
     pub read_percent: Option<u8>,
-    /// When a write counts as done.
+    /// Durability of a write when it counts as complete.
     pub durability: Durability,
     /// Measured time.
     pub runtime: Option<Nanos>,
@@ -141,7 +141,7 @@ impl ResultRow {
         }
     }
 
-    /// Sets the figures of the pattern's only direction.
+    /// Sets the figures of the direction, if the pattern has only one direction.
     fn with(mut self, figures: Figures) -> Self {
         match self.pattern.reads() {
             true => self.read = Some(figures),
@@ -160,7 +160,7 @@ pub struct Figures {
     pub per_s: Option<f64>,
     /// I/Os.
     pub count: Option<u64>,
-    /// Bytes.
+    /// Bytes transferred.
     pub bytes: Option<Bytes>,
     /// Mean latency.
     pub mean: Option<Nanos>,
@@ -179,7 +179,7 @@ impl Figures {
     }
 }
 
-/// A line that belongs to a result and cannot be read.
+/// Error: a line belongs to a result but cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: cannot read `{text}` as a line of {tool}: expected {expected}", tool = tool.name())]
 pub struct ImportError {
@@ -210,10 +210,10 @@ impl ImportError {
     }
 }
 
-/// A line without the marks of a quotation.
+/// A line of the text, without quotation marks of mails such as `> `.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
-    /// From 1.
+    /// Line number, from 1.
     number: usize,
     text: &'a str,
 }
@@ -261,7 +261,7 @@ pub fn parse_results(text: &str) -> Result<Vec<ToolResult>, ImportError> {
     Ok(all)
 }
 
-/// Finds the last command of `program` at or before line index `at`, and not before `from`.
+/// Finds the last command of `program` in the lines from index `from` to index `at`.
 fn find_command(lines: &[Line<'_>], from: usize, at: usize, program: &str) -> Option<String> {
     lines.get(from..=at)?.iter().rev().find_map(|line| {
         let words: Vec<&str> = line.text.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! `pveperf` of Proxmox VE: fsyncs per second, buffered reads and seek time of a directory.
+//! Parses results of `pveperf` of Proxmox VE: fsyncs per second, buffered reads and seek time of a directory.
 
 use crate::quantities::{from_ms, parse_number, parse_rate};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -6,9 +6,9 @@ use assay_model::Bytes;
 use assay_model::workload::{Durability, Pattern};
 
 const TOOL: Tool = Tool::Pveperf;
-/// Lines above the first line in which the command is searched.
+/// Number of lines above the first line of a result in which the command is searched.
 const REACH: usize = 3;
-/// What pveperf writes before each fsync: `AAAA`.
+/// Number of bytes that pveperf writes before each fsync (`AAAA`).
 const WRITTEN: Bytes = Bytes(4);
 
 pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> {

@@ -23,7 +23,7 @@ pub(crate) fn parse_number(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Returns the bytes of a unit. Without `i`, `kilo` bytes are a K: 1000 or 1024, as the program counts.
+/// Returns the bytes of a unit. `kilo` is the value of a K without `i`: 1000 or 1024, depending on the program.
 pub(crate) fn unit_bytes(unit: &str, kilo: f64) -> Option<f64> {
     let unit = unit.trim().to_ascii_lowercase();
     let unit = unit.trim_end_matches("ytes").trim_end_matches("yte");

@@ -21,7 +21,7 @@ pub struct ResultContext {
     pub version: String,
     /// Time used if the result contains none.
     pub now: Timestamp,
-    /// Remarks of the run, such as the doubts about the result.
+    /// Remarks to store with the run, such as the doubts about the result.
     pub remarks: Vec<String>,
 }
 
@@ -164,8 +164,8 @@ fn to_operations(figures: &Figures, runtime: Option<Nanos>) -> Operations {
     }
 }
 
-/// Makes a name valid for a criterion: letters, digits, `-` and `_`, at most 60; adds a number if it occurred
-/// before.
+/// Converts a name to one that criteria can contain: letters, digits, `-` and `_`, at most 60 characters. Adds a number
+/// if the name occurred before.
 fn unique_name(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
     let mut base = String::new();
     for c in name.to_ascii_lowercase().chars().take(120) {

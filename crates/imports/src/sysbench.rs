@@ -1,4 +1,4 @@
-//! `sysbench fileio`: 0.4 and 0.5 (`--test=fileio`), 1.0 and 1.1.
+//! Parses results of `sysbench fileio`: 0.4 and 0.5 (`--test=fileio`), 1.0 and 1.1.
 
 use crate::quantities::{from_ms, parse_number, parse_size, split_number, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -6,7 +6,7 @@ use assay_model::Nanos;
 use assay_model::workload::Pattern;
 
 const TOOL: Tool = Tool::Sysbench;
-/// Lines above the first line of a result in which the command is searched.
+/// Number of lines above the first line of a result in which the command is searched.
 const REACH: usize = 6;
 
 pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> {

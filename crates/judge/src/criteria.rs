@@ -5,8 +5,8 @@ use assay_model::criterion::{Comparison, Criterion};
 use assay_model::result::{CriterionResult, Estimate, WorkloadResult};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Tests each criterion on each of its targets. A criterion whose workload or target was never
-/// measured appears once, as not met.
+/// Tests each criterion on each of its targets. A criterion whose workload or target was never measured appears once in
+/// the result, as not met.
 pub(crate) fn judge_criteria(
     criteria: &[Criterion],
     results: &[WorkloadResult],
@@ -53,9 +53,9 @@ fn test_estimate(criterion: &Criterion, target: &str, value: Option<Estimate>) -
     }
 }
 
-/// Returns the probability, 0 to 1, that the figure fulfils the criterion: Student's t of the logarithms
-/// of `values` at the threshold. `values` are independent observations in base units; None for fewer
-/// than two, and for one that is not above 0.
+/// Returns the probability, 0 to 1, that the figure meets the criterion: Student's t distribution of the logarithms of
+/// `values`, at the threshold. `values` are independent observations in base units. `None` if there are fewer than two,
+/// or if one is not above 0.
 #[must_use]
 pub fn probability_met(criterion: &Criterion, values: &[f64]) -> Option<f64> {
     let sound = |value: &f64| *value > 0.0 && value.is_finite();

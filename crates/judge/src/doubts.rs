@@ -1,8 +1,8 @@
-//! Doubts: reasons why a sample may not measure what it seems to measure. Each rule is a pure
-//! function in a file of its own; rules about HTTP loads are in [`crate::web`].
+//! Doubts: reasons why a sample may not measure what it seems to measure. Each rule is a pure function in its own file;
+//! rules about HTTP loads are in [`crate::web`].
 //!
-//! The same rules judge a command line before it runs, an imported result, and assay's own samples:
-//! a rule uses the evidence that exists and returns no doubt without evidence.
+//! The same rules judge a command line before it runs, an imported result, and assay's own samples. A rule uses the
+//! evidence that exists, and returns no doubt if its evidence is missing.
 
 mod burst;
 mod cache_hit_read;
@@ -68,7 +68,7 @@ use assay_model::sample::Worker;
 use assay_model::{Doubt, Facts, Run, Sample, TargetInfo};
 use std::ops::Range;
 
-/// Doubts that do not apply to reads that are meant to come from a cache.
+/// Doubts that do not apply if reads are intended to come from a cache.
 pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
     page_cache_read::CODE,
     cache_hit_read::CODE,
@@ -80,10 +80,10 @@ pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
 /// The loads that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleLoads {
-    /// fio: the rule is about fio's options, its I/O or the storage below its file.
+    /// fio only: the rule is about fio's options, its I/O or the storage below its file.
     Fio,
-    /// Loads whose own CPU time is counted apart from that of other programs. A server that answers
-    /// requests or logins also works for the load, and its time is not counted apart.
+    /// All loads whose own CPU time can be distinguished from that of other programs. For requests and logins it
+    /// cannot, because the server works for the load too.
     Told,
     /// Every load: the rule is about the machine.
     Every,
@@ -245,7 +245,7 @@ pub fn judge_result(document: &FioDocument) -> Vec<JudgedJobs> {
         .collect()
 }
 
-/// Jobs that are copies of one another (`numjobs`), with their doubts.
+/// Equal jobs (`numjobs`), with their doubts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedJobs {
     /// Indices into `Document::jobs`.
@@ -254,7 +254,7 @@ pub struct JudgedJobs {
     pub doubts: Vec<Doubt>,
 }
 
-/// Context of a sample that is not stored in the sample itself.
+/// Context of a sample that the sample itself does not contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SampleContext<'a> {
     /// Origin of the measurement.
@@ -301,7 +301,7 @@ pub(crate) fn find_sample_doubts(around: SampleContext<'_>, sample: &Sample) -> 
     )
 }
 
-/// Applies every rule to the evidence and the options; of unknown options, only doubts that hold for each value
+/// Applies every rule to the evidence and the options. If options are unknown, only doubts that apply for every value
 /// count.
 fn apply_with_options(options: Option<&JobOptions>, evidence: &DoubtEvidence<'_>) -> Vec<Doubt> {
     // fio's own count shows whether I/Os were in flight together, whatever submitted them.
@@ -328,7 +328,7 @@ fn apply_with_options(options: Option<&JobOptions>, evidence: &DoubtEvidence<'_>
     }
 }
 
-/// Finds the doubts about assay's own jobs that ran together, from fio's result alone.
+/// Finds the doubts about jobs that assay ran together, from fio's result alone.
 pub(crate) fn find_job_doubts(jobs: &[Worker]) -> Vec<Doubt> {
     apply_rules(&DoubtEvidence {
         options: jobs.first().and_then(read_job_options).as_ref(),
@@ -338,8 +338,8 @@ pub(crate) fn find_job_doubts(jobs: &[Worker]) -> Vec<Doubt> {
     })
 }
 
-/// Reads the options of a job; none if the result does not contain them (fio before 2.2), because
-/// fio's defaults must not stand in for the real options.
+/// Reads the options of a job; `None` if the result does not contain them (fio before 2.2). fio's defaults are not
+/// assumed, because they may differ from the real options.
 fn read_job_options(job: &Worker) -> Option<JobOptions> {
     (!job.fio.options.is_empty()).then(|| JobOptions::from_result(job))
 }

@@ -25,7 +25,7 @@ const BIN: f64 = 1.0 / 64.0 / 3.464_101_615_137_754_6;
 pub(crate) struct PooledValue {
     /// Value in base units; above 0.
     pub value: f64,
-    /// Standard error of the logarithm; none if it cannot be computed.
+    /// Standard error of the logarithm; `None` if it cannot be computed.
     pub error: Option<f64>,
     /// Number of rounds.
     pub rounds: u32,
@@ -45,7 +45,7 @@ impl PooledValue {
     }
 }
 
-/// Computes the mean and its standard error; no standard error with fewer than two values.
+/// Computes the mean and its standard error; the error is `None` for fewer than two values.
 pub(crate) fn compute_mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     if values.is_empty() {
         return None;
@@ -59,13 +59,14 @@ pub(crate) fn compute_mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>
     Some((mean, error))
 }
 
-/// Computes the two-sided quantile of Student's t for a confidence level.
+/// Computes the quantile of Student's t distribution that bounds a two-sided interval at a confidence level; `freedom`
+/// is the degrees of freedom.
 fn compute_student_quantile(confidence: f64, freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
-/// Computes the standard error on the log scale from an interval of [`interval_on_log_scale`].
+/// Computes the standard error on the log scale back from an interval that [`interval_on_log_scale`] computed.
 pub(crate) fn error_of(value: f64, interval: Interval, freedom: f64) -> Option<f64> {
     let error =
         (interval.high / value).ln() / compute_student_quantile(interval.confidence, freedom)?;

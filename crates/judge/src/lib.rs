@@ -94,7 +94,7 @@ fn build_workload_result(group: &WorkloadGroup, evidence: &LimitEvidence) -> Wor
     }
 }
 
-/// Collects the evidence of each group, with its siblings in the same run.
+/// Collects the evidence of each group, including the results of similar workloads in the same run.
 fn collect_evidence<'a>(run: &'a Run, groups: &[WorkloadGroup<'a>]) -> Vec<LimitEvidence<'a>> {
     let mut all: Vec<LimitEvidence> = groups
         .iter()

@@ -17,14 +17,14 @@ use assay_model::units::{format_significant, mb_per_s};
 const FULL: f64 = 0.90;
 /// Utilisation of all CPUs from which the machine counts as full.
 const MACHINE_FULL: f64 = 0.95;
-/// Fraction of CPU time stolen by the hypervisor that exceeds its normal bookkeeping.
+/// Fraction of CPU time stolen by the hypervisor from which steal counts as the limit; normal bookkeeping takes less.
 const STOLEN: f64 = 0.10;
-/// A cause that takes at least this fraction of the latency is the limit.
+/// Fraction of the latency from which a cause counts as the limit.
 const HALF: f64 = 0.5;
-/// The device's queue counts as full if this fraction of the requests that fio keeps in flight is
-/// in the device rather than in software above it.
+/// Fraction of fio's requests in flight that must be in the device, and not in software above it, for the device's
+/// queue to count as full.
 const QUEUE: f64 = 0.8;
-/// A deeper queue helps if it raises the rate by this factor; less is noise between samples.
+/// Factor of the rate from which a deeper queue counts as an improvement; less is noise between samples.
 const GAIN: f64 = 1.10;
 
 /// Finds what kept the workload from going faster.
@@ -55,7 +55,7 @@ fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Rounds a fraction as [`format_percent`] prints it.
+/// Rounds a fraction to the precision with which [`format_percent`] prints it.
 fn round_percent(share: f64) -> f64 {
     (share * 100.0).round() / 100.0
 }
@@ -150,8 +150,8 @@ fn check_machine_cpu(e: &LimitEvidence) -> Option<Limit> {
     )
 }
 
-/// Checks for a single busy CPU. This rule comes last, because another program may have kept that
-/// CPU busy.
+/// Checks whether a single CPU was fully busy. This rule comes last, because another program may have kept that CPU
+/// busy.
 fn check_one_cpu(e: &LimitEvidence) -> Option<Limit> {
     let busiest = e.busiest_cpu.filter(|busy| *busy >= MACHINE_FULL)?;
     build_limit(
@@ -191,7 +191,7 @@ fn check_one_in_flight(e: &LimitEvidence) -> Option<Limit> {
     })
 }
 
-/// Describes how much a deeper queue raised the rate in the same run.
+/// Describes how much a deeper queue increased the rate in the same run.
 fn describe_deeper_sibling(e: &LimitEvidence) -> Option<String> {
     let best = e.best_deeper()?;
     Some(format!(

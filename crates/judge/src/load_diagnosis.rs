@@ -1,5 +1,5 @@
-//! What limits a load that is measured outside a run, from its samples: the limit, and the times from which
-//! a session of tuning computes how much a change can gain.
+//! Finds what limits a load that is measured outside of a run, from its samples. Also returns the times from which
+//! tuning computes how much a change can gain.
 
 use crate::doubts::SampleContext;
 use crate::limit::{LimitEvidence, find_limit};
@@ -20,13 +20,13 @@ pub struct LoadDiagnosis {
     pub flush: Option<(f64, f64)>,
     /// Mean time of an operation in nanoseconds.
     pub latency: Option<f64>,
-    /// Busy fraction of all CPUs, of all processes of the machine.
+    /// Busy fraction of all CPUs, 0 to 1, by all processes of the machine.
     pub machine_busy: Option<f64>,
     /// Operations in flight on average.
     pub in_flight: f64,
 }
 
-/// Finds what limits the load of a trial, from samples without a change. None when no sample counts.
+/// Finds what limits the load of a trial, from samples without the change. `None` if no sample counts.
 #[must_use]
 pub fn diagnose_load(trial: &Trial, samples: &[Sample]) -> Option<LoadDiagnosis> {
     let context: SampleContext<'_> = build_sample_context(trial);

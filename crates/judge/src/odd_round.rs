@@ -1,5 +1,5 @@
-//! Finds rounds whose rate differs tenfold from the others: one round of five at a fiftieth of the rate makes the mean
-//! meaningless. Shifts that last are in `shift`, doubts about web loads in `web::drift`.
+//! Finds rounds whose rate differs tenfold from the others, because a single round of five with a fiftieth of the rate
+//! makes the mean meaningless. Permanent shifts are in `shift`, doubts about web loads in `web::drift`.
 
 use crate::workload_groups::WorkloadGroup;
 use assay_model::criterion::Direction;
@@ -8,21 +8,21 @@ use assay_model::units::format_significant;
 /// A round is an outlier if its rate differs from the median of the others by this factor.
 const FACTOR: f64 = 10.0;
 
-/// Most outliers that a description lists one by one.
+/// Maximum number of outliers that a description lists one by one.
 const LISTED: usize = 3;
 
 /// Outliers among the rounds of one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OddRounds {
-    /// Numbers of the rounds, as in the rates, and their operations per second; never empty.
+    /// The outliers as (number of the round, operations per second); never empty.
     odd: Vec<(u32, f64)>,
-    /// Median of the other rounds.
+    /// Median of the other rounds, in operations per second.
     usual: f64,
 }
 
 impl OddRounds {
-    /// Finds the outliers among rounds with their rates; `None` if no round differs tenfold from the median. Of two
-    /// rounds, the slower one is the outlier.
+    /// Finds the outliers among rounds, given as (number, rate). `None` if no round differs tenfold from the median. If
+    /// there are only two rounds, the slower one is the outlier.
     #[must_use]
     pub fn find(rates: &[(u32, f64)]) -> Option<Self> {
         let rates = rates.iter().filter(|(_, rate)| *rate > 0.0);
@@ -78,7 +78,7 @@ impl OddRounds {
     }
 }
 
-/// Returns the median of the rates, the higher one of two.
+/// Returns the median of the rates, for an even number the higher one of the middle two.
 fn find_median(rates: &[(u32, f64)]) -> Option<f64> {
     let mut sorted: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
     sorted.sort_by(f64::total_cmp);

@@ -124,7 +124,7 @@ fn compare_groups(a: &WorkloadGroup, b: &WorkloadGroup) -> Vec<ComparisonRow> {
     both.map(row).collect()
 }
 
-/// Computes the interval of B ÷ A (Welch 1947; Satterthwaite 1946, on the logs).
+/// Computes the interval of B ÷ A on the log scale (Welch 1947; Satterthwaite 1946).
 fn compute_ratio_interval(a: PooledValue, b: PooledValue) -> Option<Interval> {
     let (error, freedom) = compute_ratio_error(a, b)?;
     interval_on_log_scale(b.value / a.value, error, freedom)
@@ -161,7 +161,7 @@ fn classify_change(quantity: Quantity, interval: Option<Interval>) -> Change {
     }
 }
 
-/// Parts of keys whose values change from minute to minute and explain no difference by themselves.
+/// Parts of fact keys whose values change from minute to minute, and so do not explain a difference.
 const VOLATILE: [&str; 15] = [
     "available",
     "cached",
@@ -184,8 +184,7 @@ fn is_volatile(key: &str) -> bool {
     key.split('.').skip(1).any(|part| VOLATILE.contains(&part))
 }
 
-/// Finds the facts that differ. An unknown value is shown as unknown, which is not the same as
-/// absent.
+/// Finds the facts that differ. An unknown value is shown as unknown, which differs from a missing fact.
 fn find_fact_differences(a: &Facts, b: &Facts) -> Vec<FactDifference> {
     let keys: BTreeSet<&String> = a.map.keys().chain(b.map.keys()).collect();
     keys.into_iter()
@@ -211,7 +210,7 @@ fn convert_fact(fact: &Fact) -> serde_json::Value {
     }
 }
 
-/// Finds the reasons not to attribute the ratio to the change that the user made.
+/// Finds reasons why the ratio may have another cause than the user's change.
 fn find_cautions(
     a: (&Run, &[Sample]),
     b: (&Run, &[Sample]),

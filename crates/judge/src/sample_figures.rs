@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(crate) struct SideFigures {
     /// Operations per second.
     pub iops: f64,
-    /// Bytes per second; none for flushes.
+    /// Bytes per second; `None` for flushes.
     pub bytes_per_s: Option<f64>,
     /// Latency.
     pub latency: LatencyDistribution,
@@ -23,12 +23,12 @@ pub(crate) struct SideFigures {
     pub printed: Option<f64>,
 }
 
-/// Sides by direction; a direction without operations is missing. `All` contains every operation of the
-/// requested load.
+/// Figures by direction; a direction without operations is missing. `All` contains every operation of the requested
+/// load.
 pub(crate) type FiguresByDirection = BTreeMap<Direction, SideFigures>;
 
-/// Sums the workers of one sample. The rate of each worker refers to the worker's own runtime;
-/// runtimes of parallel workers are never added.
+/// Adds up the workers of one sample. The rate of each worker is computed over its own run time; the run times of
+/// parallel workers are never added.
 pub(crate) fn sum_workers(workers: &[Worker]) -> FiguresByDirection {
     let mut parts: BTreeMap<Direction, Vec<SideFigures>> = BTreeMap::new();
     for worker in workers {

@@ -1,18 +1,15 @@
-//! Shift detection: whether a figure of the same plan on the same machine shifted at some run, and
-//! at which.
+//! Shift detection: finds whether a figure of the same plan on the same machine shifted at some run, and at which run.
 //!
-//! Runs are judged again after each new run, without end, so a rule that is wrong once in a hundred
-//! looks is wrong eventually. The evidence is therefore a *test martingale*: bets against the
-//! hypothesis "the runs are exchangeable", whose value is 1 on average under that hypothesis,
-//! whatever the distribution of the noise. By Ville's inequality the value ever reaches 1/α with
-//! probability at most α.
+//! The series is judged again after each new run, without end, so a rule that is wrong once in a hundred times is wrong
+//! eventually. The evidence is therefore a *test martingale*: bets against the hypothesis "the runs are exchangeable",
+//! whose value is 1 on average under that hypothesis, whatever the distribution of the noise. By Ville's inequality the
+//! probability that the value ever reaches 1/α is at most α.
 //!
-//! One bet is: from run k on, figures follow Fᐞ instead of F (Lehmann's alternatives). The
-//! likelihood of the rank order then has a closed form (Savage 1956; Savage and Sethuraman 1966, as
-//! a sequential test), which is Cox's partial likelihood; ter Schure, Pérez-Ortiz, Ly and Grünwald,
-//! *The anytime-valid logrank test*, NEJSDS 2 (2024), show that it is such a martingale. The run
-//! and the size of the shift are unknown, so the stake is spread over all of them. Only ranks
-//! count, so a single slow run has a bounded effect.
+//! One bet is: from run k on, figures follow Fᐞ instead of F (Lehmann's alternatives). The likelihood of the rank order
+//! then has a closed form (Savage 1956; Savage and Sethuraman 1966, as a sequential test), which is Cox's partial
+//! likelihood; ter Schure, Pérez-Ortiz, Ly and Grünwald, *The anytime-valid logrank test*, NEJSDS 2 (2024), show that
+//! it is such a martingale. The run and the size of the shift are unknown, so the stake is spread over all of them.
+//! Only ranks count, so a single slow run has a bounded effect.
 
 mod followed_figures;
 mod shift_ratio;
@@ -21,18 +18,17 @@ pub use followed_figures::{FollowedFigure, collect_followed_figures};
 
 use assay_model::result::Interval;
 
-/// Highest probability that a figure without any shift is ever reported as shifted, over all its
-/// runs.
+/// Maximum probability that a figure without any shift is ever reported as shifted, over all its runs.
 pub const LEVEL: f64 = 0.01;
-/// Number of newest runs that are examined; the cost grows with its cube.
+/// Number of newest runs that are examined; the computing time grows with its cube.
 pub const LONGEST: usize = 200;
-/// Fewest runs before a shift.
+/// Minimum number of runs before a shift.
 const BEFORE: usize = 5;
 /// Sizes of a shift that the bets cover, each upwards and downwards. With Δ, a new run is
 /// distributed like the largest of Δ old runs: 4 is one standard deviation of normal noise, 64 is
 /// two and a half.
 const STRENGTHS: [f64; 3] = [4.0, 16.0, 64.0];
-/// Total weight of the runs at which a shift may have begun.
+/// Fraction of the weight that the reported range of possible runs of a shift contains.
 const WHERE: f64 = 0.95;
 
 /// A figure of one run.
@@ -40,7 +36,7 @@ const WHERE: f64 = 0.95;
 pub struct RunFigure {
     /// Natural logarithm of the figure.
     pub log: f64,
-    /// Tie-breaker between equal figures; must be independent of the figures.
+    /// Decides the order of equal figures; must be independent of the figures.
     pub tie: u64,
 }
 
@@ -54,20 +50,19 @@ pub struct FigureShift {
     pub between: [usize; 2],
     /// Run at which the evidence became sufficient.
     pub noticed: usize,
-    /// Evidence at that run: at least 1/α.
+    /// Evidence at the run `noticed`: at least 1/α.
     pub evidence: f64,
     /// Start of the old level and end (exclusive) of the new level.
     pub span: [usize; 2],
     /// New level ÷ old level: the median of all ratios (Hodges and Lehmann 1963).
     pub ratio: f64,
-    /// 95 % interval by the Mann–Whitney test; none with too few runs. It holds for a run known
-    /// beforehand.
+    /// 95 % interval of `ratio` by the Mann–Whitney test; `None` with too few runs. It is valid only if the run of the
+    /// shift had been known before.
     pub interval: Option<Interval>,
 }
 
-/// Finds the shifts of a figure, the oldest first. `level` bounds the probability of any report
-/// about a figure without a shift; share it among several figures. The runs from a shift on form a
-/// new series.
+/// Finds the shifts of a figure, the oldest first. `level` bounds the probability of reporting any shift of a figure
+/// that has none; a caller with several figures divides it among them. After a shift, the runs form a new series.
 #[must_use]
 pub fn find_shifts(points: &[RunFigure], level: f64) -> Vec<FigureShift> {
     let mut found: Vec<(usize, usize, f64)> = Vec::new();
@@ -133,7 +128,7 @@ fn locate_shift(
     }
 }
 
-/// Computes the evidence for a shift, and the weight of each place: the shift after the first k
+/// Computes the evidence for a shift, and the weight of each possible position: index k is a shift after the first k
 /// runs.
 fn weigh_change_points(points: &[RunFigure]) -> (f64, Vec<f64>) {
     let n = points.len();
@@ -158,8 +153,8 @@ fn weigh_change_points(points: &[RunFigure]) -> (f64, Vec<f64>) {
     (kept + weights.iter().sum::<f64>(), weights)
 }
 
-/// Returns the stake on a shift after so many runs. All stakes add up to 1 and fall slowly, so that
-/// a shift after a year of runs is noticed too.
+/// Returns the stake on a shift after `before` runs. All stakes add up to 1 and decrease slowly, so that a shift after
+/// a year of runs is noticed too.
 fn compute_prior(before: usize) -> f64 {
     let root = |n: usize| (n as f64).sqrt().recip();
     (BEFORE as f64).sqrt() * (root(before) - root(before + 1))
@@ -183,7 +178,7 @@ fn compute_likelihood_ratio(ranks: &[usize], before: usize, strength: f64) -> f6
     (log + product.ln()).exp()
 }
 
-/// Sums the distances of the runs from their median.
+/// Computes the sum of the distances of the runs from their median.
 fn estimate_scatter(logs: &[f64]) -> f64 {
     let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -196,7 +191,8 @@ fn find_heaviest(weights: &[f64]) -> Option<usize> {
     best.filter(|(_, weight)| **weight > 0.0).map(|(at, _)| at)
 }
 
-/// Finds the first and the last of the heaviest places that together hold [`WHERE`] of the weight.
+/// Finds the first and the last of the positions with the most weight that together have the fraction [`WHERE`] of the
+/// weight.
 fn find_heaviest_range(weights: &[f64]) -> Option<[usize; 2]> {
     let total: f64 = weights.iter().sum();
     let mut order: Vec<usize> = (0..weights.len()).collect();

@@ -28,20 +28,20 @@ use persistent_slowness::CorrelatedSeries;
 /// Smallest factor that counts as slow. A disk that takes twice as long halves the rate of its
 /// vdev; smaller factors occur between models and positions on the platter.
 pub const MATTERS: f64 = 2.0;
-/// Probability that a watch of equal disks reports one of them as slow.
+/// Maximum probability that one watch of equal disks reports any of them as slow.
 pub const FALSE_ALARM: f64 = 0.001;
-/// Factor from which the test on the slowest disk also applies. Smaller differences may come from
-/// lasting states beside noise, which that test does not model.
+/// Factor from which the test on the slowest disk (`often_slowest`) also applies. Smaller differences may come from
+/// lasting states with noise, which that test does not model.
 const LARGE: f64 = 8.0;
-/// Probability that a disk which takes [`MATTERS`] times as long is cleared.
+/// Maximum probability that a disk which takes [`MATTERS`] times as long is reported as not slow.
 pub const MISSED: f64 = 0.05;
-/// Fewest requests of a disk in a window that counts.
+/// Minimum number of requests of a disk in a window that counts.
 const LEAST: u64 = 4;
-/// Fewest windows for a result; simulations cover the tests from this number on.
+/// Minimum number of windows for a result. The simulations cover the tests from this number on.
 const NEEDED: u32 = 10;
 
-/// Compares the disks of all groups, reads and writes apart. Groups of one disk have no siblings
-/// and are left out; so are directions without any request.
+/// Compares the disks of all groups, separately for reads and writes. Leaves out groups of one disk, which have no
+/// siblings, and directions without any request.
 #[must_use]
 pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
     let mut found = Vec::new();
@@ -96,8 +96,8 @@ fn collect_windows(group: &Watched, way: Way) -> Vec<DiskWindow> {
     group.windows.iter().map(row).collect()
 }
 
-/// Computes milliseconds per request. The kernel counts whole milliseconds, so half a millisecond
-/// is added: otherwise a disk of 20 µs would be infinitely faster than one of 60 µs.
+/// Computes milliseconds per request. Half a millisecond is added, because the kernel counts whole milliseconds:
+/// otherwise a disk with 20 µs could seem infinitely faster than one with 60 µs.
 fn compute_latency((requests, ms): (u64, u64)) -> f64 {
     (ms as f64 + 0.5) / requests.max(1) as f64
 }

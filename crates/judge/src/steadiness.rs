@@ -7,13 +7,13 @@
 use assay_model::result::Steadiness;
 use assay_model::sample::RatePoint;
 
-/// Rounds in the window.
+/// Number of rounds in the window.
 const WINDOW: usize = 5;
-/// Largest range, relative to the mean.
+/// Maximum range of the rates, as a fraction of the mean.
 const RANGE: f64 = 0.20;
-/// Largest rise of the fitted line, relative to the mean.
+/// Maximum rise of the fitted line over the window, as a fraction of the mean.
 const SLOPE: f64 = 0.10;
-/// Smallest reported change from the first to the second half of the samples.
+/// Minimum relative change from the first to the second half of the samples that is reported.
 const DRIFT: f64 = 0.10;
 
 /// Returns whether the last five rounds are in SNIA's steady state; false for fewer than five.

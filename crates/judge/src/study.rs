@@ -1,14 +1,12 @@
-//! Judges a study: every figure with its interval beside the published figure, every conclusion
-//! with a finding.
+//! Judges a study: gives every figure an interval next to the published figure, and every conclusion a finding.
 //!
-//! A figure of a configuration is the mean over its rounds. A ratio of two configurations is the
-//! geometric mean of the ratios within each round, so that a disturbance of a whole round cancels.
-//! Each interval is a 95 % interval with Student's t over rounds: on the log scale if every value
-//! is above 0, else on the linear scale. A counted figure ([`Figure::exact`]) has no error: its
-//! interval runs from its smallest to its largest value.
+//! A figure of a configuration is the mean over its rounds. A ratio of two configurations is the geometric mean of the
+//! ratios within each round, so that a disturbance of a whole round cancels out. Each interval is a 95 % interval with
+//! Student's t over rounds: on the log scale if every value is above 0, else on the linear scale. A counted figure
+//! ([`Figure::exact`]) has no error: its interval goes from its smallest to its largest value.
 //!
-//! A claim is supported if the whole interval lies within its bounds, contradicted if the whole
-//! interval lies outside, else unresolved. The most important claim decides a conclusion.
+//! A claim is supported if the whole interval lies within its bounds, contradicted if the whole interval lies outside,
+//! else unresolved. The most important claim decides a conclusion.
 
 mod claims;
 mod derived_figures;
@@ -22,7 +20,7 @@ use assay_model::study::{
 use claims::ClaimEvidence;
 use std::collections::BTreeMap;
 
-/// Judges a study.
+/// Judges a study: estimates every figure, and returns a finding for each conclusion.
 #[must_use]
 pub fn judge_study(run: &StudyRun) -> StudyResult {
     let observations = derived_figures::derive_observations(&run.study, &run.observations);

@@ -1,4 +1,4 @@
-//! Complete runs, constructed and recorded.
+//! Judges complete runs, constructed and recorded ones.
 
 use super::*;
 use assay_fio::import::{self, Context};
@@ -7,7 +7,7 @@ use assay_model::result::LimitKind;
 use assay_model::sample::Operation;
 use assay_model::sample::Outcome;
 
-/// A recorded result of fio 3.33 as a run.
+/// Returns a recorded result of fio 3.33 as a run.
 pub(crate) fn recorded(name: &str) -> (Run, Vec<Sample>) {
     let json = match name {
         "fdatasync" => include_str!("../fixtures/fio-3.33/fdatasync.json"),
@@ -26,7 +26,7 @@ pub(crate) fn recorded(name: &str) -> (Run, Vec<Sample>) {
     import::run(documents.last().unwrap(), &context)
 }
 
-/// The recorded result as several rounds, faster or slower by the given factors.
+/// Returns the recorded result as several rounds, one for each factor, with its rates multiplied by the factor.
 pub(crate) fn rounds(name: &str, factors: &[f64]) -> (Run, Vec<Sample>) {
     let (mut run, samples) = recorded(name);
     let template = run.plan.order.clone();

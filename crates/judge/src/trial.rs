@@ -1,10 +1,9 @@
-//! Judges trials: computes the pair outcomes and the verdict from the slots. Pure functions, seeded
-//! and reproducible bit for bit; applying and reverting changes is in `assay-changes`.
+//! Judges trials: computes the pair outcomes and the verdict from the slots. These are pure functions, and the same
+//! seed gives the same result bit for bit. Applying and reverting changes is in `assay-changes`.
 //!
-//! The order within every pair is randomised. If the change has no effect, each pair's log ratio
-//! could equally have had the other sign, whatever the noise; the error level of every verdict
-//! rests on that alone. `docs/src/trial-statistics.md` explains the rule and its results on
-//! simulated and recorded noise.
+//! The order within every pair is randomised. If the change has no effect, each pair's log ratio could equally well
+//! have had the other sign, whatever the noise. The error level of every verdict follows from this alone.
+//! `docs/src/trial-statistics.md` explains the rule, and its results with simulated and recorded noise.
 
 pub mod campaign_level;
 mod counted_pairs;

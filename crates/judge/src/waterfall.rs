@@ -1,10 +1,10 @@
-//! Waterfalls: the cost of each layer of a stack, from paired rounds. Rungs and layers come from
-//! `assay-stack`.
+//! Waterfalls: the cost of each layer of a storage stack, from paired rounds. The measured layers come from
+//! `assay-stack`, as rungs of its ladder.
 //!
-//! Time per I/O adds up from layer to layer, throughput does not: a layer that takes 20 µs takes 20
-//! µs above a fast disk and above a slow one, while the loss in IOPS depends on the layers below. A
-//! layer's cost is therefore the mean latency with the layer less the mean latency without it in
-//! the same round, so that drift from round to round cancels.
+//! Time per I/O adds up from layer to layer, throughput does not: a layer that takes 20 µs takes 20 µs above a fast
+//! disk and above a slow one, while the loss in IOPS depends on the layers below. A layer's cost is therefore the mean
+//! latency with the layer minus the mean latency without it in the same round, so that drift from round to round
+//! cancels out.
 
 mod layers_to_check;
 mod paired_rounds;
@@ -180,7 +180,7 @@ impl<'a> RungFigures<'a> {
         })
     }
 
-    /// Sums the steps of a path in the rounds in which all of its rungs have a figure.
+    /// Adds up the steps of a path, for the rounds in which all of its rungs have a figure.
     fn sum_path(&self, path: &[usize]) -> FigureByRound {
         let mut sum = BTreeMap::new();
         let (Some(bottom), Some(top)) = (path.first(), path.last()) else {
@@ -199,7 +199,7 @@ impl<'a> RungFigures<'a> {
     }
 }
 
-/// Estimates a level: a latency or a rate, whose interval is cut off at zero.
+/// Estimates a latency or a rate; the interval is cut off at zero.
 fn estimate_level(rounds: &FigureByRound) -> Option<Estimate> {
     let mut estimate = estimate_mean(rounds)?;
     if let Some(interval) = &mut estimate.interval {

@@ -1,4 +1,4 @@
-//! Judges the steps of an HTTP load: limiting party, doubts, capacity and ranking.
+//! Judges the steps of an HTTP load: what limited each, doubts, capacity and ranking.
 
 mod doubts;
 mod drift;
@@ -22,12 +22,12 @@ use assay_model::web::result::{
 use assay_model::web::{Measured, Pace, Step};
 use assay_model::{Histogram, Nanos, Sample};
 
-/// Fraction of the best rate that a lower number of connections must reach to count as equally good.
+/// Fraction of the best rate that a smaller number of connections must reach to count as equally good.
 const KNEE: f64 = 0.95;
-/// Factor by which the rate must rise for more connections to count as an improvement.
+/// Minimum factor of the rate from which more connections count as an improvement.
 pub const GAIN: f64 = 1.05;
 
-/// Judges the steps of a load with this number of targets.
+/// Judges the steps of a load on `targets` targets.
 #[must_use]
 pub fn judge(steps: &[Step], targets: usize) -> Judged {
     let mut shapes: Vec<Vec<&Step>> = Vec::new();
@@ -61,7 +61,7 @@ pub fn of(sample: &Sample) -> Option<&Step> {
     workers.find_map(|worker| worker.http.as_deref())
 }
 
-/// Returns the limiting party of the samples of one HTTP load; `None` for other loads.
+/// Returns what limited the samples of one HTTP load; `None` for other loads.
 pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
     let steps: Vec<&Step> = samples.iter().filter_map(|sample| of(sample)).collect();
     if steps.is_empty() {
@@ -85,7 +85,7 @@ pub(crate) fn limit_of(samples: &[&Sample]) -> Option<crate::Answer> {
     })
 }
 
-/// Whether two steps have the same shape and target, in any round.
+/// Whether two steps have the same parameters and target; their rounds may differ.
 fn is_same_shape(a: &Step, b: &Step) -> bool {
     let open = |step: &Step| match step.pace {
         Pace::Closed => None,
@@ -100,7 +100,7 @@ fn is_same_shape(a: &Step, b: &Step) -> bool {
         && rate(a) == rate(b)
 }
 
-/// Whether a step counts.
+/// Whether a step counts, because none of its doubts makes it void.
 pub(crate) fn is_counted(step: &Step) -> bool {
     Validity::of(&doubts(step)) != Validity::Void && step.measured.answers > 0
 }
@@ -197,9 +197,9 @@ pub(crate) fn per_cpu_second(step: &Step) -> Option<f64> {
     (server.cpu.0 > 0).then(|| rate / (server.cpu.0 as f64 / server.window.0.max(1) as f64))
 }
 
-/// Estimates good answers per second of the server's CPU time over several rounds: the mean rate ÷ the mean CPUs, which
-/// are printed beside it. The mean of the rounds' quotients is another figure where the rounds differ. The interval
-/// comes from the rounds' quotients, on the log scale.
+/// Estimates good answers per second of the server's CPU time over several rounds: the mean rate ÷ the mean number of
+/// CPUs, so that it agrees with these printed figures. (The mean of the rounds' quotients would differ if the rounds
+/// differ.) The interval comes from the rounds' quotients, on the log scale.
 pub(crate) fn estimate_per_cpu_second(steps: &[&Step]) -> Option<Estimate> {
     let known: Vec<(f64, f64)> = steps
         .iter()
@@ -234,7 +234,7 @@ fn estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// Adds the counts of several rounds.
+/// Adds up the counts of several rounds.
 fn merge_steps(steps: &[&Step]) -> Measured {
     let mut all = Measured::default();
     for step in steps {
@@ -264,7 +264,7 @@ fn compute_percentiles(all: &Measured, histogram: &Histogram) -> Percentiles {
     }
 }
 
-/// Finds the fewest connections that reach a fraction of the rate of the best closed loop.
+/// Finds the smallest number of connections that reaches a fraction of the rate of the best closed loop.
 fn find_capacity<'a>(results: impl Iterator<Item = &'a StepResult>) -> Option<Capacity> {
     let all: Vec<&StepResult> = results
         .filter(|result| result.pace == Pace::Closed)
@@ -302,7 +302,8 @@ pub fn fails_mostly(failed: u64, due: u64) -> bool {
     failed as f64 > doubts::FAILED_MOST * due.max(1) as f64
 }
 
-/// Names the round of a figure that is of one round alone: ` (round 2 of 5)`; empty for a single round.
+/// Returns the round of a figure that comes from one round only, as text: ` (round 2 of 5)`; empty if there is only one
+/// round.
 fn name_round(step: &Step, rounds: usize) -> String {
     match rounds {
         0 | 1 => String::new(),
@@ -310,8 +311,9 @@ fn name_round(step: &Step, rounds: usize) -> String {
     }
 }
 
-/// Returns the limit found in most steps, with the evidence of the step whose rate is the median of those; if no limit
-/// has a majority, all of them. `rounds` is the number of rounds that the evidence names, 1 to name none.
+/// Returns the limit that was found in most steps, with the evidence of the step that has the median rate among them.
+/// If no limit has a majority, returns all of them. `rounds` is the total number of rounds that the evidence mentions;
+/// with 1 it mentions none.
 fn most_often(steps: &[&Step], rounds: usize) -> Limit {
     let limits: Vec<Limit> = steps.iter().map(|step| limit(step)).collect();
     let count = |who: Limited| limits.iter().filter(|limit| limit.who == who).count();

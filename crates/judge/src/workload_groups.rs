@@ -1,5 +1,4 @@
-//! Groups: the judged samples of one workload on one target. Pairing of trial slots is in
-//! `trial::pair_outcomes`.
+//! Groups the judged samples by workload and target. Pairing of trial slots is in `trial::pair_outcomes`.
 
 use crate::doubts::{self, SampleContext};
 use crate::estimate::{PooledValue, pool_metrics};
@@ -25,7 +24,7 @@ pub(crate) struct SampleWithFigures<'a> {
 pub(crate) struct WorkloadGroup<'a> {
     pub workload: String,
     pub target: String,
-    /// The workload as planned; none if the plan does not contain it.
+    /// The workload as planned; `None` if the plan does not contain it.
     pub spec: Option<&'a Planned>,
     /// Samples in the order in which they were taken.
     pub samples: Vec<SampleWithFigures<'a>>,
@@ -35,7 +34,7 @@ pub(crate) struct WorkloadGroup<'a> {
 pub(crate) const NOT_COMPLETED: &str = "not-completed";
 
 impl SampleWithFigures<'_> {
-    /// Removes the doubts with these codes.
+    /// Removes the doubts with these codes, for example if they do not apply to the sample.
     pub fn without_codes(mut self, codes: &[&str]) -> Self {
         self.doubts
             .retain(|doubt| !codes.contains(&doubt.code.as_str()));
@@ -74,8 +73,8 @@ pub fn sample_figures(sample: &Sample) -> assay_model::result::Figures {
     }
 }
 
-/// Finds the doubts about assay's own jobs that ran together to their end, from fio's result alone:
-/// the target and the kernel's counters are unknown.
+/// Finds the doubts about assay's own jobs that ran together to their end. Uses only fio's result, because the target
+/// and the kernel's counters are unknown.
 #[must_use]
 pub fn judge_jobs(jobs: &[Worker]) -> Vec<Doubt> {
     let mut doubts = doubts::find_job_doubts(jobs);
@@ -158,7 +157,7 @@ pub(crate) fn group_judged<'a>(
 }
 
 impl<'a> SampleWithFigures<'a> {
-    /// Converts the sample for the stored result.
+    /// Converts the sample to the form in which a result is stored.
     pub(crate) fn to_judged_sample(&self) -> JudgedSample {
         JudgedSample {
             workload: self.sample.workload.clone(),
@@ -182,7 +181,7 @@ impl<'a> WorkloadGroup<'a> {
         valid.map(|one| (one.sample, &one.sides)).collect()
     }
 
-    /// Pools the samples that count, with standard errors.
+    /// Pools the samples that count, and computes standard errors.
     pub(crate) fn pool_samples(&self) -> BTreeMap<Metric, PooledValue> {
         let sides: Vec<&FiguresByDirection> = self
             .valid_samples()
@@ -192,7 +191,7 @@ impl<'a> WorkloadGroup<'a> {
         pool_metrics(&sides)
     }
 
-    /// Returns the worst validity among the samples that count; void if no sample counts.
+    /// Returns the worst validity among the samples that count; "void" if no sample counts.
     pub(crate) fn validity(&self) -> Validity {
         let validity = self.samples.iter().map(|one| one.validity);
         validity
@@ -201,7 +200,7 @@ impl<'a> WorkloadGroup<'a> {
             .unwrap_or(Validity::Void)
     }
 
-    /// Counts every doubt of any sample: the worst first, then in the order of the rules.
+    /// Counts how many samples each doubt occurs in: the worst doubts first, then in the order of the rules.
     pub(crate) fn count_doubts(&self) -> Vec<CountedDoubt> {
         let mut counted: Vec<CountedDoubt> = Vec::new();
         for doubt in self.samples.iter().flat_map(|one| &one.doubts) {

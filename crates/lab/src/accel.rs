@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Method that executes the guest's instructions.
+/// How the guest's CPU instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accel {
@@ -39,7 +39,7 @@ impl Accel {
 pub struct Choice {
     /// Selected accelerator.
     pub accel: Accel,
-    /// Reason why KVM is not used.
+    /// Reason why KVM is not used; `None` if it is used.
     pub why: Option<String>,
 }
 
@@ -97,10 +97,10 @@ pub fn choose(image: &Image, state: &GuestRegistry) -> Result<Choice, LabError> 
     Ok(choice)
 }
 
-/// Boots the kernel without a root file system. KVM works if the kernel gets far enough to report the missing
-/// root; otherwise returns what happened.
+/// Boots the guest's kernel without a root file system. KVM works if the kernel gets far enough to report the missing
+/// root file system: the result is then `None`, else a description of what happened.
 fn probe(image: &Image) -> Result<Option<String>, LabError> {
-    /// Time within which a kernel without a root file system panics.
+    /// Maximum time in which a kernel without a root file system must report this.
     const PROBE_LIMIT: Duration = Duration::from_secs(15);
     // Unnamed files in memory: a killed process leaves nothing.
     let (console, log) = create_memory_file()?;
@@ -166,7 +166,7 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
     Ok(why)
 }
 
-/// Creates a file in memory that another process writes and this process reads by its path.
+/// Creates a file in memory that another process can write and this process can read by its path.
 fn create_memory_file() -> Result<(OwnedFd, PathBuf), LabError> {
     let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|error| LabError::io(Path::new("a file in memory"))(error.into()))?;

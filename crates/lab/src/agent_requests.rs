@@ -18,17 +18,18 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// Time that fio may need to start and end in an emulated guest.
+/// Maximum time that fio needs to start and end in an emulated guest, in addition to its jobs.
 pub const FIO_START_AND_END: Duration = Duration::from_secs(120);
 
-/// Time that the guest gets beyond a command's limit to report the kill, and time limit of all other requests:
-/// an emulated guest on a busy machine is slow.
+/// Time that the guest gets beyond a command's limit, so that it can report that it killed the command. Also the time
+/// limit of all other requests: an emulated guest on a busy machine is slow.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Silence after which a guest counts as hung. The agent reports every five seconds that a command runs.
+/// Time without any message after which a guest counts as hung. While a command runs, the agent sends a message every
+/// five seconds.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// Output of a running command.
+/// A piece of output of a running command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutputPart<'a> {
     /// Part of standard output.
@@ -140,8 +141,8 @@ impl Guest {
         self.run(&argv.map(OsStr::new), Limits { timeout })
     }
 
-    /// Like [`Guest::fio`], but returns the type of the host's fio runner. A run longer than `limit` returns
-    /// an output that says so. The caller measures the time.
+    /// Like [`Guest::fio`], but returns the same type as the host's fio runner. If fio runs longer than `limit`, the
+    /// returned output contains this. The caller measures the time.
     ///
     /// # Errors
     /// As [`Guest::fio`].
@@ -332,7 +333,7 @@ impl Guest {
         ended
     }
 
-    /// Examines a path: passes on pieces as they arrive and returns the final numbers.
+    /// Examines a path in the guest, passes on the received pieces as they arrive, and returns the final numbers.
     pub(crate) fn look(
         &self,
         look: PathLook,
@@ -361,7 +362,7 @@ impl Guest {
     }
 }
 
-/// Sends `input` piece by piece; each piece waits until the guest has accepted the last.
+/// Sends `input` piece by piece, each after the guest has accepted the previous one.
 fn feed(channel: &Channel, mut input: Box<dyn Read + Send>) -> Result<Sender<()>, LabError> {
     let fail = LabError::io(Path::new("channel to the guest"));
     let (mut line, request) = channel.writer().map_err(fail)?;

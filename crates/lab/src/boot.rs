@@ -26,7 +26,8 @@ use std::time::{Duration, Instant};
 
 /// The agent program for guests.
 pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
-/// Bytes reserved for a guest's changes to its root file system; scratch disks need more as they fill.
+/// Bytes that must be free on the host for a guest's changes to its root file system. Scratch disks need additional
+/// space as they fill.
 const SPACE: u64 = 512 << 20;
 impl Guest {
     /// Boots a guest and waits until its agent answers.
@@ -140,7 +141,7 @@ impl Guest {
         self.place.enter(&self.entry)
     }
 
-    /// Connects as soon as QEMU has created its sockets, then waits for the agent.
+    /// Connects as soon as QEMU has created its sockets, then waits until the agent answers.
     fn wait_for_agent(&self, limit: Duration) -> Result<(), LabError> {
         let deadline = Instant::now() + limit;
         let told = |error: LabError| match error {
@@ -204,7 +205,7 @@ impl Guest {
         self.run(&settle, limits).map(drop)
     }
 
-    /// Runs commands that must succeed.
+    /// Runs commands in the guest that must succeed.
     pub(crate) fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
         let limits = Limits {
             timeout: Duration::from_secs(300),
@@ -237,12 +238,12 @@ fn check_space(state: &GuestRegistry) -> Result<(), LabError> {
     }
 }
 
-/// Message of the initramfs if the image has no usable root file system.
+/// Message of the guest's initramfs if the image contains no usable root file system.
 const NO_ROOT: &str = "LABEL=assay-lab does not exist";
 const DAMAGED: &str = ": the guest image is damaged; remove its directory, which `assay lab list` \
     names, then `assay lab build` makes it anew";
 
-/// Adds a way out if there is one.
+/// Appends advice to the reason of a failed boot, if assay knows any.
 fn explain(reason: String) -> String {
     let way_out = match &reason {
         reason if reason.contains("no slot") => {

@@ -1,4 +1,4 @@
-//! Privileges for building an image: root, or a user who is root in a user namespace.
+//! Privileges for building an image: root, or an ordinary user who is root in a user namespace.
 
 use crate::error::LabError;
 use assay_host::{Host as _, Limits, LiveHost};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Namespaces of a build. When their first process ends, all its mounts and processes end.
+/// Namespaces of a build. When the first process in them ends, all mounts and processes of the build end.
 const OWN: [&str; 7] = [
     "--mount",
     "--propagation",
@@ -48,7 +48,7 @@ impl Builder {
         [mapped, &OWN].concat()
     }
 
-    /// Creates such namespaces as a test, to fail early.
+    /// Creates the namespaces as a test, so that a build that cannot work fails early.
     ///
     /// # Errors
     /// The kernel or newuidmap(1) refuses.
@@ -89,7 +89,8 @@ impl Builder {
     }
 }
 
-/// Finds an error of the machine (not of the recipe) in mmdebstrap's log; `None` if there is no known one.
+/// Finds an error in mmdebstrap's log that the machine or network caused, not the recipe of the image; `None` if there
+/// is no known one.
 pub(crate) fn find_refusal(log: &str, mirror: &str) -> Option<LabError> {
     let line = |words: &[&str]| {
         let found = |line: &&str| words.iter().any(|word| line.contains(word));

@@ -9,15 +9,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Interval at which the guest and the user's wish to stop are checked.
+/// Interval at which a waiting caller checks whether the guest still runs and whether the user wants to stop.
 const SLICE: Duration = Duration::from_millis(200);
 /// Interval after which a greeting is repeated, because the agent may have been restarted.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Called regularly while waiting; an error ends the wait.
+/// Callback that is called regularly while waiting. If it returns an error, the wait ends.
 pub(crate) type Watch<'a> = &'a dyn Fn() -> Result<(), LabError>;
 
-/// A port that this process holds until the channel is dropped.
+/// A virtio-serial port that this process holds until the channel is dropped.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
@@ -27,7 +27,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Takes a free port; returns `None` if all are used by any process.
+    /// Takes a free port; returns `None` if processes use all of them.
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, LabError> {
         for port in 0..PORTS {
             let path = dir.join(format!("port.{port}.lock"));
@@ -102,7 +102,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Returns the next answer to the request; `None` if `deadline` passes first.
+    /// Returns the next answer to the current request; `None` if `deadline` passes first.
     pub(crate) fn receive(
         &mut self,
         deadline: Option<Instant>,
@@ -130,13 +130,13 @@ impl Channel {
         }
     }
 
-    /// Returns a second handle for writing, with the current request number.
+    /// Returns a second handle for writing to the port, with the number of the current request.
     pub(crate) fn writer(&self) -> io::Result<(UnixStream, u64)> {
         Ok((self.stream.try_clone()?, self.request))
     }
 }
 
-/// Explains a broken socket: usually the guest has ended, which is the better message.
+/// Explains why the socket broke. Usually the guest has ended, and its reason is the better message.
 fn connection_lost(error: io::Error, watch: Watch<'_>) -> LabError {
     let deadline = Instant::now() + Duration::from_secs(2);
     while Instant::now() < deadline {

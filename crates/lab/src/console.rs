@@ -1,10 +1,10 @@
-//! Reads the guest's console and finds reasons for its end.
+//! Reads the guest's console output, and finds the reason why the guest ended.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// Number of bytes examined at the end of a console.
+/// Number of bytes at the end of the console output that are examined.
 const TAIL: u64 = 16 << 10;
 const PANIC: &str = "Kernel panic - not syncing";
 const NO_MEMORY: &str = "it ran out of memory, give it more with --memory";
@@ -75,13 +75,14 @@ pub fn find_panic(path: &Path) -> Option<String> {
     judge_panic(&read_end(path, 0))
 }
 
-/// Returns which process the guest's kernel killed for lack of memory, after the first `from` bytes of output.
+/// Returns the message about a process that the guest's kernel killed for lack of memory. Skips the first `from` bytes
+/// of the output.
 #[must_use]
 pub fn find_oom_kill(path: &Path, from: u64) -> Option<String> {
     judge_killed(&read_end(path, from))
 }
 
-/// Returns the last line with this word.
+/// Returns the last line that contains this word.
 fn last_line_with<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     text.lines()
         .rfind(|line| line.contains(word))
@@ -109,7 +110,7 @@ fn judge_panic(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// From Linux 6.1 in guests: `tail /dev/zero`, and later a sysrq panic.
+    /// Console output of Linux 6.1 in guests: after `tail /dev/zero`, and later after a sysrq panic.
     const KILLED: &str = "[  151.517639] Out of memory: Killed process 371 (tail) total-vm:389952kB, anon-rss:387572kB\n";
     const CRASH: &str = "[  168.818089] sysrq: Trigger a crash\n[  168.818089] Kernel panic - not syncing: sysrq triggered crash\n[  168.818089] CPU: 1 PID: 393 Comm: sh\n";
 

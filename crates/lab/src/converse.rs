@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A running program. Dropping [`Conversation::hears`] closes its input.
+/// A running program in the guest. Dropping [`Conversation::hears`] closes its standard input.
 pub struct Conversation<'scope> {
     /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
     /// be repeated.
@@ -20,10 +20,10 @@ pub struct Conversation<'scope> {
     pub end: End<'scope>,
 }
 
-/// Waits for the end of a program.
+/// Handle that waits for the end of a program.
 pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError>>);
 
-/// Result of a program.
+/// Exit status and error output of a program that ended.
 #[derive(Clone, Debug)]
 pub struct ConversationEnd {
     /// Exit status.
@@ -33,7 +33,7 @@ pub struct ConversationEnd {
 }
 
 impl Guest {
-    /// Starts a program with connected input and output. It is killed after `limit`.
+    /// Starts a program in the guest with connected input and output. The program is killed after `limit`.
     pub fn converse<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -67,11 +67,11 @@ impl Guest {
     }
 }
 
-/// Time limit of one read.
+/// Maximum time that one read waits for data.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl End<'_> {
-    /// Waits for the program.
+    /// Waits until the program ends.
     ///
     /// # Errors
     /// The program does not exist or takes too long, or the guest is gone.
@@ -86,7 +86,7 @@ impl End<'_> {
     }
 }
 
-/// Reads the data that another thread sends.
+/// Reader of the program's standard output.
 pub struct Says {
     from: Receiver<Vec<u8>>,
     limit: Option<Duration>,
@@ -123,7 +123,7 @@ impl Read for Says {
     }
 }
 
-/// Sends data that another thread reads.
+/// Writer to the program's standard input.
 pub struct Hears(Sender<Vec<u8>>);
 
 impl Write for Hears {

@@ -1,4 +1,4 @@
-//! Parses the counters of QEMU and of a kernel for one disk.
+//! Parses counters of one disk, from QEMU and from the kernel.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub fn parse_flushes(stat: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Paths as printed by QEMU 7.2.
+    /// Paths in the object tree as QEMU 7.2 prints them.
     #[test]
     fn a_disk_is_not_taken_for_another_by_the_rest_of_a_path() {
         assert!(is_device(
@@ -49,7 +49,7 @@ mod tests {
         }
     }
 
-    /// Constructed from Documentation/block/stat.rst; before Linux 5.5 there are fifteen fields.
+    /// Constructed according to Documentation/block/stat.rst; before Linux 5.5 there are fifteen fields.
     #[test]
     fn flushes_are_the_sixteenth_field() {
         let stat = "     105        0     4968       42       14        0      112        9        0       64       59        0        0        0        0        7        7\n";

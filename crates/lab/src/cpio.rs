@@ -42,7 +42,7 @@ fn entry(archive: &mut Vec<u8>, name: &str, mode: u32, content: &[u8]) {
     pad(archive, start);
 }
 
-/// Headers with names, and contents, are each padded to four bytes.
+/// Pads the archive to four bytes. The format requires this after each header with its name, and after each content.
 fn pad(archive: &mut Vec<u8>, start: usize) {
     let length = archive.len() - start;
     archive.resize(start + length.next_multiple_of(4), 0);
@@ -54,7 +54,7 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    /// GNU cpio or busybox's cpio reads the archive.
+    /// GNU cpio or busybox's cpio can read the archive.
     #[test]
     fn cpio_unpacks_it() {
         let dir = tempfile::tempdir().unwrap();

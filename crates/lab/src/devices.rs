@@ -1,4 +1,4 @@
-//! Builds QEMU's objects for a disk, for the command line or for hot-plug.
+//! Builds the QEMU objects of a disk, for the command line or for hot-plug.
 
 use crate::disk::{Bus, Disk, DiskFormat, SECRET};
 use crate::error::LabError;
@@ -6,7 +6,7 @@ use crate::files::DiskFiles;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// One QEMU object.
+/// An object that QEMU must create.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
     /// A thread, a throttle group, a secret.
@@ -42,7 +42,7 @@ pub(crate) const SECRET_ID: &str = "secret";
 /// Name of the controller that virtio-scsi disks without their own thread share.
 pub(crate) const SCSI_ID: &str = "scsi";
 
-/// Names of a disk's objects, in the order of removal.
+/// Names of the QEMU objects of a disk, in the order in which they are removed.
 pub(crate) struct Names {
     pub(crate) devices: [String; 2],
     pub(crate) nodes: [String; 6],
@@ -60,7 +60,7 @@ impl Names {
     }
 }
 
-/// Resources that earlier disks already use.
+/// Resources of the bus that earlier disks already use.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     pub(crate) secret: bool,
@@ -98,7 +98,7 @@ impl Places {
         Ok(parts)
     }
 
-    /// Adds the controller, if this is its first disk, and the disk.
+    /// Adds the disk's device, and its controller if this is the first disk on it.
     pub(crate) fn device(&mut self, disk: &Disk, parts: &mut Vec<Part>) -> Result<(), LabError> {
         let iothread = format!("{}-io", disk.name);
         if disk.iothread {
@@ -196,7 +196,7 @@ mod tests {
         assert!(places.parts(&disk, &files(&disk)).is_err());
     }
 
-    /// All objects of a disk can be found by its name alone.
+    /// All QEMU objects of a disk can be found by the disk's name.
     #[test]
     fn every_part_bears_a_name_that_unplugging_knows() {
         let text = "64M,bus=virtio-scsi,iothread,queues=3,eio=1M+4k,format=luks";

@@ -1,4 +1,4 @@
-//! A virtual disk: its storage on the host, and how the guest sees it.
+//! A virtual disk: its storage on the host, and its controller in the guest.
 
 use crate::error::{Cause, LabError};
 pub use assay_model::change::{Aio, CacheMode};
@@ -6,8 +6,7 @@ use assay_model::{Bytes, named};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A disk of a guest. It is new and empty and is removed with the guest, unless it is a block device of the
-/// host.
+/// A disk of a guest. It is a new empty file that is removed with the guest, or a block device of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     /// Serial number in the guest: letters, digits, dashes, at most 20 (limit of virtio-blk).
@@ -22,23 +21,24 @@ pub struct Disk {
     pub cache: CacheMode,
     /// QEMU's I/O method on the host.
     pub aio: Aio,
-    /// The disk has its own thread (virtio-blk and virtio-scsi).
+    /// Whether the disk has its own I/O thread in QEMU (virtio-blk and virtio-scsi).
     pub iothread: bool,
-    /// Discards of the guest free space on the host.
+    /// Whether discards of the guest free space on the host.
     pub discard: bool,
-    /// Host directory for the file; default: the guest's own directory.
+    /// Host directory for the file; `None` for the guest's own directory.
     pub dir: Option<PathBuf>,
-    /// Host block device that replaces the file. Its content is lost, so the guest's options must permit this.
+    /// Host block device that is used instead of a file. Its content is overwritten, so the options of the guest must
+    /// permit this explicitly.
     pub device: Option<PathBuf>,
-    /// QEMU logs every write and flush, for the power-cut test.
+    /// Whether QEMU logs every write and flush, for the power-cut test.
     pub logged: bool,
-    /// Speed limit, for a disk that is slower than others.
+    /// Speed limits; `None` for none.
     pub throttle: Option<Throttle>,
-    /// Queues between guest and QEMU (virtio-blk and virtio-scsi); default: one per CPU, as in QEMU since 5.2.
+    /// Queues between guest and QEMU (virtio-blk and virtio-scsi); `None` for one per CPU, as in QEMU since 5.2.
     pub queues: Option<u16>,
-    /// Range that returns I/O errors, like bad sectors.
+    /// Range of the disk in which all I/O fails, like bad sectors.
     pub bad: Option<Bad>,
-    /// QEMU's reaction to a failed write on the host; `None` = QEMU's default.
+    /// QEMU's reaction to a failed write on the host; `None` for QEMU's default.
     pub werror: Option<WriteError>,
     /// File whose content is copied to a new raw disk.
     pub content: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Returns `limits` of a throttle group. Without a `-max`, a burst of a tenth of a second is permitted
+    /// Returns `limits` for a QEMU throttle group. Without a `-max` value, QEMU permits a burst of a tenth of a second
     /// (`throttle_compute_wait`, util/throttle.c).
     pub(crate) fn limits(self) -> Value {
         json!({ "iops-total": self.iops, "bps-total": self.bytes })
@@ -72,7 +72,7 @@ pub struct Bad {
 }
 
 impl Bad {
-    /// Maximum length in bytes. QEMU has a rule per sector and checks all of them for each request.
+    /// Maximum length in bytes. It is small because QEMU needs a rule per sector and checks all rules for each request.
     pub const LONGEST: u64 = 256 << 10;
 
     fn rules(self) -> Vec<Value> {
@@ -98,11 +98,11 @@ pub enum DiskFormat {
     Qcow2 {
         /// Cluster size in bytes: a power of two from 512 to 2 MiB.
         cluster: u64,
-        /// Metadata is preallocated (`preallocation=metadata`).
+        /// Whether metadata is preallocated (`preallocation=metadata`).
         preallocated: bool,
-        /// Two L2 entries per cluster (`extended_l2=on`), with 32 subclusters.
+        /// Whether a cluster has an extended L2 entry with 32 subclusters (`extended_l2=on`).
         extended_l2: bool,
-        /// Reference counts are written lazily (`lazy_refcounts=on`).
+        /// Whether reference counts are written lazily (`lazy_refcounts=on`).
         lazy_refcounts: bool,
     },
     /// Encrypted with LUKS by QEMU.
@@ -144,15 +144,15 @@ pub enum Bus {
     Nvme,
 }
 
-/// QEMU's reaction to a failed write on the host (`werror=`).
+/// QEMU's reaction when a write fails on the host (`werror=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WriteError {
     /// The guest gets an I/O error.
     Report,
     /// The guest is paused, whatever the error.
     Stop,
-    /// The guest is paused if space is missing, and gets an I/O error otherwise. QEMU's default for disks that
-    /// support it (`blk_get_on_error`, block/block-backend.c).
+    /// The guest is paused if the host has no space left, and gets an I/O error otherwise. QEMU's default for disks
+    /// that support it (`blk_get_on_error`, block/block-backend.c).
     Enospc,
 }
 
@@ -160,7 +160,7 @@ named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = 
     Ide = "ide", Nvme = "nvme");
 named!(WriteError, "werror policy": Report = "report", Stop = "stop", Enospc = "enospc");
 
-/// Passphrase of encrypted disks. They contain only scratch data and are deleted, so it need not be secret.
+/// Passphrase of encrypted disks. It need not be secret, because the disks contain only scratch data and are deleted.
 pub const SECRET: &str = "assay";
 
 impl Disk {
@@ -194,10 +194,10 @@ impl Disk {
         }
     }
 
-    /// Checks whether QEMU supports the disk.
+    /// Checks whether QEMU supports this combination of settings.
     ///
     /// # Errors
-    /// Describes the conflict.
+    /// The settings that conflict.
     pub fn check(&self) -> Result<(), LabError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         let letter = self.name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -268,7 +268,7 @@ impl Disk {
         }
     }
 
-    /// Returns the name of the block node that the device uses.
+    /// Returns the name of the block node that the disk's device uses.
     pub(crate) fn node(&self) -> String {
         match (self.throttle, self.bad) {
             (Some(_), _) => format!("{}-throttle", self.name),
@@ -277,12 +277,12 @@ impl Disk {
         }
     }
 
-    /// Returns the name of its throttle group.
+    /// Returns the name of the disk's throttle group.
     pub(crate) fn throttle_name(&self) -> String {
         format!("{}-limits", self.name)
     }
 
-    /// Returns the throttle group for `-object`, which precedes the nodes.
+    /// Returns the throttle group for `-object`, which must precede the block nodes; `None` without speed limits.
     pub(crate) fn throttle_group(&self) -> Option<Value> {
         self.throttle.map(|throttle| {
             json!({
@@ -292,8 +292,8 @@ impl Disk {
         })
     }
 
-    /// Returns the block nodes for `-blockdev`, lower nodes first; the last one has the name of the disk.
-    /// `file` contains the data, `log` the log of writes.
+    /// Returns the block nodes for `-blockdev`, lower nodes first; the last one has the name of the disk. `file` is the
+    /// path of the data, `log` that of the log of writes.
     pub(crate) fn nodes(&self, file: &str, log: Option<&str>) -> Vec<Value> {
         let cache = assay_qemu::cache_option(self.cache);
         let discard = if self.discard { "unmap" } else { "ignore" };

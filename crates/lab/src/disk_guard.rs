@@ -1,4 +1,4 @@
-//! Checks and claims a host block device before it becomes a guest's disk.
+//! Checks and claims a host block device before a guest uses it as a disk.
 
 use crate::disk::Disk;
 use crate::error::LabError;
@@ -11,7 +11,7 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// Exclusively opened block devices of a guest's disks.
+/// Block devices of a guest's disks, opened exclusively (`O_EXCL`).
 pub(crate) struct Claims(Vec<(String, Held)>);
 
 impl Claims {
@@ -38,9 +38,9 @@ impl Claims {
         Ok(Self(claims))
     }
 
-    /// Returns the paths to a disk's device through the open descriptor: for programs that assay starts, and
-    /// for QEMU, which has the same descriptor number. Returns `None` for a disk in a file. The device's name
-    /// is not used, because it may refer to another device by now.
+    /// Returns two paths to a disk's device through the open descriptor: one for programs that assay starts, one for
+    /// QEMU, in which the descriptor has the same number. The device's own path is not used, because it may refer to
+    /// another device by now. `None` for a disk in a file.
     pub(crate) fn paths(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
         let (_, held) = self.0.iter().find(|(name, _)| *name == disk.name)?;
         let inherited = format!("/proc/self/fd/{}", held.file().as_raw_fd());

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 /// Name of QEMU's program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
-/// Debian's package of it.
+/// Debian's package that contains QEMU.
 pub(crate) const PACKAGE: &str = "qemu-system-x86";
 
-/// Converts the error of a failed start.
+/// Converts the error of a failed start of QEMU: a missing program becomes an error with the package to install.
 pub(crate) fn start_error(error: Error) -> LabError {
     match error.kind() {
         ErrorKind::NotFound => LabError::Missing {
@@ -20,7 +20,7 @@ pub(crate) fn start_error(error: Error) -> LabError {
     }
 }
 
-/// Checks that QEMU knows a CPU model for `-cpu`.
+/// Checks that QEMU supports a CPU model (`-cpu`).
 ///
 /// # Errors
 /// The model is unknown, or QEMU is missing.

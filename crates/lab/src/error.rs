@@ -1,4 +1,4 @@
-//! Errors of guests, with a way out.
+//! Errors of guests and images, with advice for the user.
 
 use assay_qemu::QmpError;
 use std::error::Error;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// An error of a library or another machine, or a description.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// Reasons why there is no image, no guest, or no answer.
+/// Reasons why an image, a guest, or an answer of a guest is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A file or directory of assay cannot be used.
@@ -17,7 +17,7 @@ pub enum LabError {
     Io {
         /// Path.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error of the kernel of this machine.
         source: io::Error,
     },
     /// The directory of the guest registry cannot be used.
@@ -67,7 +67,7 @@ pub enum LabError {
     Mirror {
         /// URL of the mirror.
         mirror: String,
-        /// Message of apt.
+        /// Error message of apt.
         said: String,
     },
     /// The disk was full before the build ended.
@@ -92,7 +92,7 @@ pub enum LabError {
     /// A snapshot could not be saved or restored.
     #[error("no snapshot: {0}")]
     Snapshot(String),
-    /// The directory of the image does not contain a complete image.
+    /// The directory of the image is incomplete.
     #[error(
         "{} is no whole guest image: {} is missing or empty; remove that directory, then `assay lab build` makes the image, or copy it once more",
         path.display(), missing.file_name().unwrap_or_default().display()
@@ -111,7 +111,7 @@ pub enum LabError {
     Packed {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Reason why the image cannot be installed.
         reason: String,
     },
     /// Another user may change the images.
@@ -122,7 +122,7 @@ pub enum LabError {
         /// The path, and who may change it.
         source: assay_host::HostError,
     },
-    /// The directory for images is unknown.
+    /// The directory for images cannot be determined from the environment.
     #[error(
         "neither HOME nor XDG_CACHE_HOME is set; set ASSAY_LAB_CACHE to a directory for the guest image"
     )]
@@ -246,7 +246,7 @@ pub enum LabError {
     Disk {
         /// Name of the disk.
         name: String,
-        /// Reason and remedy.
+        /// Reason, and what the user can do.
         source: Cause,
     },
 }

@@ -1,4 +1,4 @@
-//! Files of a guest's disks.
+//! Creates, names and finds the host files of a guest's disks.
 
 use crate::disk::{Disk, DiskFormat, SECRET};
 use crate::error::LabError;
@@ -16,13 +16,13 @@ const INSIDE: &str = "disk-";
 /// Suffixes: data, initial content, log of writes.
 const ENDINGS: [&str; 3] = ["img", "first", "log"];
 
-/// Path of a disk's data and, for a logged disk, of its initial content and log.
+/// Paths of a disk's files: its data and, if its writes are logged, the initial content and the log.
 pub(crate) struct DiskFiles {
     pub(crate) data: PathBuf,
     pub(crate) logged: Option<Logged>,
 }
 
-/// Further files of a logged disk.
+/// Paths of the additional files of a disk whose writes are logged.
 pub(crate) struct Logged {
     pub(crate) first: PathBuf,
     pub(crate) log: PathBuf,
@@ -55,7 +55,7 @@ impl DiskFiles {
         })
     }
 
-    /// Returns the same files as paths through open descriptors, if they are held open.
+    /// Returns the same files, with paths through open descriptors for those that `held` contains.
     pub(crate) fn held(self, held: &[Held]) -> Self {
         let found = |path: PathBuf| {
             let name = path.file_name();
@@ -77,15 +77,15 @@ impl DiskFiles {
     }
 }
 
-/// Created files of a disk. Files outside the guest's directory are held open, because the owner of their
-/// directory may replace them: everybody uses their descriptors.
+/// Files created for a disk. Files outside the guest's directory are held open and used through their descriptors,
+/// because the owner of their directory may replace them.
 pub(crate) struct Made {
     /// Paths for QEMU.
     pub(crate) files: DiskFiles,
     pub(crate) held: Vec<Held>,
 }
 
-/// Returns the paths of a disk's files for the guest that works in `guest`.
+/// Returns the paths of a disk's files for the guest with the directory `guest`.
 pub(crate) fn disk_file_names(guest: &Path, disk: &Disk) -> DiskFiles {
     if let Some(device) = &disk.device {
         return DiskFiles {
@@ -132,8 +132,8 @@ pub(crate) fn list_outside_files(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Creates the files of a disk. An existing file belongs to somebody else and is an error. `known` is called
-/// for files outside the guest's directory before they can be renamed.
+/// Creates the files of a disk. If a file exists already, it belongs to another owner, and this is an error. Calls
+/// `known` with the identity of each file outside the guest's directory before anybody can rename it.
 pub(crate) fn create(
     disk: &Disk,
     names: DiskFiles,
@@ -188,7 +188,7 @@ fn set_size(path: &Path, size: u64) -> Result<(), LabError> {
         .map_err(LabError::io(path))
 }
 
-/// Writes the metadata of a format.
+/// Writes the metadata of the disk's image format.
 fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     let mut argv: Vec<OsString> = ["create", "-q", "-f"].map(OsString::from).into();
     argv.push(disk.format.name().into());

@@ -1,4 +1,4 @@
-//! A running guest.
+//! A running guest: connects to it, creates its disk files, and ends it.
 
 use crate::accel::{Accel, Choice};
 use crate::channel::Channel;
@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running guest. Unless it is detached, dropping it ends it, and QEMU ends with the thread that booted it.
+/// A running guest. Unless the guest is detached, dropping the value ends the guest, and QEMU ends with the thread that
+/// booted it.
 #[derive(Debug)]
 pub struct Guest {
     pub(crate) place: GuestDirectory,
@@ -29,7 +30,7 @@ pub struct Guest {
     pub(crate) qemu: Option<Running>,
     pub(crate) cancel: Cancel,
     pub(crate) channels: Mutex<Vec<Channel>>,
-    /// Open files of its disks outside its directory.
+    /// Open files of the guest's disks that are outside its directory.
     pub(crate) held: Vec<Held>,
 }
 
@@ -55,13 +56,13 @@ impl Guest {
         })
     }
 
-    /// Returns its registry entry.
+    /// Returns the registry entry of the guest.
     #[must_use]
     pub fn entry(&self) -> &GuestEntry {
         &self.entry
     }
 
-    /// Returns the accelerator, and why it is not KVM.
+    /// Returns the accelerator (KVM or TCG), and the reason if it is not KVM.
     #[must_use]
     pub fn accel(&self) -> &Choice {
         &self.accel
@@ -84,8 +85,8 @@ impl Guest {
         logged.map(|files| (files.first, files.log))
     }
 
-    /// Creates the files of a disk. Files outside its directory are recorded, so that they are found after a
-    /// move, and held open.
+    /// Creates the files of a disk. Holds files outside the guest's directory open, and records their identity, so that
+    /// they are found after a move.
     pub(crate) fn make(&mut self, disk: &Disk, names: DiskFiles) -> Result<DiskFiles, LabError> {
         let (entry, place) = (&mut self.entry, &self.place);
         let made = files::create(disk, names, &mut |file| {
@@ -100,13 +101,13 @@ impl Guest {
         Ok(made.files)
     }
 
-    /// Returns its directory, which is removed with the guest.
+    /// Returns the guest's directory, which is removed with the guest.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.place.dir
     }
 
-    /// Returns QEMU's own messages.
+    /// Returns the first line of QEMU's standard error; `None` if it is empty.
     pub(crate) fn complaint(&self) -> Option<String> {
         let text = fs::read_to_string(self.place.dir.join("stderr")).ok()?;
         let line = text.lines().find(|line| !line.trim().is_empty())?;
@@ -129,14 +130,14 @@ impl Guest {
         fs::metadata(self.console_log()).map_or(0, |file| file.len())
     }
 
-    /// Returns which process the guest's kernel killed for lack of memory since [`Guest::said`] returned
-    /// `said`.
+    /// Returns which process the guest's kernel killed for lack of memory after the console output had the length
+    /// `said` (see [`Guest::said`]).
     #[must_use]
     pub fn killed_since(&self, said: u64) -> Option<String> {
         console::find_oom_kill(&self.console_log(), said)
     }
 
-    /// Checks that the guest runs and the user does not want to stop.
+    /// Checks that the guest runs and that the user has not interrupted.
     pub fn watch(&self) -> Result<(), LabError> {
         if self.cancel.is_cancelled() {
             return Err(LabError::Interrupted);
@@ -153,7 +154,7 @@ impl Guest {
         })
     }
 
-    /// Returns an unused channel; a new one is greeted first.
+    /// Returns a free channel to the agent; a new channel first exchanges a greeting with the agent.
     pub(crate) fn channel(&self) -> Result<Channel, LabError> {
         /// Time limit for the first greeting of a booted guest.
         const GREETED_WITHIN: Duration = Duration::from_secs(60);
@@ -181,7 +182,7 @@ impl Guest {
         }
     }
 
-    /// Stores an unused channel for later requests.
+    /// Stores a channel that is free again, for later requests.
     pub(crate) fn put_back(&self, channel: Channel) {
         self.channels
             .lock()
@@ -189,7 +190,7 @@ impl Guest {
             .push(channel);
     }
 
-    /// Drops stored channels after a reboot.
+    /// Drops the stored channels, which are unusable after a reboot.
     pub(crate) fn forget_channels(&self) {
         self.channels
             .lock()
@@ -212,7 +213,8 @@ impl Guest {
         })
     }
 
-    /// Explains a running guest that does not answer: paused for lack of host space, or hung.
+    /// Builds the error for a running guest that did not answer within `after`: paused because the host has no space,
+    /// or hung.
     pub(crate) fn silent(&self, after: Duration) -> LabError {
         let status = self.qmp("query-status", serde_json::json!({}));
         let paused = status.is_ok_and(|status| status["status"] == "io-error");
@@ -233,10 +235,10 @@ impl Guest {
         }
     }
 
-    /// Runs a command of QEMU's monitor and returns its result.
+    /// Runs a command of QEMU's monitor and returns the result.
     ///
     /// # Errors
-    /// QEMU refuses, or is gone.
+    /// QEMU refuses the command, or has ended.
     pub fn qmp(&self, command: &str, arguments: Value) -> Result<Value, LabError> {
         Ok(self.monitor()?.execute(command, arguments)?)
     }
@@ -283,15 +285,15 @@ impl Guest {
         self.end()
     }
 
-    /// Kills QEMU and keeps the disks until the guest is dropped, as in a power cut.
+    /// Kills QEMU as in a power cut: data in QEMU's memory is lost. The disks remain until the guest is dropped.
     pub fn cut_power(&mut self) {
         if let Some(mut qemu) = self.qemu.take() {
             let _ = qemu.kill();
         }
     }
 
-    /// Lets QEMU write all data to the disks' files and end, without shutting down the guest's system. The
-    /// disks stay until the guest is dropped. Kills QEMU after `limit`.
+    /// Ends QEMU after it has written all data to the disks' files, without shutting down the guest's system. Kills
+    /// QEMU after `limit`. The disks remain until the guest is dropped.
     ///
     /// # Errors
     /// QEMU has already ended.

@@ -1,4 +1,4 @@
-//! The guest image: found in the cache, or built once.
+//! Finds the guest image in the cache, or builds it once.
 
 mod packed_file;
 
@@ -23,63 +23,63 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Temporary space in bytes for a build: the tree, its packages and the image.
+/// Free space in bytes that a build needs for the directory tree, its packages and the image.
 const BUILD_SPACE: u64 = 5 << 30;
 const BUILDING: &str = "building-";
 const LOG: &str = "build.log";
 const LOCK: &str = "lock";
 
-/// A guest image, which never changes.
+/// A guest image; its files never change after the build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     dir: PathBuf,
 }
 
 impl Image {
-    /// Returns its directory.
+    /// Returns the directory of the image.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns the root file system: ext4, raw.
+    /// Returns the path of the root file system (raw ext4).
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.dir.join("root.img")
     }
 
-    /// Returns the kernel.
+    /// Returns the path of the kernel.
     #[must_use]
     pub fn kernel(&self) -> PathBuf {
         self.dir.join("vmlinuz")
     }
 
-    /// Returns the initial RAM file system.
+    /// Returns the path of the initial RAM file system.
     #[must_use]
     pub fn initrd(&self) -> PathBuf {
         self.dir.join("initrd.img")
     }
 
-    /// Returns the list of the guest's packages and versions, one line each.
+    /// Returns the path of the list of the guest's packages and versions, one per line.
     #[must_use]
     pub fn packages(&self) -> PathBuf {
         self.dir.join("packages")
     }
 
-    /// Returns the hash of its recipe.
+    /// Returns the hash of the image's recipe.
     #[must_use]
     pub fn hash(&self) -> String {
         let name = self.dir.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Returns its OpenZFS variant; `None` if the image comes from another recipe.
+    /// Returns the OpenZFS variant of the image; `None` if the image comes from another recipe.
     #[must_use]
     pub fn zfs(&self) -> Option<Zfs> {
         Zfs::of(&self.hash())
     }
 
-    /// Returns its first missing or empty file.
+    /// Returns the first file of the image that is missing or empty.
     fn missing(&self) -> Option<PathBuf> {
         let files = [self.root(), self.kernel(), self.initrd(), self.packages()];
         let whole =
@@ -87,7 +87,7 @@ impl Image {
         files.into_iter().find(|path| !whole(path))
     }
 
-    /// Returns its size on disk in bytes.
+    /// Returns the size of the image on disk in bytes.
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
@@ -97,7 +97,7 @@ impl Image {
     }
 }
 
-/// Directory of the images.
+/// Directory that contains all guest images.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -145,7 +145,8 @@ impl Cache {
         image.missing().is_none().then_some(image)
     }
 
-    /// Returns how long a build takes: as the last one on this machine, else as one on two idle cores.
+    /// Returns the expected duration of a build: that of the last build on this machine, otherwise that on two idle
+    /// cores.
     #[must_use]
     pub fn usual_build_time(&self) -> Duration {
         Steps::new(&self.root).usual_time()
@@ -216,7 +217,8 @@ impl Cache {
         built
     }
 
-    /// Checks the destination early, so that a build does not fail at its end.
+    /// Fails early if a damaged image occupies the directory of the new image, so that a build does not fail at its
+    /// end.
     fn check_place(&self) -> Result<(), LabError> {
         let image = self.place();
         match (image.dir.symlink_metadata(), image.missing()) {
@@ -228,7 +230,7 @@ impl Cache {
         }
     }
 
-    /// Takes the lock: one build at a time per cache.
+    /// Takes the lock that permits one build per cache at a time.
     fn lock(
         &self,
         progress: &mut dyn FnMut(BuildProgress<'_>),
@@ -251,7 +253,7 @@ impl Cache {
         }
     }
 
-    /// Removes the remains of killed builds, unless a build is running. Returns whether something was removed.
+    /// Removes the files of killed builds, unless a build is running. Returns whether files were removed.
     #[must_use]
     pub fn tidy(&self) -> bool {
         let Ok(lock) = File::options().append(true).open(self.root.join(LOCK)) else {
@@ -260,8 +262,8 @@ impl Cache {
         flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && self.sweep()
     }
 
-    /// Removes the remains of killed builds. They ran in their own mount namespace, so nothing is mounted in
-    /// them. Returns whether something was removed.
+    /// Removes the files of killed builds. They ran in their own mount namespace, so nothing is mounted in their
+    /// directories. Returns whether files were removed.
     fn sweep(&self) -> bool {
         let mut found = false;
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
@@ -315,7 +317,7 @@ impl Cache {
     }
 }
 
-/// Returns whether a directory comes from a build of assay: `ASSAY_LAB_CACHE` may contain other files.
+/// Returns whether assay created this directory for a build: `ASSAY_LAB_CACHE` may contain other files.
 fn is_build(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     let number = name.to_str().and_then(|name| name.strip_prefix(BUILDING));
@@ -351,7 +353,7 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
     rustix::fs::access(cache, rustix::fs::Access::WRITE_OK).map_err(|error| refuse(error.into()))
 }
 
-/// Checks the tools for building and booting: without QEMU a build would be useless.
+/// Checks the tools for building and booting. QEMU is included, because an image is useless without it.
 fn check_tools() -> Result<(), LabError> {
     for (tool, package) in [
         (emulator::QEMU, emulator::PACKAGE),
@@ -366,7 +368,7 @@ fn check_tools() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Returns the Debian mirror that this machine uses.
+/// Returns the Debian mirror that this machine's apt uses, else the default mirror.
 fn find_mirror() -> String {
     let argv = [
         "apt-get",
@@ -491,7 +493,7 @@ mod tests {
         assert!(theirs.iter().all(|dir| dir.is_dir()) && !cache.sweep());
     }
 
-    /// The cleanup would work on this machine's package lists.
+    /// mmdebstrap's own cleanup must be skipped, because it would work on the package lists of this machine.
     #[test]
     fn nothing_is_cleaned_after_the_last_hook() {
         for zfs in Zfs::ALL {

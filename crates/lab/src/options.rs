@@ -1,4 +1,4 @@
-//! Options of a guest.
+//! Options with which a guest boots.
 
 use crate::accel::Accel;
 use crate::devices::Places;
@@ -14,10 +14,10 @@ use std::time::Duration;
 /// Minimum memory in MiB with which the guest boots.
 pub const LEAST_MEMORY: u32 = 256;
 
-/// Options of a guest.
+/// Options with which a guest boots.
 #[derive(Clone, Debug)]
 pub struct GuestOptions {
-    /// Name: letters, digits, dashes, at most 32.
+    /// Name of the guest: letters, digits and dashes, at most 32 characters.
     pub name: String,
     /// Memory in MiB.
     pub memory_mib: u32,
@@ -26,20 +26,20 @@ pub struct GuestOptions {
     /// CPU model with features for `-cpu` (`Haswell,-aes`). Default: the host's CPU (KVM), or all features
     /// that can be emulated (TCG).
     pub cpu_model: Option<String>,
-    /// Assay binary to install in the guest as `/usr/local/bin/assay`, with its loader and libraries, so that
-    /// its C library does not matter.
+    /// Assay binary of the host to install in the guest as `/usr/local/bin/assay`. Its loader and libraries are copied
+    /// too, so the guest's C library does not matter.
     pub assay: Option<PathBuf>,
     /// Disks in addition to the root.
     pub disks: Vec<Disk>,
-    /// Block devices named by disks may lose their data.
+    /// Permits the guest to overwrite the data of block devices that `disks` names.
     pub destroy_data: bool,
-    /// Permits this also for data that is not known to be unused.
+    /// Permits overwriting also if the device contains data of an unknown type.
     pub destroy_unknown_data: bool,
     /// KVM or TCG; detected if `None`.
     pub accel: Option<Accel>,
-    /// Time limit until its agent answers.
+    /// Time limit from the start until the agent in the guest answers.
     pub boot_limit: Duration,
-    /// The guest continues after this process ends.
+    /// Whether the guest continues after this process ends.
     pub detached: bool,
 }
 
@@ -63,8 +63,8 @@ impl GuestOptions {
         }
     }
 
-    /// Checks whether the guest is possible on this machine, before an image is built, which takes minutes.
-    /// Examines the devices of its disks without changing them.
+    /// Checks early whether this machine can run the guest, because building an image takes minutes. Examines the block
+    /// devices of its disks without changing them.
     ///
     /// # Errors
     /// The name is invalid or used, or a disk is impossible.

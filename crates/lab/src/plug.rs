@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-/// Time limit for an emulated guest on a busy machine to notice a change.
+/// Time in which an emulated guest on a busy machine must notice a plugged or removed disk.
 pub(crate) const GUEST_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
@@ -21,8 +21,8 @@ impl Guest {
     /// Plugs in a disk and waits until the guest sees it.
     ///
     /// # Errors
-    /// The disk is SATA, IDE or a host block device, QEMU refuses (no free slot), or the guest does not see
-    /// it. The disk is removed then.
+    /// The disk is SATA, IDE or a host block device, QEMU refuses (no free slot), or the guest does not see the disk.
+    /// In these cases the disk is removed again.
     pub fn plug(&mut self, disk: &Disk) -> Result<(), LabError> {
         disk.check()?;
         if matches!(disk.bus, Bus::Sata | Bus::Ide) {
@@ -66,7 +66,7 @@ impl Guest {
         self.take_away(name)
     }
 
-    /// Takes the lock for changes of a guest's disks, and reads earlier changes of other processes.
+    /// Takes the lock for changing the guest's disks, and reads the changes that other processes have made.
     pub(crate) fn alone(&mut self) -> Result<File, LabError> {
         let path = self.place.dir.join("plug.lock");
         let lock = lockfile::wait(&path).map_err(LabError::io(&path))?;
@@ -164,7 +164,7 @@ impl Guest {
     }
 }
 
-/// Returns whether QEMU's object tree contains this name.
+/// Returns whether QEMU's object tree contains the object `name` below `path`.
 pub(crate) fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
     let listed = monitor.execute("qom-list", json!({ "path": path }))?;
     Ok(list_contains(&listed, "name", name))

@@ -1,4 +1,4 @@
-//! Reboots a guest and keeps its disks and the changes of its root.
+//! Reboots a guest. Its disks and the changes on its root file system remain.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -8,21 +8,21 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// Interval at which the guest and the user's wish to stop are checked.
+/// Interval of the checks whether the guest runs and whether the user interrupted.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// Kind of reboot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reboot {
-    /// The guest's system reboots: services stop, file systems are unmounted.
+    /// Orderly reboot of the guest's system: services stop, file systems are unmounted.
     Asked,
-    /// Reset button: the guest's memory is lost. Data written to a disk remains, in any cache;
-    /// [`Guest::cut_power`] and the power-cut experiment lose cached data, too.
+    /// Reset button: only the guest's memory is lost. Data that the guest wrote to a disk remains, even if it is only
+    /// in a cache of the host; [`Guest::cut_power`] and the power-cut experiment lose such data, too.
     Reset,
 }
 
 impl Guest {
-    /// Reboots the guest and waits until it answers; each phase takes at most `limit`.
+    /// Reboots the guest and waits until the agent answers. Shutdown and start may each take `limit`.
     ///
     /// # Errors
     /// The guest does not go down or come up in time, or has ended.

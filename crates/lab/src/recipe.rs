@@ -1,4 +1,4 @@
-//! Content of the guest image, and the hash that names it.
+//! Defines the content of the guest image, and the hash that names the image.
 
 /// The Debian release of the guest.
 pub const RELEASE: &str = "bookworm";
@@ -50,14 +50,14 @@ const FILES: [(&str, &str, bool); 5] = [
     ),
 ];
 
-/// OpenZFS version of a guest. Advice may depend on the version, so that both sides of a boundary can be
-/// tested.
+/// OpenZFS version of a guest. Advice may depend on the version, so two versions permit tests on both sides of a
+/// version limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Zfs {
     /// Version of the Debian release: 2.1.
     #[default]
     Stable,
-    /// Version of its backports: 2.3.
+    /// OpenZFS of Debian backports: 2.3.
     Backports,
 }
 
@@ -84,14 +84,14 @@ impl Zfs {
 /// Debian suite with the newer OpenZFS.
 const BACKPORTS: &str = "bookworm-backports";
 const COMPONENTS: &str = "main,contrib";
-/// File that makes apt prefer this suite.
+/// Build script that makes apt prefer the ZFS packages of this suite.
 pub const PREFER: (&str, &str, bool) = (
     "prefer-backports",
     include_str!("../image/prefer-backports"),
     true,
 );
 
-/// Returns the files for a build.
+/// Returns the files that a build needs: name, content, executable.
 pub fn build_files(zfs: Zfs) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     let more = (zfs == Zfs::Backports).then_some(PREFER);
     FILES.into_iter().chain(more)
@@ -122,7 +122,7 @@ pub fn mmdebstrap_arguments() -> Vec<String> {
     ]
 }
 
-/// Computes the image's name: a hash of the recipe, 16 hexadecimal digits. The mirror is not part of it.
+/// Computes the name of the image: a hash of the recipe, 16 hexadecimal digits. The mirror does not change the hash.
 #[must_use]
 pub fn hash(zfs: Zfs) -> String {
     let mut hasher = blake3::Hasher::new();

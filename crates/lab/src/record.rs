@@ -5,8 +5,8 @@
 /// Size of a record in bytes: one page, so that records share no sector.
 pub const SIZE: usize = 4096;
 
-/// Returns the record with this number: number and seed, then bytes that both determine. Every byte is known,
-/// so that a torn, old or misplaced record is detected.
+/// Returns the record with this number: the number, the seed, then bytes derived from both. So a torn, old or misplaced
+/// record is detected at every byte.
 #[must_use]
 pub fn record(seed: u64, number: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(SIZE);

@@ -35,11 +35,11 @@ impl Job {
     }
 }
 
-/// Name of the job in QEMU; one at a time.
+/// Id of the snapshot job in QEMU. Only one job runs at a time.
 const JOB: &str = "assay-snapshot";
-/// Interval at which the guest and the user's wish to stop are checked.
+/// Interval of the checks whether the guest runs and whether the user interrupted.
 const SLICE: Duration = Duration::from_millis(200);
-/// Name of the root's drive on the command line.
+/// Id of the root drive on QEMU's command line.
 const ROOT: &str = "root";
 
 impl Guest {
@@ -112,7 +112,8 @@ impl Guest {
         }))
     }
 
-    /// Returns the block nodes of a snapshot: the root's, which stores the memory, then the disks'.
+    /// Returns the block nodes of a snapshot: first that of the root disk, which also stores the memory, then those of
+    /// the other disks.
     fn snapshot_nodes(&self, monitor: &mut Qmp) -> Result<Vec<String>, LabError> {
         let blocks = monitor.execute("query-block", json!({}))?;
         let root = find_root_drive(&blocks).and_then(|root| root["node-name"].as_str());
@@ -161,7 +162,7 @@ impl Guest {
     }
 }
 
-/// Returns the result of the job.
+/// Returns the result of the finished snapshot job.
 fn ended(monitor: &mut Qmp) -> Result<(), LabError> {
     let jobs = monitor.execute("query-jobs", json!({}))?;
     let ours = jobs.as_array().into_iter().flatten();

@@ -8,7 +8,7 @@ use assay_loads::Cancel;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Device within a virtio-blk-pci (hw/virtio/virtio-blk-pci.c).
+/// Name of the block device inside a virtio-blk-pci device (hw/virtio/virtio-blk-pci.c).
 const VIRTIO_PART: &str = "virtio-backend";
 
 /// Schedule of stalls.
@@ -23,15 +23,15 @@ pub struct Stalls {
 /// Stalls that happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalled {
-    /// Number of stalls.
+    /// Number of stalls so far.
     pub count: u64,
-    /// Longest stall: on a busy machine the end may be late.
+    /// Duration of the longest stall. On a busy machine a stall may end late.
     pub longest: Duration,
 }
 
 impl Guest {
-    /// Stalls disks until `until` is cancelled. During a stall one request may pass and all others wait; all
-    /// continue at its end. Afterwards no disk is stalled.
+    /// Stalls disks until `until` is cancelled. During a stall one request may pass; the others wait until the stall
+    /// ends. After the return no disk is stalled.
     ///
     /// # Errors
     /// A disk does not exist, or the guest has ended.
@@ -66,7 +66,7 @@ impl Guest {
     }
 
     /// Limits the disks to one request per second, or removes the limit (`block_set_io_throttle`,
-    /// qapi/block-core.json). Removing it restarts waiting requests (`blk_io_limits_disable`,
+    /// qapi/block-core.json). Removing the limit restarts waiting requests (`blk_io_limits_disable`,
     /// block/block-backend.c, 7.2).
     fn hold(&self, disks: &[String], held: bool) -> Result<(), LabError> {
         let mut monitor = self.monitor()?;
@@ -91,7 +91,7 @@ impl Guest {
 
 /// Sleeps until `then`; returns false if cancelled before.
 fn sleep(then: Instant, until: &Cancel) -> bool {
-    /// Delay after which a cancelled stall ends.
+    /// Maximum time until a cancelled stall ends.
     const SLICE: Duration = Duration::from_millis(50);
     while !until.is_cancelled() {
         let left = then.saturating_duration_since(Instant::now());

@@ -1,9 +1,9 @@
 //! Registry of guests, so that no guest outlives the assay process that needs it.
 //!
-//! Each guest has a directory with its sockets, console and scratch disks; QEMU works in this directory. An
-//! assay process that owns a guest holds a lock on it, which the kernel releases when the process ends for any
-//! reason. A guest of `assay lab up` has no owner: it is recorded as detached, with number and start time of
-//! its process.
+//! Each guest has a directory with its sockets, console and scratch disks; QEMU works in this directory. The assay
+//! process that owns a guest holds a lock on the directory, which the kernel releases when the process ends for any
+//! reason. A guest of `assay lab up` has no owner: its entry is marked as detached, with process number and start time
+//! of its QEMU.
 
 use crate::child::kill_all_in;
 use crate::error::LabError;
@@ -21,9 +21,9 @@ use std::time::Duration;
 
 const OWNER: &str = "owner";
 const ENTRY: &str = "entry.json";
-/// Prefix of a directory that is not yet a guest's.
+/// Name prefix of a directory that is being created for a guest.
 const PART: &str = ".part-";
-/// Time limit for the end of a killed QEMU, which may have to write what is in flight to slow disks.
+/// Time in which a killed QEMU must end. QEMU may first have to finish writes in flight to slow disks.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Registry entry of a guest.
@@ -31,13 +31,13 @@ const KILLED_WITHIN: Duration = Duration::from_secs(10);
 pub struct GuestEntry {
     /// Name of the guest.
     pub name: String,
-    /// The guest continues after its assay process ends.
+    /// Whether the guest continues after its assay process ends.
     pub detached: bool,
-    /// Number of the QEMU process; 0 before it started.
+    /// Process number of QEMU; 0 before QEMU started.
     pub pid: u32,
-    /// Start time of that process, in clock ticks since boot.
+    /// Start time of QEMU, in clock ticks since boot.
     pub start_time: u64,
-    /// `kvm` or `tcg`.
+    /// Accelerator: `kvm` or `tcg`.
     pub accel: String,
     /// Memory in MiB.
     pub memory_mib: u32,
@@ -47,22 +47,22 @@ pub struct GuestEntry {
     pub disks: Vec<(String, u64)>,
     /// Hash of the image's recipe.
     pub image: String,
-    /// Files outside its directory that belong to it.
+    /// Files outside the guest's directory that belong to the guest.
     pub files: Vec<PathBuf>,
-    /// Identity of these files by name, since their creation.
+    /// Identities of the files in `files`, by name, recorded when they were created.
     #[serde(default)]
     pub known: BTreeMap<String, KnownFile>,
 }
 
 impl GuestEntry {
-    /// Returns whether its QEMU runs.
+    /// Returns whether QEMU of this guest runs.
     #[must_use]
     pub fn alive(&self) -> bool {
         ProcessId::of(self.pid).is_some_and(|process| process.start == self.start_time)
     }
 }
 
-/// Directory of all guests.
+/// Directory that contains the directories of all guests.
 #[derive(Clone, Debug)]
 pub struct GuestRegistry {
     root: PathBuf,
@@ -124,7 +124,7 @@ impl GuestRegistry {
         }
     }
 
-    /// Returns the directory for a new guest, if the name is unused.
+    /// Returns the path for the directory of a new guest. Fails if the name is in use.
     pub(crate) fn free(&self, name: &str) -> Result<PathBuf, LabError> {
         Self::check_name(name)?;
         let dir = self.root.join(name);
@@ -160,8 +160,8 @@ impl GuestRegistry {
         })
     }
 
-    /// Lists the directories of guests. `ASSAY_STATE` may contain a directory `lab` of somebody else, so
-    /// unknown directories are ignored.
+    /// Lists the directories of guests. Ignores unknown directories, because `ASSAY_STATE` may contain a directory
+    /// `lab` that does not belong to assay.
     fn dirs(&self) -> Vec<PathBuf> {
         let ours = |entry: &fs::DirEntry| {
             let dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -207,12 +207,12 @@ impl GuestRegistry {
         }
     }
 
-    /// Removes the remains of ended guests and killed processes; ends a guest whose assay process was killed.
-    /// Returns their names.
+    /// Removes the files of ended guests and killed processes, and ends guests whose assay process was killed. Returns
+    /// the names of these guests.
     ///
     /// # Errors
-    /// The directory cannot be used, or the first guest whose files could not all be removed. All others are
-    /// removed anyway.
+    /// The directory cannot be used, or some files of a guest cannot be removed. Then the error of the first such guest
+    /// is returned; all others are removed anyway.
     pub fn sweep(&self) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let (mut swept, mut failed) = (Vec::new(), Ok(()));
@@ -237,7 +237,8 @@ impl GuestRegistry {
 }
 
 impl GuestRegistry {
-    /// Removes directories that never became a guest's. Requires the lock, so that nobody creates one now.
+    /// Removes directories that were being created when assay was killed. Requires the lock, so that no other process
+    /// is creating one.
     fn sweep_parts(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             if entry.file_name().as_bytes().starts_with(PART.as_bytes()) {
@@ -253,7 +254,7 @@ impl GuestRegistry {
 }
 
 impl GuestDirectory {
-    /// Writes the guest's entry atomically.
+    /// Writes the registry entry of the guest atomically.
     pub(crate) fn enter(&self, entry: &GuestEntry) -> Result<(), LabError> {
         let (path, part) = (self.dir.join(ENTRY), self.dir.join("entry.part"));
         let text = serde_json::to_vec_pretty(entry)
@@ -264,7 +265,7 @@ impl GuestDirectory {
             .map_err(LabError::io(&path))
     }
 
-    /// Reads the entry.
+    /// Reads the registry entry of the guest; `None` if it is missing or unreadable.
     pub(crate) fn entered(&self) -> Option<GuestEntry> {
         read(&self.dir)
     }
@@ -274,7 +275,7 @@ fn read(dir: &Path) -> Option<GuestEntry> {
     serde_json::from_slice(&fs::read(dir.join(ENTRY)).ok()?).ok()
 }
 
-/// Ends a guest's QEMU and removes everything that belongs to it.
+/// Ends the guest's QEMU and removes everything that belongs to the guest.
 pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     kill_all_in(dir, KILLED_WITHIN).map_err(LabError::io(dir))?;
     let (files, known) = read(dir)
@@ -300,8 +301,8 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Removes a file outside the guest's directory even after it was moved, and nothing else that has its name by
-/// now.
+/// Removes a file outside the guest's directory, even if it was moved. Does not remove another file that now has its
+/// name.
 pub(crate) fn remove_file(
     file: &Path,
     known: &BTreeMap<String, KnownFile>,
@@ -322,8 +323,8 @@ pub(crate) fn remove_file(
     }
 }
 
-/// Returns the name prefix of a guest's files outside its directory. It differs for two guests of the same
-/// name in two state directories.
+/// Returns the name prefix of a guest's files outside its directory. The prefix differs for two guests of the same name
+/// in two state directories.
 pub(crate) fn scratch_prefix(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or_default();
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -431,7 +432,7 @@ mod tests {
         assert_eq!(state.sweep().unwrap(), ["a"]);
     }
 
-    /// ASSAY_STATE may be a home directory that contains a directory `lab`.
+    /// `ASSAY_STATE` may be a home directory with an unrelated directory `lab`, which must stay untouched.
     #[test]
     fn directories_of_others_are_left_alone() {
         let home = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Progress of a build.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildProgress<'a> {
-    /// Current step.
+    /// Name of the current step.
     pub step: &'a str,
     /// Estimated remaining time; `None` while another process builds.
     pub left: Option<Duration>,
@@ -15,8 +15,8 @@ pub struct BuildProgress<'a> {
     pub done: f64,
 }
 
-/// Log text at the start of each step, its name, and its typical duration in seconds (330 s in total on two
-/// idle cores). The last build on this machine gives better values.
+/// Steps of a build: log text at which the step starts, name, and typical duration in seconds (330 s in total on two
+/// idle cores). If a build ran on this machine, its durations are used instead.
 const STEPS: [(&str, &str, f64); 5] = [
     ("", "fetching the base system", 15.0),
     (
@@ -30,20 +30,20 @@ const STEPS: [(&str, &str, f64); 5] = [
 ];
 /// Fraction of the usual build time that must have passed before the current speed is used for the estimate.
 const ENOUGH: f64 = 0.05;
-/// File next to the images with the duration of each step of the last build.
+/// Name of the file next to the images that stores the duration of each step of the last build.
 const RECORD: &str = "build-times.json";
 
-/// A running build. Times are parameters, measured from the start of the build.
+/// Progress of a running build. Times are parameters, measured from the start of the build.
 pub(crate) struct Steps {
     usual: [f64; STEPS.len()],
-    /// Start of each started step; the last one is running.
+    /// Start time of each step so far, in seconds; the last one is running.
     began: Vec<f64>,
     shown: f64,
     record: PathBuf,
 }
 
 impl Steps {
-    /// Starts the estimate of a build into `cache`.
+    /// Starts to track a build into `cache`.
     pub(crate) fn new(cache: &Path) -> Self {
         let record = cache.join(RECORD);
         let known = fs::read(&record)
@@ -58,7 +58,7 @@ impl Steps {
         }
     }
 
-    /// Returns the duration of a whole build.
+    /// Returns the expected duration of the whole build.
     pub(crate) fn usual_time(&self) -> Duration {
         Duration::from_secs_f64(self.usual.iter().sum())
     }
@@ -67,7 +67,7 @@ impl Steps {
         self.began.len() - 1
     }
 
-    /// Processes new log text.
+    /// Searches new log text for the start of the next steps.
     pub(crate) fn read(&mut self, text: &str, now: Duration) {
         for (index, (begin, _, _)) in STEPS.iter().enumerate().skip(self.at() + 1) {
             if text.contains(begin) {
@@ -77,8 +77,8 @@ impl Steps {
         }
     }
 
-    /// Returns the slowdown relative to earlier builds. Network-bound steps predict CPU-bound steps poorly, so
-    /// only half of it counts (on a log scale).
+    /// Returns the expected slowdown of the remaining steps, as a factor (1 = as usual, limited to 0.5 to 4). The
+    /// square root of the slowdown so far is used, because network-bound steps predict CPU-bound steps poorly.
     fn pace(&self) -> f64 {
         let usual: f64 = self.usual[..self.at()].iter().sum();
         match usual < ENOUGH * self.usual.iter().sum::<f64>() {

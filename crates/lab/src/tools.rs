@@ -22,13 +22,13 @@ pub(crate) const SERIAL: &str = "assay-tools";
 pub(crate) const FILE: &str = "tools.img";
 /// Mount point of the disk in the guest.
 const MOUNTED: &str = "/opt/assay";
-/// Adds room for the file system's own structures: 8 MiB and a 32nd of the files; inode tables use half of it
+/// Adds space for the metadata of the file system: 8 MiB and 1/32 of the files. Inode tables use half of this
 /// (`inode_ratio`, mke2fs.conf(5)).
 fn with_spare(bytes: u64) -> u64 {
     bytes + bytes / 32 + (8 << 20)
 }
 
-/// Guest commands that add assay to PATH.
+/// Commands in the guest that mount the disk and add assay to PATH.
 pub(crate) const INSTALL: [&[&str]; 2] = [
     &[
         "mount",
@@ -213,7 +213,7 @@ mod tests {
         assert!(!found.libraries.is_empty());
     }
 
-    /// Sizes below and above the limit at which the file system gets a second block group.
+    /// Sizes just below and above the size at which the file system gets a second block group.
     #[test]
     fn a_program_of_any_size_has_room() {
         for mib in [1, 110, 127, 140] {

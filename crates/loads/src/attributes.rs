@@ -1,5 +1,5 @@
-//! Load with small files and an extended attribute, as file servers, SELinux and POSIX ACLs create them; fio
-//! has no such load.
+//! Load that creates small files with an extended attribute, as file servers, SELinux and POSIX ACLs do; fio has no
+//! such load.
 
 use crate::Cancel;
 use crate::measured::{Done, LoadError, LoadResult, Tally, Timing, finish, rest, thread_cpu};
@@ -15,7 +15,7 @@ const NAME: &str = "user.assay";
 /// Maximum length of an attribute in Linux (XATTR_SIZE_MAX of linux/limits.h).
 const LONGEST: u64 = 64 << 10;
 
-/// Parameters of the load.
+/// Parameters of the load with extended attributes.
 #[derive(Clone, Debug)]
 pub struct AttributesRequest {
     /// Scratch directory; the files remain in it.
@@ -28,11 +28,12 @@ pub struct AttributesRequest {
     pub timing: Timing,
 }
 
-/// Creates files in turn. One operation removes the existing file with the same number, creates it again, sets
-/// an attribute and reads it back. Nothing is synced.
+/// Creates files in turn. One operation removes the existing file with the same number, creates it again, sets an
+/// attribute and reads the attribute back. Nothing is synced.
 ///
 /// # Errors
-/// A parameter is invalid, or no operation succeeded. Other failed operations are in `LoadResult::errors`.
+/// A parameter is invalid, or no operation succeeded. If some operations succeeded, the failed ones are in
+/// `LoadResult::errors`.
 pub fn run(request: &AttributesRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     if request.files == 0 || !(1..=LONGEST).contains(&request.size.0) {
         return Err(LoadError::Request {

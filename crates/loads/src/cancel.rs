@@ -1,4 +1,4 @@
-//! A flag that asks running work to stop soon and clean up.
+//! A flag that requests that running work stops soon and cleans up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

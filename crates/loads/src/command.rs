@@ -18,17 +18,18 @@ use std::time::{Duration, Instant};
 pub struct CommandRequest {
     /// Program and arguments, without a shell.
     pub argv: Vec<OsString>,
-    /// The figure in its output, if that counts beside its run time.
+    /// The figure to read from the command's output, if it is measured in addition to the run time.
     pub prints: Option<PrintedFigure>,
     /// Duration of the load.
     pub timing: Timing,
 }
 
-/// Runs the command in sequence. Standard input is empty; output is read and discarded (some programs do less
-/// if it goes to /dev/null). Background processes of a command are killed with it.
+/// Runs the command again and again, one run at a time. Standard input is empty. assay reads and discards the output,
+/// because some programs do less if it goes to /dev/null. Background processes of a command are killed with it.
 ///
 /// # Errors
-/// The command does not exist, or no run succeeded. Other failed runs are in `LoadResult::errors`.
+/// The command does not exist, or no run succeeded. If some runs succeeded, the failed ones are in
+/// `LoadResult::errors`.
 pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let Some(program) = request.argv.first() else {
         return Err(LoadError::Request {
@@ -91,14 +92,14 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
     )
 }
 
-/// Enough of standard error for a message.
+/// Part of standard error to keep: enough for an error message.
 const KEEP: Keep = Keep {
     stdout: 0,
     stderr: 4096,
     leftovers: Leftovers::Kill,
 };
 
-/// Enough for the report of a load generator.
+/// Part of standard output to keep: enough for the report of a load generator.
 const KEEP_OUTPUT: Keep = Keep {
     stdout: 4 << 20,
     stderr: 1 << 20,

@@ -23,7 +23,7 @@ pub struct CounterSnapshot {
     mem_available: Option<Bytes>,
 }
 
-/// Jiffies of one line of /proc/stat; index 0 of a list is the whole machine.
+/// Jiffies of one line of /proc/stat. In a list of lines, index 0 is the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTimes {
     user: u64,
@@ -34,11 +34,11 @@ struct CpuTimes {
     idle: u64,
 }
 
-/// Counter files to read, found once so that a snapshot needs only a few reads.
+/// Paths of the counter files. They are found once, so that a snapshot needs only a few reads.
 #[derive(Clone, Debug)]
 pub struct Sources {
     devices: Vec<String>,
-    /// Disks of the partitions among the devices.
+    /// Disk of each device that is a partition.
     disk_of: BTreeMap<String, String>,
     throttle: Vec<PathBuf>,
     freq: Vec<(PathBuf, f64)>,
@@ -166,7 +166,8 @@ impl CounterSnapshot {
         }
     }
 
-    /// Returns the differences between `self` and the later `end`.
+    /// Returns the growth of the counters from `self` to the later `end`. Frequency, temperature and sizes are the
+    /// values at `end`.
     #[must_use]
     pub fn until(&self, end: &Self) -> Counters {
         let throttle = Throttle {
@@ -194,10 +195,9 @@ impl CounterSnapshot {
     }
 }
 
-/// Parses /proc/diskstats. Fields after the name (Documentation/admin-guide/iostats.rst): 1 reads, 3 sectors
-/// read, 4 ms reading, 5 writes, 7 sectors written, 8 ms writing, 10 ms busy, 11 weighted ms, 12 discards
-/// (Linux 4.18), 16 flushes, 17 ms flushing (Linux 5.5). A sector has 512 bytes here, independent of the
-/// device.
+/// Parses /proc/diskstats. Fields after the name (Documentation/admin-guide/iostats.rst): 1 reads, 3 sectors read, 4 ms
+/// reading, 5 writes, 7 sectors written, 8 ms writing, 10 ms busy, 11 weighted ms, 12 discards (Linux 4.18), 16
+/// flushes, 17 ms flushing (Linux 5.5). A sector of these counters always has 512 bytes.
 fn parse_diskstats(text: &str) -> BTreeMap<String, DeviceDelta> {
     let parse = |line: &str| {
         let mut words = line.split_whitespace().skip(2);

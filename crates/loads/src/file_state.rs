@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
-/// Number of windows that are compressed.
+/// Number of windows of the file whose compressibility is measured.
 const WINDOWS: u64 = 16;
 /// Size of a window in bytes: the default recordsize of ZFS and the maximum compression unit of btrfs.
 const WINDOW: u64 = 128 << 10;
 
-/// Examines an open regular file. Reads at most 2 MiB and drops them from the page cache.
+/// Examines an open regular file. Reads at most 2 MiB of it, and drops this data from the page cache again.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,5 +1,4 @@
-//! Runs fio as the load engine: finds it, checks its version, and runs it as a child process that ends with
-//! assay.
+//! Runs fio as the load generator: finds it, checks its version, and runs it as a child process that ends with assay.
 
 mod log;
 
@@ -25,11 +24,11 @@ pub const NEWEST: (u32, u32) = (3, 42);
 /// An installed and usable fio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fio {
-    /// The program.
+    /// Path of the fio program.
     pub program: PathBuf,
     /// Version as fio prints it: `fio-3.33`.
     pub version: String,
-    /// Warning if fio is newer than the tested result format.
+    /// Warning if fio is newer than [`NEWEST`], the last version whose result format was tested.
     pub remark: Option<String>,
 }
 
@@ -57,7 +56,7 @@ pub enum FioError {
         /// First line of the output.
         answer: String,
     },
-    /// This fio lacks an engine.
+    /// This fio does not support an I/O engine that the job needs.
     #[error(
         "{version} has no engine `{engine}`{}: its own answer is `{answer}`",
         match *engine { "nbd" => "; on Fedora and RHEL it is in the package fio-engine-nbd, Debian 12's fio has it built in", _ => "" }
@@ -67,7 +66,7 @@ pub enum FioError {
         version: String,
         /// The engine's name.
         engine: &'static str,
-        /// fio's message.
+        /// Error message of fio.
         answer: String,
     },
     /// The work directory cannot be used.
@@ -80,7 +79,7 @@ pub enum FioError {
     },
 }
 
-/// End of a fio process.
+/// How a fio process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioEnd {
     /// Exited with this status (128 + signal if a signal ended it).
@@ -94,28 +93,28 @@ pub enum FioEnd {
 /// Result of a fio process.
 #[derive(Clone, Debug)]
 pub struct FioOutput {
-    /// JSON+ output; empty if there was none.
+    /// Result in fio's JSON+ format; empty if fio wrote none.
     pub json: Vec<u8>,
     /// Standard error, at most 64 KiB.
     pub stderr: String,
-    /// End of the process.
+    /// How the process ended.
     pub ended: FioEnd,
-    /// Runtime.
+    /// Time from start to end of the process.
     pub wall: Nanos,
-    /// User and system time of the process; unknown in a guest.
+    /// User and system CPU time of the process; `None` if fio ran in a guest.
     pub cpu: Option<Nanos>,
-    /// Rate over time, all jobs together.
+    /// Rate over time, summed over all jobs.
     pub series: Vec<RatePoint>,
 }
 
-/// Parameters of a fio run.
+/// Parameters of one run of fio.
 #[derive(Clone, Debug)]
 pub struct FioRequest<'a> {
     /// Text of the job file.
     pub job: &'a str,
     /// Directory for the job file, the result and the logs; relative file names refer to it.
     pub work_dir: &'a Path,
-    /// Interval of the rate log.
+    /// Time between two points of the rate log.
     pub log_every: Nanos,
     /// Bytes per I/O.
     pub block: Bytes,
@@ -163,7 +162,7 @@ impl Fio {
         }
     }
 
-    /// Checks that this fio has an engine, by fio's own list of the engine's options.
+    /// Checks that this fio has an I/O engine, by letting fio list the options of the engine.
     ///
     /// # Errors
     /// [`FioError::Engine`] if the engine is missing.
@@ -185,8 +184,8 @@ impl Fio {
         })
     }
 
-    /// Returns the asynchronous engine that works here: io_uring if fio and the kernel support it (containers
-    /// often forbid it), else libaio.
+    /// Returns the asynchronous I/O engine that works on this machine: io_uring if fio and the kernel support it
+    /// (containers often forbid it), else libaio.
     #[must_use]
     pub fn best_engine(&self, work_dir: &Path, cancel: &Cancel) -> Engine {
         let probe = work_dir.join("probe");
@@ -235,7 +234,7 @@ impl Fio {
     /// Runs one job file to its end.
     ///
     /// # Errors
-    /// fio could not be started. The output says how a started fio ended.
+    /// fio could not be started. If fio started, [`FioOutput::ended`] contains how it ended.
     pub fn run(&self, request: &FioRequest<'_>, cancel: &Cancel) -> Result<FioOutput, FioError> {
         let dir = request.work_dir;
         let [job, json, stderr] = ["job.fio", "result.json", "stderr"].map(|name| dir.join(name));
@@ -287,7 +286,8 @@ impl Fio {
     }
 }
 
-/// Waits for the end. First sends SIGINT, after which fio still writes its result, then kills.
+/// Waits until fio ends. After the time limit or a cancellation, first sends SIGINT, so that fio can still write its
+/// result, then kills fio.
 fn wait(
     mut running: Running,
     start: Instant,
@@ -296,7 +296,7 @@ fn wait(
 ) -> io::Result<(FioEnd, Nanos)> {
     /// Time limit for fio to write its result after SIGINT.
     const END_LIMIT: Duration = Duration::from_secs(5);
-    /// Maximum delay until a signal handler's flag is noticed.
+    /// Maximum delay until a cancellation by a signal handler is noticed.
     const LOOK: Duration = Duration::from_millis(200);
     let limit = Duration::from(limit);
     let mut asked: Option<(Instant, FioEnd)> = None;

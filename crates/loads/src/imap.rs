@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A password. No message contains it; `Debug` prints dots.
+/// A password. Messages never contain it; `Debug` prints dots instead.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Creates a secret from the password without a line end.
+    /// Creates a secret from a password; removes a line end.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
@@ -45,10 +45,10 @@ pub struct ImapRequest {
     pub timing: Timing,
 }
 
-/// Time limit of the resolver.
+/// Time limit for resolving the host name.
 const RESOLVER: Duration = Duration::from_secs(30);
 
-/// Resolves `HOST:PORT`; an IPv6 address has brackets.
+/// Resolves `HOST:PORT`; an IPv6 address must be in brackets.
 fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let wrong = |why: &str| format!("not an address as HOST:PORT ({why})");
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
@@ -62,11 +62,12 @@ fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
         .map_err(|error| wrong(&error.to_string()))
 }
 
-/// Logs in repeatedly. The latency of a login is the time from the start of the connection to the tagged OK,
-/// without the LOGOUT.
+/// Logs in repeatedly. The latency of a login is the time from the start of the connection to the tagged OK; the LOGOUT
+/// is not included.
 ///
 /// # Errors
-/// An address or user name is invalid, or no login succeeded. Other failed logins are in `LoadResult::errors`.
+/// An address or user name is invalid, or no login succeeded. If some logins succeeded, the failed ones are in
+/// `LoadResult::errors`.
 pub fn run(request: &ImapRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let bad = |why: String| LoadError::Request {
         what: request.address.clone(),

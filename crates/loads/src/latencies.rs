@@ -19,7 +19,7 @@ fn latency_bin(nanos: u64) -> usize {
     (((shift + 1) as usize) << BITS) + ((nanos >> shift) as usize & ((1 << BITS) - 1))
 }
 
-/// Returns the middle of a bin (`plat_idx_to_val`); exact below 128 ns.
+/// Returns the middle of a bin in nanoseconds (`plat_idx_to_val`); exact below 128 ns.
 fn bin_middle(bin: usize) -> u64 {
     if bin < 2 << BITS {
         return bin as u64;
@@ -29,7 +29,7 @@ fn bin_middle(bin: usize) -> u64 {
     low + (1 << shift) / 2
 }
 
-/// Counts of latencies. Recording takes a few nanoseconds and no memory.
+/// Histogram of latencies. Recording a latency takes a few nanoseconds and allocates no memory.
 pub(crate) struct Latencies {
     counts: Box<[u64; BINS]>,
     n: u64,
@@ -85,7 +85,7 @@ impl Latencies {
         self.n
     }
 
-    /// Converts to the model; the standard deviation uses n − 1, as in fio.
+    /// Converts the histogram to the latency type of the model. The standard deviation uses n − 1, as in fio.
     pub fn summary(&self) -> Latency {
         if self.n == 0 {
             return Latency::default();

@@ -1,8 +1,8 @@
-//! Lays a file out: writes every block with data that neither compresses nor repeats.
+//! Lays out a file: writes every block with data that neither compresses nor repeats.
 //!
-//! A benchmark on a sparse or fallocated file measures how fast the file system returns zeroes; one on
-//! compressible data measures the compressor. The page cache is bypassed if the file system permits it. The
-//! file is synced as it grows, so that the progress is that of the device.
+//! A benchmark on a sparse or fallocated file measures how fast the file system returns zeroes; a benchmark on
+//! compressible data measures the compressor. The page cache is bypassed if the file system permits it. The file is
+//! synced as it grows, so that the reported progress is that of the device.
 
 use crate::Cancel;
 use assay_host::HostError;
@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 
 /// Bytes written between two syncs.
 pub const CHUNK: Bytes = Bytes(64 << 20);
-/// Bytes written at once. Repetitions at this distance are beyond the window of any file system's compressor
-/// (1 MiB records on ZFS, 128 KiB on btrfs).
+/// Bytes written at once, and the distance after which data repeats. This distance is beyond the window of any file
+/// system's compressor (1 MiB records on ZFS, 128 KiB on btrfs).
 const BUFFER: usize = 4 << 20;
-/// Each block of this size contains its number, so that no two blocks are equal for deduplication.
+/// Size of a block in bytes. Each block contains its number, so that deduplication finds no equal blocks.
 const BLOCK: usize = 4096;
 /// `f_type` of ZFS (OpenZFS include/sys/fs/zfs.h, `ZFS_SUPER_MAGIC`).
 const ZFS: i64 = 0x2fc1_2fc1;
-/// Waiting time longer than two transaction groups by default (zfs(4), zfs_txg_timeout: 5 s). A file that is
-/// stored compressed never reaches its full size.
+/// Maximum time to wait until the file has its full size on ZFS: longer than two transaction groups by default (zfs(4),
+/// zfs_txg_timeout: 5 s). The wait needs a limit, because a compressed file never reaches its full size.
 const SETTLING: Duration = Duration::from_secs(12);
 
 /// Reasons why a layout ended early.
@@ -35,13 +35,13 @@ pub enum LayoutError {
     /// The user interrupted it.
     #[error("interrupted")]
     Cancelled,
-    /// The file cannot be opened for writing.
+    /// The file cannot be opened for writing, so nothing was written.
     #[error("before it began: {0}")]
     Open(#[from] HostError),
     /// The file system or device reported an error.
     #[error("after {written} of {size}: {source}")]
     Io {
-        /// Bytes written before.
+        /// Bytes written before the error.
         written: Bytes,
         /// Requested bytes.
         size: Bytes,
@@ -117,8 +117,8 @@ fn write(
     settle(cached, size, cancel)
 }
 
-/// Waits on ZFS until the file is in place: synced data is first in the intent log and moves some seconds
-/// later. Until then the file looks sparse and the disks are busy.
+/// On ZFS, waits until the data of the file is at its final location. ZFS first stores synced data in the intent log,
+/// and moves it some seconds later; until then the file looks sparse and the disks are busy.
 fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> {
     let on_zfs = rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == ZFS);
     let start = Instant::now();
@@ -135,8 +135,8 @@ fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> 
     Ok(())
 }
 
-/// Random bytes aligned for O_DIRECT, generated once: new data for each gigabyte would cost a second of CPU
-/// time.
+/// Random bytes aligned for O_DIRECT. They are generated once, because new random data would cost one second of CPU
+/// time per gigabyte.
 pub struct Data {
     bytes: Vec<u8>,
     start: usize,
@@ -153,7 +153,7 @@ impl Data {
         Self { bytes, start }
     }
 
-    /// Returns the data for `length` bytes at `offset`, at most 4 MiB.
+    /// Returns `length` bytes of data for the file position `offset`, at most 4 MiB.
     pub fn next(&mut self, offset: u64, length: usize) -> &[u8] {
         let data = &mut self.bytes[self.start..self.start + length];
         for (index, block) in data.chunks_exact_mut(BLOCK).enumerate() {

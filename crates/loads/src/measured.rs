@@ -14,35 +14,36 @@ use std::time::{Duration, Instant};
 
 /// Interval at which a waiting load checks for cancellation.
 pub(crate) const LOOK: Duration = Duration::from_millis(40);
-/// Pause after a failed operation, to limit the rate against a dead server.
+/// Pause after a failed operation, so that a load does not flood a server that does not answer.
 pub(crate) const REST: Duration = Duration::from_millis(10);
-/// Time in which no operation has to succeed, because a service may still be starting.
+/// Time in which failures do not end the load, because a service may still be starting.
 const FIRST_SUCCESS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Duration of a load.
+/// Time limits of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Initial time; operations that start in it are not counted.
+    /// Duration of the washout at the start; operations that start in it are not counted.
     pub washout: Nanos,
-    /// Counted time after it. Operations in flight at its end are completed and counted; at least one is.
+    /// Duration of the counted part after the washout. Operations in flight at its end are completed and counted; at
+    /// least one operation is counted.
     pub runtime: Nanos,
-    /// Time limit of an operation; a slower one has failed.
+    /// Time limit of one operation; an operation that exceeds it counts as failed.
     pub limit: Nanos,
 }
 
 /// Result of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadResult {
-    /// Operations of one kind, with latencies in fio's bins.
+    /// Statistics of the operations of one kind, with latencies in the bins of fio.
     pub worker: Worker,
     /// Time from the start of the first operation to the end of the last, including the washout.
     pub wall: Nanos,
-    /// CPU time in this period: of the generator's threads, or of the commands. If it is close to `wall` times
+    /// CPU time in the period `wall`: of the generator's threads, or of the commands. If it is close to `wall` times
     /// the number of threads, the generator was the bottleneck.
     pub cpu: Nanos,
     /// Failed operations after the washout, by kind. No other figure includes them.
     pub errors: Vec<Failures>,
-    /// The load was cancelled; operations that had ended are counted.
+    /// Whether the load was cancelled. Operations that had ended before are counted.
     pub cancelled: bool,
 }
 
@@ -65,10 +66,10 @@ pub struct Failures {
     pub first: String,
 }
 
-/// Reasons why an operation, or all of them, failed.
+/// Reasons why one operation, or the whole load, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The parameters are impossible for any server.
+    /// The parameters are invalid, independent of the server.
     #[error("{what}: {why}")]
     Request {
         /// The URL, address or argument.
@@ -140,15 +141,15 @@ pub enum LoadError {
         /// First line of its standard error.
         stderr: String,
     },
-    /// The program ended well, and its output does not contain the figure.
+    /// The program succeeded, but its output does not contain the figure.
     #[error("{program}: {why}")]
     NoFigure {
         /// The program.
         program: String,
-        /// What is missing, and what its output contains.
+        /// The missing figure, and the figures that the output contains.
         why: String,
     },
-    /// An operation of this machine failed that does not concern the server.
+    /// An operation on this machine failed; the server is not the cause.
     #[error("{what}: {source}")]
     Io {
         /// The operation.
@@ -166,7 +167,7 @@ fn first_complaint(stderr: &str) -> String {
 }
 
 impl LoadError {
-    /// Returns the name of this kind of failure, for counting.
+    /// Returns a short name of this kind of failure; failures are counted by it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -185,10 +186,10 @@ impl LoadError {
     }
 }
 
-/// Result of an operation: transferred bytes.
+/// Result of an operation: the number of transferred bytes, or the error.
 pub(crate) type Done = Result<u64, LoadError>;
 
-/// Counts the operations of one closed loop, or of several in one thread.
+/// Counts the operations of one closed loop, or of several loops in one thread.
 pub(crate) struct Tally {
     begin: Instant,
     counting_from: Instant,
@@ -198,7 +199,7 @@ pub(crate) struct Tally {
     /// From the start of the first counted operation to the end of the last.
     counted: Option<(Instant, Instant)>,
     errors: BTreeMap<&'static str, (u64, LoadError)>,
-    /// Figure that each counted operation printed.
+    /// Figures printed by the counted operations.
     printed: Vec<f64>,
     /// First failure in the washout.
     early: Option<LoadError>,
@@ -222,7 +223,8 @@ impl Tally {
         }
     }
 
-    /// Returns whether another operation may start.
+    /// Returns whether another operation may start. Returns false when the time is over, or when the first operations
+    /// all failed for too long.
     pub fn goes_on(&self, now: Instant) -> bool {
         let patience = FIRST_SUCCESS_WITHIN.max(self.counting_from - self.begin);
         let failed = self.early.is_some() || !self.errors.is_empty();
@@ -256,7 +258,7 @@ impl Tally {
         }
     }
 
-    /// Returns the time in which operations were counted.
+    /// Returns the time from the first to the last counted operation.
     fn span(&self) -> Duration {
         self.counted
             .map_or(Duration::ZERO, |(first, last)| last - first)

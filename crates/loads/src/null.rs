@@ -1,14 +1,14 @@
-//! Load that does nothing: measures the cost of measuring, and serves as a load in tests.
+//! Load that does nothing. It measures the overhead of a measurement, and replaces a real load in tests.
 
 use crate::Cancel;
 use crate::measured::{LoadError, LoadResult, Tally, Timing, finish, thread_cpu};
 use assay_model::sample::Operation;
 use std::time::{Duration, Instant};
 
-/// Pause between two operations, so that there are a few thousand per second.
+/// Pause between two operations, which limits them to a few thousand per second.
 const REST: Duration = Duration::from_micros(100);
 
-/// Does nothing until the time is over.
+/// Records empty operations until the time is over.
 ///
 /// # Errors
 /// None in practice.

@@ -1,16 +1,17 @@
-//! Figures in the output of a load generator: `tps = 812.3`, `Requests/sec:  5120.44`, a JSON document. One parser
-//! reads pgbench, sysbench, wrk, ab, fio and redis-benchmark, because they print names beside numbers.
+//! Parses figures from the output of a load generator: `tps = 812.3`, `Requests/sec:  5120.44`, a JSON document. One
+//! parser is enough for pgbench, sysbench, wrk, ab, fio and redis-benchmark, because all of them print names beside
+//! numbers.
 
 use assay_model::load::PrintedFigure;
 use regex::Regex;
 use serde_json::Value;
 
-/// Most figures that an error message lists.
+/// Maximum number of figures that an error message lists.
 const LISTED: usize = 24;
-/// Longest name of a figure in bytes; longer text is a sentence.
+/// Maximum length of a figure's name in bytes; longer text is taken for a sentence.
 const LONGEST_NAME: usize = 48;
 
-/// A figure of an output: its name, and its value in base units (seconds, bytes, or plain numbers).
+/// A figure from an output: name, and value in base units (seconds, bytes, or plain numbers).
 pub type NamedFigure = (String, f64);
 
 /// Finds one figure in the output of a run.
@@ -91,7 +92,7 @@ pub fn normalise(name: &str) -> String {
     words.join("-")
 }
 
-/// Lists the figures of an output in their order. Of figures with the same name the first counts.
+/// Lists the figures of an output in order. If several figures have the same name, only the first is kept.
 #[must_use]
 pub fn list_figures(output: &str) -> Vec<NamedFigure> {
     let mut found = Found::default();
@@ -126,8 +127,8 @@ fn read_document(text: &str) -> Option<Value> {
     documents.next()?.ok().filter(Value::is_object)
 }
 
-/// Adds the figures of `fio --output-format=json`, summed over its jobs: `read.iops`, `write.bw`, `iops`. The
-/// percentiles are those of the first job, in seconds.
+/// Adds the figures of `fio --output-format=json`, summed over the jobs: `read.iops`, `write.bw`, `iops`. The
+/// percentiles, in seconds, are those of the first job only.
 fn add_fio(document: &Value, found: &mut Found) {
     let Some(jobs) = document.get("jobs").and_then(Value::as_array) else {
         return;
@@ -164,7 +165,7 @@ fn add_fio(document: &Value, found: &mut Found) {
     }
 }
 
-/// Adds every number of a document by its path: `summary.rps`, `steps.0.p99`.
+/// Adds every number of a JSON document, named by its path: `summary.rps`, `steps.0.p99`.
 fn flatten(path: &str, value: &Value, found: &mut Found) {
     let below = |key: &str| match path.is_empty() {
         true => key.to_owned(),
@@ -244,7 +245,7 @@ fn read_line(text: &str, heading: &str, unit: f64, found: &mut Found) {
     }
 }
 
-/// Splits a line into a name and the text from its number on.
+/// Splits a line into a name and the remaining text, which starts with the number.
 fn split_name(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix('"') {
         let (name, rest) = rest.split_once("\",")?;
@@ -266,13 +267,13 @@ fn split_name(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether a text may be a name: letters, or a percentile such as `99%`.
+/// Returns whether a text may be the name of a figure: it contains a letter or is a percentile such as `99%`.
 fn has_name(text: &str) -> bool {
     text.chars().any(char::is_alphabetic) || text.trim().ends_with('%')
 }
 
-/// Reads a number with its unit at the start of a text. Times become seconds, sizes bytes; `k`, `M` and `G` are
-/// factors. Returns the rest.
+/// Parses a number with its unit at the start of a text. Converts times to seconds and sizes to bytes; `k`, `M` and `G`
+/// multiply the number. Also returns the text after it.
 fn read_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
@@ -304,7 +305,7 @@ fn read_number(text: &str) -> Option<(f64, &str)> {
     }
 }
 
-/// The factor of a unit; None for a word that is no unit.
+/// Returns the factor that converts a unit to base units; `None` if the word is not a unit.
 fn unit_factor(unit: &str) -> Option<f64> {
     Some(match unit.trim() {
         "ns" | "nsec" => 1e-9,

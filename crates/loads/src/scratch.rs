@@ -1,14 +1,13 @@
-//! Scratch files and work directories that are removed even after assay was killed.
+//! Creates scratch files and work directories that are removed even if assay is killed.
 //!
-//! Every session has a directory below the state directory, with a lock that the kernel releases when the
-//! process ends for any reason. A scratch file is recorded there durably before it is created. At the next
-//! start, [`ScratchRegistry::sweep`] removes the files of sessions whose lock is free. The scratch file is
-//! locked, too, so that it is recognised as abandoned even without the state directory ([`sweep_directory`]).
+//! Every session has a directory below the state directory, with a lock that the kernel releases when the process ends
+//! for any reason. A scratch file is recorded in this directory durably before it is created. At the next start,
+//! [`ScratchRegistry::sweep`] removes the files of sessions whose lock is free. The scratch file itself is locked too,
+//! so that an abandoned file is recognised even without the state directory ([`sweep_directory`]).
 //!
-//! The directory of a scratch file may belong to another user than the one who runs assay, who may exchange
-//! names at any time. So the file is used through its descriptor from its creation on, and is removed only
-//! while its name still refers to it. Its identity is recorded before it has a name, so that a sweep finds it
-//! after a move.
+//! The directory of a scratch file may belong to another user than the one who runs assay, and this user may exchange
+//! names at any time. So assay uses the file through its descriptor from its creation on, and removes it only while its
+//! name still refers to it. Its identity is recorded before it has a name, so that a sweep finds the file after a move.
 
 mod list;
 mod moved_files;
@@ -55,19 +54,19 @@ pub enum ScratchError {
         /// The entry and the reason.
         source: HostError,
     },
-    /// Another process uses the same run.
+    /// Another assay process works on the same run.
     #[error("another assay is working on this run now")]
     Busy,
     /// The scratch file cannot be created.
     #[error("cannot create the scratch file: {source}")]
     Create {
-        /// The file, and the error of the kernel.
+        /// Path of the file, and error of the kernel.
         #[from]
         source: HostError,
     },
 }
 
-/// Directory in which sessions are recorded.
+/// Directory that contains a directory for each session.
 #[derive(Clone, Debug)]
 pub struct ScratchRegistry {
     root: PathBuf,
@@ -82,11 +81,11 @@ pub struct ScratchSession {
     entry: Arc<SessionEntry>,
 }
 
-/// Directory of a session, with its lock. It is removed with the last of the session and its scratch files.
+/// Directory and lock of a session. It is removed when the session and all its scratch files are dropped.
 #[derive(Debug)]
 struct SessionEntry {
     path: PathBuf,
-    /// A scratch file could not be removed.
+    /// Whether a scratch file could not be removed.
     left: AtomicBool,
     _lock: File,
 }
@@ -237,19 +236,19 @@ impl ScratchSession {
 }
 
 impl Scratch {
-    /// Returns the original path, for messages. The name may refer to another file by now.
+    /// Returns the path at which the file was created, for messages. By now the name may refer to another file.
     #[must_use]
     pub fn shown(&self) -> &Path {
         self.held.shown()
     }
 
-    /// Returns the open file. Other users of it need [`Held::through`] or [`Held::reopen`].
+    /// Returns the open file. Other programs and threads use it through [`Held::through`] or [`Held::reopen`].
     #[must_use]
     pub fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Removes the file. Returns what happened if its name no longer referred to it.
+    /// Removes the file. Returns what happened if its name no longer referred to it, else `None`.
     #[must_use]
     pub fn remove(mut self) -> Option<Astray> {
         self.remove_now()

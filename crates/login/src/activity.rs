@@ -1,10 +1,10 @@
-//! Records what processes of client and server did during a login, and how much of each part this explains.
-//! Module `watch` collects the sightings; module `cause` interprets them.
+//! Records what the processes of client and server did during a login, and how much of each part of the login an
+//! activity explains. Module `watch` collects the sightings; module `cause` interprets them.
 
 use crate::{LoginPart, PartTime};
 use assay_model::Nanos;
 
-/// End of the connection to which a process belongs.
+/// Side of the connection to which a process belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionSide {
     /// The program that logs in.
@@ -13,13 +13,13 @@ pub enum ConnectionSide {
     Server,
 }
 
-/// Something for which a process needs time. The order is the precedence: if two processes are busy at the
-/// same time, the first activity explains the wait.
+/// Something for which a process needs time. The variants are ordered by precedence: if two processes are busy at the
+/// same time, the first variant explains the wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
     /// A program that the client or server started.
     Program {
-        /// Command lines of the program and of its innermost child, as words.
+        /// Words of two command lines: of the program, then of its innermost child process.
         words: Vec<String>,
         /// Name of the innermost child.
         inner: String,
@@ -40,14 +40,14 @@ pub enum Activity {
     CpuQueue,
 }
 
-/// An activity during an interval. Times are counted from the start of the login.
+/// A process with its activity during an interval. Times are measured from the start of the login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// Start of the interval.
     pub from: Nanos,
     /// End of the interval.
     pub to: Nanos,
-    /// Side of the process.
+    /// Side to which the process belongs.
     pub side: ConnectionSide,
     /// Process number.
     pub pid: u32,
@@ -62,7 +62,7 @@ pub struct Sighting {
 pub struct ActivityShare {
     /// Part of the login.
     pub part: LoginPart,
-    /// Side of the process.
+    /// Side to which the process belongs.
     pub side: ConnectionSide,
     /// Name of the process.
     pub process: String,
@@ -72,8 +72,8 @@ pub struct ActivityShare {
     pub took: Nanos,
 }
 
-/// Minimum runtime in nanoseconds within a part for a program that started in this part. A look at the
-/// processes may be late by one interval.
+/// A program that started within a part must run at least this long in the part, in nanoseconds. Shorter times may come
+/// from a look at the processes that was late by one interval.
 const BEGUN: u64 = 20_000_000;
 
 /// Divides sightings among the parts of a login. A program of the client counts only in the part in which it

@@ -1,6 +1,6 @@
-//! Explains why parts of logins take long. A cause needs evidence for its own seconds: an observed process, a
-//! timed line, or an address that did not answer. Time without evidence remains unexplained. Module `naming`
-//! names causes; module `failure` explains failed logins.
+//! Explains why parts of logins take long. assay names a cause only if it has evidence for the time that the cause
+//! takes: an observed process, a timed line, or an address that did not answer. Time without evidence remains
+//! unexplained. Module `naming` names causes; module `failure` explains failed logins.
 
 mod naming;
 
@@ -32,12 +32,12 @@ pub struct PamLine {
     pub module: String,
     /// Arguments of the module.
     pub arguments: Vec<String>,
-    /// Position as `FILE:LINE`.
+    /// Position of the line as `FILE:LINE`.
     pub place: String,
 }
 
-/// Facts about this machine, and about the server if the server is this machine. `None` means unreadable, or a
-/// remote server.
+/// Facts about this machine, and about the server if the server runs on this machine. `None` means that the fact is
+/// unreadable, or that the server is remote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerKnowledge {
     /// The `hosts:` line of this machine's nsswitch.conf, with its position.
@@ -50,13 +50,13 @@ pub struct ServerKnowledge {
     pub home: Option<String>,
     /// Dovecot's passdb drivers in order, each with its position.
     pub passdbs: Option<Vec<(String, String)>>,
-    /// Postfix restrictions that sleep before the greeting, as printed by `postconf -n`.
+    /// Postfix restrictions that delay the greeting with a sleep, as printed by `postconf -n`.
     pub sleeps: Vec<String>,
     /// Slow lines of shell start-up files.
     pub startup: Vec<StartupLine>,
     /// The server runs on this machine.
     pub is_here: bool,
-    /// The server's processes were watched.
+    /// Whether assay watched the server's processes during the logins.
     pub is_watched: bool,
     /// Number of unauthenticated connections and their limit, from the process title of sshd.
     pub startups: Option<(u32, u32)>,
@@ -87,7 +87,7 @@ pub struct Cause {
     pub seen: Option<String>,
     /// Fix, or next step of the diagnosis.
     pub then: String,
-    /// Median time per login that the cause explains.
+    /// Time per login that the cause explains: the median over all logins.
     pub took: Nanos,
     /// Maximum time in one login.
     pub longest: Nanos,
@@ -137,9 +137,9 @@ fn name_cause(id: &'static str, what: &str, seen: &str, then: &str) -> Named {
     }
 }
 
-/// Ids of causes that vary with the machine's load. Only their median counts.
+/// Ids of causes that vary with the machine's load. For these, only the median over the logins is considered.
 const OF_LOAD: [&str; 4] = ["busy-machine", "client-cpu", "server-cpu", "key-exchange"];
-/// Minimum time of a small cause that is reported together with others.
+/// Minimum time of a small cause. Small causes are reported only if they together count as a wait.
 const SMALL: Nanos = Nanos(50_000_000);
 
 /// Explains how the time of logins is spent.
@@ -189,7 +189,7 @@ pub fn explain(kind: LoginKind, logins: &[Login], known: &ServerKnowledge) -> Ex
     }
 }
 
-/// A cause over all logins.
+/// A cause with its times in all logins.
 struct Gathered {
     cause: Named,
     /// Time in each login, in nanoseconds.
@@ -229,7 +229,8 @@ fn main_parts(parts: Vec<(LoginPart, u64)>) -> Vec<LoginPart> {
     main.map(|(part, _)| part).collect()
 }
 
-/// Selects the relevant causes: each cause that is a wait by itself, else small causes that add up to a wait.
+/// Selects the causes to report: each cause that counts as a wait by itself, and the small causes if they together
+/// count as a wait.
 fn choose(all: Vec<Cause>, whole: Nanos) -> Vec<Cause> {
     let counts = |cause: &Cause| {
         let took = match OF_LOAD.contains(&&cause.id[..]) {
@@ -345,12 +346,12 @@ fn take(found: &mut Vec<(Named, Nanos)>, cause: Named, time: u64, rest: &mut u64
     }
 }
 
-/// Accuracy of a sleep in nanoseconds.
+/// A sleep may end this many nanoseconds late.
 const LATE: u64 = 40_000_000;
 
-/// Merges sshd's own sleep with the wait before it. sshd rounds the duration of a failed request up to a
-/// multiple of a fixed time (`ensure_minimum_time_since`), at most to its double. So a request that waits for
-/// a name server sleeps afterwards, and the first wait is the cause of both.
+/// Merges sshd's own sleep with the wait before it. sshd rounds the duration of a failed request up to a multiple of a
+/// fixed time (`ensure_minimum_time_since`), at most to twice the duration. So a request that waited for a name server
+/// also sleeps afterwards, and the first wait is the cause of both times.
 fn join_fail_delay(
     kind: LoginKind,
     part: &LoginPart,
@@ -378,10 +379,11 @@ fn join_fail_delay(
     }
 }
 
-/// Minimum relevant round trip. Shorter ones belong to this machine or a nearby one.
+/// Minimum round-trip time that is reported as a cause. Shorter ones are usual for this machine or a nearby one.
 const FAR: Nanos = Nanos(20_000_000);
 
-/// Returns an upper bound of the round-trip time: no part with one round trip is shorter.
+/// Returns an upper bound of the round-trip time: a part with one round trip takes at least this time. Returns 0 if the
+/// time is below [`FAR`], or if the login has too few such parts.
 fn round_trip(login: &Login) -> Nanos {
     let one =
         |part: &LoginPart| matches!(part, LoginPart::Tcp | LoginPart::Banner | LoginPart::User);

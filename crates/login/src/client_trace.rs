@@ -7,7 +7,7 @@ use assay_model::Nanos;
 pub struct Clues {
     /// Addresses that refused or did not answer, and the time spent on each.
     pub unanswered: Vec<(String, Nanos)>,
-    /// ProxyCommand of the connection.
+    /// ProxyCommand through which the client connected.
     pub proxy: Option<String>,
     /// Negotiated key exchange.
     pub algorithm: Option<String>,
@@ -21,7 +21,7 @@ pub struct Clues {
     pub methods: Option<String>,
     /// The authorized key has a forced command.
     pub forced_by_key: bool,
-    /// Time from the start of the session until sshd opened the channel, after its PAM session.
+    /// Time from the start of the session until sshd opened the channel; sshd opens it after its PAM session.
     pub opened: Option<Nanos>,
     /// Time from the connection until the first line of a multi-line greeting.
     pub greeted: Option<Nanos>,

@@ -12,7 +12,7 @@ pub struct Crowd {
     pub size: u32,
     /// Times of the successful logins, ascending.
     pub took: Vec<Nanos>,
-    /// Reasons of the failed logins, with counts.
+    /// Error messages of the failed logins, with their number.
     pub refused: Vec<(String, u32)>,
 }
 
@@ -25,7 +25,7 @@ impl Crowd {
     }
 }
 
-/// Runs `size` logins at once.
+/// Runs `size` logins at once. Failed logins are counted in the result.
 ///
 /// # Errors
 /// The user interrupted.

@@ -1,7 +1,7 @@
-//! Measures logins: the duration of each part, the part that waits, and its likely cause.
+//! Measures logins: the duration of each part, the part with the longest wait, and its likely cause.
 //!
-//! A login uses the system's own `ssh`, or the protocol of a mail program or browser. Nothing on the server is
-//! changed, and a login does nothing except log in.
+//! A login uses the system's own `ssh`, or the protocol of a mail program or browser. assay changes nothing on the
+//! server and does nothing except log in.
 #![allow(
     clippy::disallowed_methods,
     reason = "it reads the clock around what it waits for, and starts ssh through host::process"
@@ -39,7 +39,8 @@ pub enum LoginPart {
     Banner,
     /// Key exchange, with the check of the host key.
     KeyExchange,
-    /// First answer of the server about the user; the server has looked the user up by then.
+    /// From the client's request for the user until the server's first answer. By then the server has looked the user
+    /// up.
     User,
     /// An authentication method, until it succeeds or the next method starts.
     Method(String),
@@ -47,7 +48,7 @@ pub enum LoginPart {
     Session,
     /// Start-up files of an interactive shell, until its first prompt.
     Prompt,
-    /// Answer to the request.
+    /// Request, until the server's answer to it.
     Answer,
 }
 
@@ -148,7 +149,7 @@ pub enum LoginError {
         target: String,
         /// Time limit.
         limit: Nanos,
-        /// Part that was running.
+        /// Part of the login that was running when the time was over.
         waited: LoginPart,
         /// Parts so far, including the running one.
         so_far: Box<Login>,
@@ -196,8 +197,8 @@ pub fn summarize_parts(logins: &[Login]) -> Vec<Summary> {
         .collect()
 }
 
-/// Time of whole logins. The sum of the parts' medians is another figure: a part that occurs in one login of five
-/// counts in it as if every login had it, and a wait that moves from part to part is in no median.
+/// Time of whole logins. This is not the sum of the parts' medians: that sum counts a part that occurs in one login of
+/// five as if every login had it, and a wait that moves from part to part is in no median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeTime {
     /// Median.
@@ -235,7 +236,8 @@ pub fn share_of_time(logins: &[Login], part: &LoginPart) -> f64 {
     own as f64 / all.max(1) as f64
 }
 
-/// Authentication methods keep the order in which they were tried.
+/// Returns the position of a part in the order of a login. Authentication methods have the same position, so they keep
+/// the order in which they were tried.
 fn order(part: &LoginPart) -> u8 {
     match part {
         LoginPart::Name => 0,
@@ -251,9 +253,9 @@ fn order(part: &LoginPart) -> u8 {
     }
 }
 
-/// Minimum duration of a wait that is investigated.
+/// Minimum duration of a part that counts as a wait and is investigated.
 pub const LEAST: Nanos = Nanos(200_000_000);
-/// Minimum fraction of the login for a wait that is investigated.
+/// Minimum fraction of the whole login that a part must take to be investigated, 0 to 1.
 pub const LEAST_SHARE: f64 = 0.1;
 
 /// Returns whether a duration within a login of length `whole` counts as a wait.

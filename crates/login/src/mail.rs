@@ -1,4 +1,4 @@
-//! Logs in over IMAP or SMTP as a mail program does: greeting, capabilities, login, and for IMAP the mailbox.
+//! Logs in over IMAP or SMTP as a mail program does: greeting, capabilities, login; for IMAP also opens the mailbox.
 
 use crate::watch::{PreparedWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
@@ -40,7 +40,7 @@ pub struct MailTarget {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// TLS configuration, for TLS from the first byte on.
+    /// TLS configuration if TLS starts with the first byte (implicit TLS); `None` without it.
     pub tls: Option<Tls>,
 }
 
@@ -115,7 +115,7 @@ struct Talk<'a> {
 
 type Lines = BufReader<Box<dyn Both>>;
 
-/// A connection with an absolute deadline, however often a byte arrives.
+/// A connection with an absolute deadline: a server that sends single bytes slowly cannot extend it.
 struct Until {
     stream: TcpStream,
     deadline: Instant,
@@ -314,7 +314,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Returns whether an interrupted read may be repeated.
+    /// Returns an error unless the interrupted read may be repeated before the deadline.
     fn again(&self, error: &io::Error) -> Result<(), Stop> {
         let waits = matches!(
             error.kind(),

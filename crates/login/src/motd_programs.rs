@@ -19,14 +19,14 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 pub struct MotdProgramTime {
     /// Path of the program.
     pub program: PathBuf,
-    /// Its time; at least this if it was ended.
+    /// Time of the program. If the program was killed at the time limit, it would have taken longer.
     pub took: Nanos,
-    /// Whether it exceeded the time limit and was ended.
+    /// Whether the program was killed because it exceeded the time limit.
     pub is_cut: bool,
 }
 
-/// Lists the programs in the order in which pam_motd runs them. Names with other characters than run-parts(8) takes are
-/// left out.
+/// Lists the programs in the order in which pam_motd runs them. Leaves out names with characters that run-parts(8) does
+/// not accept.
 #[must_use]
 pub fn list_motd_programs() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
@@ -45,7 +45,7 @@ pub fn list_motd_programs() -> Vec<PathBuf> {
     found
 }
 
-/// Runs a program without its output being shown, and returns its time.
+/// Runs a program, discards its output, and returns its time.
 ///
 /// # Errors
 /// The user interrupted.

@@ -1,5 +1,6 @@
-//! Times each module of PAM: one login through `sshd -i`, which ssh starts in a mount namespace of its own. There,
-//! /etc/pam.d is a copy with a time stamp before each module. The server's own files and processes stay as they are.
+//! Times each PAM module in one login. The login goes through a second sshd (`sshd -i`) in its own mount namespace, in
+//! which /etc/pam.d is a copy with a time stamp before each module. The server's own files and processes stay
+//! unchanged.
 
 mod stamped_stack;
 
@@ -14,9 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Directories of PAM services; the first with a file applies.
+/// Directories of PAM services, in the order of precedence.
 const SERVICES: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
-/// Longest file of a service that is copied, in bytes.
+/// Maximum size in bytes of a service file; larger files are not copied.
 const LONGEST: u64 = 1 << 20;
 
 /// Time of a module of PAM in one login.
@@ -28,7 +29,7 @@ pub struct PamModuleTime {
     pub module: String,
     /// `auth`, `account`, `session` or `password`.
     pub kind: String,
-    /// Time until the next module began, in steps of 10 ms.
+    /// Time until the next module began, with a resolution of 10 ms.
     pub took: Nanos,
 }
 
@@ -54,7 +55,7 @@ pub enum PamTimingError {
         /// Cause.
         source: io::Error,
     },
-    /// A path would end a word of a shell.
+    /// A path contains characters that cannot be quoted in a shell command or a PAM file.
     #[error("cannot time modules of PAM: {0} contains a quote or a control character")]
     Name(String),
     /// The login failed.
@@ -62,8 +63,8 @@ pub enum PamTimingError {
     Login(#[from] LoginError),
 }
 
-/// Logs in once through an sshd of its own and returns the time of each module, in the order in which they ran. `dir`
-/// is an empty directory that only root can enter; everything that is written goes there.
+/// Logs in once through a second sshd and returns the time of each module, in the order in which the modules ran. `dir`
+/// is an empty directory that only root can enter; all files are written there.
 ///
 /// # Errors
 /// A service cannot be copied, or the login fails or takes longer than `limit`.
@@ -106,7 +107,7 @@ pub fn time_modules(
     Ok(parse_stamps(&text))
 }
 
-/// Logs in over the proxy until a command answers.
+/// Logs in through the second sshd and waits until a remote command answers.
 fn log_in(
     target: &SshTarget,
     proxy: &str,
@@ -154,7 +155,8 @@ fn log_in(
     }
 }
 
-/// Copies all services, with a stamp before each module. Files of the first directory go before those of the second.
+/// Copies all services, with a stamp before each module. If both directories contain a service, the file of the first
+/// directory is copied.
 fn copy_services(to: &Path, dir: &str, service: &str) -> Result<(), PamTimingError> {
     fs::create_dir(to).map_err(copy_error(to))?;
     for from in SERVICES.iter().rev().map(Path::new) {
@@ -187,7 +189,7 @@ fn copy_error(path: &Path) -> impl FnOnce(io::Error) -> PamTimingError {
     move |source| PamTimingError::Copy { path, source }
 }
 
-/// Returns a path that can stand in single quotes, and in a word of PAM's configuration.
+/// Returns a path as text if it contains no character that needs quoting in a shell or in a PAM file.
 fn plain_path(path: &Path) -> Result<String, PamTimingError> {
     let plain = |c: char| !c.is_control() && !c.is_whitespace() && !"'\"\\[]%".contains(c);
     let text = path.to_str().filter(|text| text.chars().all(plain));

@@ -1,4 +1,4 @@
-//! Runs a program and reads its lines with their times of arrival.
+//! Runs a program and reads its output lines, each with its time of arrival.
 
 use assay_host::process::{Dies, Running};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum bytes kept of a line, because a server may send endless lines.
+/// Maximum number of bytes to keep of a line. The limit is necessary because a server may send endless lines.
 const LONGEST: usize = 64 << 10;
 /// Interval at which a wait checks `stop`.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Source of a line.
+/// Stream from which a line was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// Standard output.
@@ -31,7 +31,7 @@ pub struct ProgramLines {
 
 /// Next output of a program.
 pub enum PipeOutput {
-    /// A line without its line end, or an unterminated line after some time.
+    /// A line without its line end. After some time without a line end, the text so far counts as a line.
     Line(From, String),
     /// The program has ended and all output was read.
     Ended,
@@ -61,7 +61,7 @@ impl ProgramLines {
         })
     }
 
-    /// Returns the number of the process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }

@@ -1,5 +1,5 @@
-//! Logs in with the system's own `ssh` and its configuration, keys and agent. `ssh -vvv` prints a line when
-//! each part starts; the time of arrival of the line is recorded.
+//! Logs in with the system's own `ssh` and its configuration, keys and agent. `ssh -vvv` prints a line when each part
+//! starts; assay records when the line arrives.
 
 pub mod control_master;
 mod transcript;
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Text that the remote command prints when the session is there. Neither ssh nor a start-up file prints it.
+/// Text that the remote command prints when the session is established. Neither ssh nor a start-up file prints it.
 pub const MARK: &str = "assay-login-is-there";
 
 /// Target of an ssh login, with options.
@@ -98,27 +98,28 @@ impl SshTarget {
     }
 }
 
-/// Kind of the remote session.
+/// Kind of remote session to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteSession {
-    /// A command without a terminal.
+    /// A command without a terminal, as in `ssh HOST COMMAND`.
     Command,
     /// A login shell on a terminal, which reads the start-up files of an interactive user.
     Person,
 }
 
-/// Remote command that prints [`MARK`]. The mark is split, so that a trace of the command does not contain it.
+/// Remote command that prints [`MARK`]. The command contains the mark in two parts, so that a trace of the command does
+/// not contain the mark.
 pub(crate) const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
-/// Text that the remote side prints when the session is there and the interactive shell starts.
+/// Text that the remote side prints when the session is established and the interactive shell starts.
 const BEGINS: &str = "assay-shell-begins";
-/// Runs the user's own shell as an interactive shell. An interactive `-c` writes no history. `/bin/sh` does
-/// the quoting, because the user's shell may have other rules.
+/// Runs the user's own shell as an interactive shell. An interactive shell with `-c` writes no history. `/bin/sh`
+/// interprets the quotes, because the user's shell may have other rules.
 const SAY_AS_PERSON: &str = concat!(
     "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; ",
     "exec \"${SHELL:-/bin/sh}\" -l -i -c \"printf %s-%s\\\\\\\\n assay-login is-there\"'"
 );
 
-/// Logs in once over a new connection and watches the processes of both ends.
+/// Logs in once over a new connection and watches the processes of client and server.
 ///
 /// # Errors
 /// The login is refused or exceeds its time limit.
@@ -187,7 +188,7 @@ pub fn login(
     }
 }
 
-/// Adds the start-up files of an interactive shell to a login for a command.
+/// Extends a login for a command by the part in which an interactive shell reads its start-up files.
 #[must_use]
 pub fn with_prompt(command: Login, person: &Login) -> Login {
     let is_prompt = |part: &LoginPart| *part == LoginPart::Prompt;

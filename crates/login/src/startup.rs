@@ -9,7 +9,8 @@ use assay_model::Nanos;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Enables tracing in bash. bash ignores PS4 from root's environment, so the script sets it.
+/// Builds a shell command that traces start-up files in bash. The command sets PS4 itself, because bash ignores PS4
+/// from root's environment.
 macro_rules! trace {
     ($files:expr, $flags:expr) => {
         concat!(
@@ -21,7 +22,7 @@ macro_rules! trace {
     };
 }
 
-/// Files that a login shell reads.
+/// Traces the files that a login shell reads.
 const OF_PERSON: &str = trace!(
     concat!(
         "[ -r /etc/profile ] && . /etc/profile; ",
@@ -30,7 +31,7 @@ const OF_PERSON: &str = trace!(
     ),
     "-i"
 );
-/// Files that bash reads when sshd starts it for a command (`SSH_SOURCE_BASHRC`, enabled by distributions).
+/// Traces the files that bash reads when sshd starts it for a command (`SSH_SOURCE_BASHRC`, enabled by distributions).
 const OF_COMMAND: &str = trace!(
     concat!(
         "case \\$SHELL in *bash) ;; *) exit ;; esac; ",
@@ -107,10 +108,10 @@ pub fn find_slowest_lines(
     Ok(longest_lines(&traced, part))
 }
 
-/// Time in seconds, position and command of a traced line.
+/// A traced line: time in seconds, position, and command.
 type Entry = (f64, String, String);
 
-/// Parses a line of the trace. bash repeats the first character for each nesting level.
+/// Parses a line of the trace. For each nesting level, bash repeats the first character of the prefix (`+`).
 fn read(line: &str) -> Option<Entry> {
     let rest = line.trim_start_matches('+').strip_prefix("assay-line ")?;
     let mut words = rest.splitn(3, ' ');
@@ -123,7 +124,7 @@ fn read(line: &str) -> Option<Entry> {
     Some((at, place.to_owned(), word.to_owned()))
 }
 
-/// Returns the slowest lines. The executions of a line in a loop are added up.
+/// Returns the slowest lines. If a loop executes a line several times, the times are added up.
 fn longest_lines(traced: &[Entry], part: &LoginPart) -> Vec<StartupLine> {
     let mut lines: Vec<StartupLine> = Vec::new();
     for ((at, place, command), (next, ..)) in traced.iter().zip(traced.iter().skip(1)) {

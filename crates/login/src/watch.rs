@@ -1,5 +1,5 @@
-//! Watches the processes of a login: the client's, and the server's if it runs on this machine. Reads `/proc`
-//! sixty times per second. Processes are neither traced nor stopped.
+//! Watches the processes of a login: those of the client, and those of the server if it runs on this machine. Reads
+//! `/proc` about 66 times per second. Neither traces nor stops processes.
 
 mod process;
 mod sockets;
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Interval between two looks.
+/// Interval between two readings of `/proc`.
 const INTERVAL: Duration = Duration::from_millis(15);
 /// Priority of the watching thread, as of nice(1).
 const PRIORITY: i32 = -10;
-/// Delay beyond the interval that shows that the watching thread itself had no CPU.
+/// If a reading is late by more than this, the watching thread itself got no CPU.
 const LATE: Duration = Duration::from_millis(20);
 /// Minimum interval between two looks at a process's sockets.
 const SOCKETS_EVERY: Duration = Duration::from_millis(50);
@@ -26,17 +26,18 @@ const SOCKETS_EVERY: Duration = Duration::from_millis(50);
 /// Processes of the server to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedServer {
-    /// Processes that hold the listening socket; empty if they run elsewhere or are not visible.
+    /// Processes that hold the listening socket. Empty if the server runs on another machine, or if its processes are
+    /// not visible.
     pub listeners: Vec<u32>,
     /// Port of the listening socket.
     pub port: u16,
-    /// The server starts a process for each connection, as sshd does.
+    /// Whether the server starts a process for each connection, as sshd does.
     pub forks: bool,
 }
 
 impl WatchedServer {
-    /// Returns the server without processes to watch. With many logins at once, a process cannot be assigned
-    /// to a login.
+    /// Returns a copy without processes to watch, for many simultaneous logins: then a process cannot be assigned to
+    /// one login.
     #[must_use]
     pub fn without_processes(&self) -> Self {
         Self {
@@ -46,8 +47,8 @@ impl WatchedServer {
     }
 }
 
-/// A watch before its start. It is created before the client starts, to distinguish new processes from old
-/// ones.
+/// A watch that has not started. It is created before the client starts, so that new processes can be distinguished
+/// from old ones.
 #[derive(Debug)]
 pub struct PreparedWatch {
     server: WatchedServer,
@@ -69,7 +70,7 @@ impl PreparedWatch {
         Self { server, before }
     }
 
-    /// Starts the watch. `client` is the process that logs in; times are counted from `begin`.
+    /// Starts the watch. `client` is the process id of the client; times are measured from `begin`.
     #[must_use]
     pub fn start(self, client: Option<u32>, begin: Instant) -> RunningWatch {
         let stop = Arc::new(AtomicBool::new(false));
@@ -91,7 +92,7 @@ impl PreparedWatch {
     }
 }
 
-/// A running watch, which ends on drop.
+/// A running watch; dropping it ends the watch.
 #[derive(Debug)]
 pub struct RunningWatch {
     stop: Arc<AtomicBool>,
@@ -120,7 +121,7 @@ impl Drop for RunningWatch {
     }
 }
 
-/// A busy process.
+/// A process that is busy at the current reading, with its activity.
 struct Candidate {
     side: ConnectionSide,
     pid: u32,
@@ -134,9 +135,9 @@ struct Watcher {
     begin: Instant,
     /// Processes that existed before the login.
     before: BTreeSet<u32>,
-    /// Whether a child of the listener serves this login's connection.
+    /// For each child of the listening process: whether it serves the connection of this login.
     ours: BTreeMap<u32, bool>,
-    /// CPU time and queueing time of each process at the last look.
+    /// CPU time and time in the CPU queue of each process, at the previous reading.
     times: BTreeMap<u32, (u64, u64)>,
     /// For each sleeping process: the time of the last check, and the resource for which the process waited.
     waits: BTreeMap<u32, (Instant, Option<Activity>)>,
@@ -196,7 +197,7 @@ impl Watcher {
         self.last = now;
     }
 
-    /// Returns whether the last look saw the same activity.
+    /// Returns whether the previous reading found the same activity of the same process.
     fn goes_on(&self, one: &Candidate) -> bool {
         self.found.last().is_some_and(|last| {
             last.to == self.since_begin(self.last)
@@ -269,7 +270,7 @@ impl Watcher {
         }
     }
 
-    /// Returns whether a child of the listener serves this login's connection.
+    /// Returns whether this child of the listening process serves the connection of this login.
     fn serves_us(&mut self, pid: u32, alone: bool) -> bool {
         if let Some(known) = self.ours.get(&pid) {
             return *known;
@@ -322,7 +323,7 @@ impl Watcher {
         }
     }
 
-    /// Returns whether a process listens, or is a copy of the process that listens: its forked worker.
+    /// Returns whether a process listens, or is a forked worker with the same command line as a listening process.
     fn is_listener(&self, process: &Process) -> bool {
         let is_same = |listener: &u32| {
             *listener == process.pid
@@ -347,7 +348,7 @@ impl Watcher {
         });
     }
 
-    /// Returns the activity of a process that belongs to the client or to the server itself.
+    /// Returns what a process of the client or of the server itself does at the moment; `None` if it is not busy.
     fn activity(&mut self, process: &Process, side: ConnectionSide) -> Option<Activity> {
         let times = process::read_cpu_times(process.pid);
         let before = self.times.insert(process.pid, times).unwrap_or(times);

@@ -1,18 +1,18 @@
-//! Parses lists of addresses and networks, as block lists publish them as files, and looks addresses up. DNS is not
-//! asked.
+//! Parses lists of addresses and networks, as block lists publish them as files, and searches them for an address.
+//! Sends no DNS queries.
 
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// A list: networks by their length and first address.
+/// A parsed list of networks.
 #[derive(Debug, Default)]
 pub struct AddressList {
-    /// Line of a network, by family, prefix length and first address.
+    /// Line number of each network. Key: whether it is IPv6, prefix length, first address.
     networks: HashMap<(bool, u8, u128), usize>,
-    /// Prefix lengths that occur, by family.
+    /// Prefix lengths that occur in the list; the flag is whether the network is IPv6.
     lengths: Vec<(bool, u8)>,
-    /// Lines that are neither a network nor a comment.
+    /// Number of lines that are neither a network nor a comment.
     pub unread: usize,
 }
 
@@ -28,9 +28,9 @@ pub struct ListEntry {
 }
 
 impl AddressList {
-    /// Parses a list: an address, a network (`203.0.113.0/24`) or a range (`203.0.113.0 - 203.0.113.255`) a line,
-    /// with a comment after `#` or `;`; or a JSON object with `cidr` a line, as Spamhaus writes it. Hosts files and
-    /// exports with more columns count by their first column.
+    /// Parses a list. Each line contains an address, a network (`203.0.113.0/24`) or a range (`203.0.113.0 -
+    /// 203.0.113.255`), with an optional comment after `#` or `;`; or a JSON object with the key `cidr`, as Spamhaus
+    /// writes it. In hosts files and exports with more columns, only the first column counts.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut list = Self::default();
@@ -56,19 +56,19 @@ impl AddressList {
         list
     }
 
-    /// Returns how many networks are in it.
+    /// Returns the number of networks in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.networks.len()
     }
 
-    /// Returns whether it has no network.
+    /// Returns whether the list contains no network.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty()
     }
 
-    /// Returns the smallest network that contains the address, and its line.
+    /// Returns the smallest network in the list that contains the address, and its line number.
     #[must_use]
     pub fn find(&self, address: IpAddr) -> Option<(String, usize)> {
         let (is_six, bits) = to_bits(address);
@@ -110,7 +110,7 @@ fn parse_network(word: &str) -> Option<Network> {
     (length <= bits_of(is_six)).then(|| (is_six, length, bits & mask(is_six, length)))
 }
 
-/// Splits a range into the fewest networks.
+/// Splits a range of addresses into the smallest number of networks.
 fn split_range(first: IpAddr, last: IpAddr) -> Option<Vec<Network>> {
     let ((is_six, mut at), (other, last)) = (to_bits(first), to_bits(last));
     if is_six != other || at > last {

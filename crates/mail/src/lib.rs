@@ -1,5 +1,5 @@
-//! Judges a stored mail as this machine would: which rules of SpamAssassin match it, and which lists of addresses
-//! contain a server that it passed. The settings of mail servers are judged by `assay-facts` and the catalogue.
+//! Judges a stored mail as this machine would: which rules of SpamAssassin match the mail, and which address lists
+//! contain a server on its path. `assay-facts` and the catalogue judge the settings of mail servers.
 #![allow(
     clippy::disallowed_methods,
     reason = "it starts SpamAssassin, and limits its time"

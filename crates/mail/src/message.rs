@@ -1,21 +1,21 @@
-//! Parses the header of a mail (RFC 5322) as far as the servers that it passed need it.
+//! Parses the header of a mail (RFC 5322), as far as needed to find the servers on its path.
 
 use serde::Serialize;
 use std::net::IpAddr;
 
-/// A server or client that handed the mail on, as the next server wrote it into a `Received` field.
+/// One hop of a mail: the host that passed the mail on, as described by the receiving server in a `Received` field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Hop {
-    /// Address that handed the mail over; none for a mail that was handed over on the machine itself.
+    /// Address of the host that passed the mail on; `None` if the mail was submitted on the receiving machine itself.
     pub address: Option<IpAddr>,
-    /// Name in the field: how the sender called itself.
+    /// Name by which the sending host introduced itself; it may be forged.
     pub from: Option<String>,
-    /// Server that wrote the field.
+    /// Server that received the mail and wrote the field.
     pub by: Option<String>,
 }
 
-/// Fields of a header as name and value, unfolded, in their order. Ends at the first empty line, or at a line that is
-/// no field.
+/// Returns the fields of a header in order, as name and unfolded value. Ends at the first empty line, or at a line that
+/// is not a field.
 #[must_use]
 pub fn parse_fields(mail: &[u8]) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();
@@ -46,8 +46,8 @@ fn is_field_name(name: &str) -> bool {
     name.bytes().all(|byte| (33..=126).contains(&byte))
 }
 
-/// Returns the hops of a header: the newest first, as in the header. The first one was written by the own server;
-/// all below it may be forged by the sender.
+/// Returns the hops of a mail, newest first, as in the header. The user's own server wrote the first one; the sender
+/// may have forged all others.
 #[must_use]
 pub fn list_hops(fields: &[(String, String)]) -> Vec<Hop> {
     let received = fields
@@ -71,7 +71,8 @@ fn parse_received(value: &str) -> Hop {
     }
 }
 
-/// Returns the last address literal: a client chooses the name before it, and may write an address there.
+/// Returns the last address literal of the clause. Earlier text is not trustworthy: the client chooses the name before
+/// the literal, and this name may look like an address.
 fn find_address(clause: &str) -> Option<IpAddr> {
     let between = |open: char, close: char| {
         clause.rsplit(open).filter_map(move |rest| {

@@ -1,5 +1,5 @@
-//! Runs this machine's SpamAssassin over a mail and parses which rules matched. The settings of the machine count;
-//! those of a user do not. Nothing is learned and nothing is stored: the home directory is a temporary one.
+//! Runs this machine's SpamAssassin on a mail and parses which rules matched. Uses the settings of the machine, not
+//! those of a user. The home directory is temporary, so SpamAssassin learns and stores nothing.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
 use assay_host::{Host, HostError};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub struct SpamVerdict {
     /// Sum of the scores.
     pub score: f64,
-    /// Score from which a mail is spam (`required_score`).
+    /// Minimum score of a spam mail (`required_score`).
     pub required: f64,
     /// Rules that matched: the highest score first.
     pub rules: Vec<Rule>,
@@ -34,11 +34,11 @@ impl SpamVerdict {
 pub struct Rule {
     /// Name, such as `GTUBE`.
     pub name: String,
-    /// Score that it adds.
+    /// Points that the rule adds to the score of the mail.
     pub score: f64,
-    /// Its `describe` line, if there is one.
+    /// Text of the rule's `describe` line, if there is one.
     pub description: Option<String>,
-    /// File and line that define it; none for rules that a plugin defines.
+    /// File that defines the rule; `None` if a plugin defines it.
     pub file: Option<PathBuf>,
     /// Line in that file, from 1.
     pub line: Option<usize>,
@@ -47,34 +47,34 @@ pub struct Rule {
 /// Reason why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// It is not installed.
+    /// SpamAssassin is not installed.
     #[error("spamassassin is not installed")]
     Missing,
-    /// It cannot be started, or its output cannot be read.
+    /// SpamAssassin cannot be started, or its output cannot be read.
     #[error("spamassassin: {0}")]
     Io(#[from] io::Error),
-    /// It did not answer in time.
+    /// SpamAssassin did not end in time.
     #[error("spamassassin did not end within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// It printed no verdict.
+    /// SpamAssassin printed no verdict.
     #[error("spamassassin printed no verdict: {0}")]
     NoVerdict(String),
 }
 
-/// Headers that [`run`] asks for: name and template.
+/// Headers that SpamAssassin adds to the mail for [`run`]: name and template.
 const HEADERS: [(&str, &str); 2] = [
     ("Assay-Score", "_SCORE_ _REQD_"),
     ("Assay-Rules", "_TESTSSCORES(,)_"),
 ];
-/// Bytes of the longest answer.
+/// Maximum size of SpamAssassin's output in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Lets SpamAssassin judge a mail.
+/// Runs SpamAssassin on a mail and returns its verdict.
 ///
-/// `network` lets it ask DNS lists and other services, as its settings say; otherwise it stays on this machine.
+/// With `network`, SpamAssassin may query DNS lists and other services, as configured. Otherwise it uses no network.
 ///
 /// # Errors
-/// It is not installed, does not end within `limit`, or prints no verdict.
+/// SpamAssassin is not installed, does not end within `limit`, or prints no verdict.
 pub fn run(
     host: &dyn Host,
     mail: &[u8],
@@ -146,7 +146,7 @@ pub fn run(
     Ok(verdict)
 }
 
-/// Parses the two headers in the rewritten mail.
+/// Parses the two headers of [`HEADERS`] in the mail that SpamAssassin printed.
 fn parse_answer(mail: &[u8]) -> Option<SpamVerdict> {
     let fields = crate::message::parse_fields(mail);
     let value = |wanted: &str| {
@@ -171,7 +171,7 @@ fn parse_answer(mail: &[u8]) -> Option<SpamVerdict> {
     })
 }
 
-/// Parses `GTUBE=1000`; `none` stands for no rule.
+/// Parses one rule of the header, such as `GTUBE=1000`; returns `None` for `none`, which means no rule.
 fn parse_rule(text: &str) -> Option<Rule> {
     let (name, score) = text.trim().split_once('=')?;
     Some(Rule {
@@ -183,19 +183,20 @@ fn parse_rule(text: &str) -> Option<Rule> {
     })
 }
 
-/// Rules in files: description, and where the rule is defined.
+/// Definition of a rule in a file: its description, and the position of the definition.
 #[derive(Debug, Default)]
 struct Definition {
     description: Option<String>,
     place: Option<(PathBuf, usize)>,
 }
 
-/// Rules as the package brings them, in place of which those of `sa-update` count; and the machine's own.
+/// Directories of rule files: those of the package, those of `sa-update` (which replace the package's), and the
+/// machine's own.
 const SHIPPED: &str = "/usr/share/spamassassin";
 const UPDATED: &str = "/var/lib/spamassassin";
 const OWN: &str = "/etc/spamassassin";
 
-/// Reads the definitions of all rules; a later one counts, as for SpamAssassin.
+/// Reads the definitions of all rules. If a rule is defined twice, the later definition counts, as in SpamAssassin.
 fn read_definitions(host: &dyn Host) -> Result<BTreeMap<String, Definition>, HostError> {
     let mut known = BTreeMap::new();
     let updated = list_channels(host);
@@ -217,7 +218,7 @@ fn read_definitions(host: &dyn Host) -> Result<BTreeMap<String, Definition>, Hos
     Ok(known)
 }
 
-/// Directories of the channels of the newest version that `sa-update` fetched.
+/// Lists the directories of the update channels for the newest version that `sa-update` downloaded.
 fn list_channels(host: &dyn Host) -> Vec<PathBuf> {
     let is_version = |name: &str| {
         name.bytes()
@@ -239,7 +240,7 @@ fn list_channels(host: &dyn Host) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Keywords that define a rule (Mail::SpamAssassin::Conf and the plugins of 4.0).
+/// Configuration keywords that define a rule (Mail::SpamAssassin::Conf, and plugins of SpamAssassin 4.0).
 const KINDS: [&str; 15] = [
     "header",
     "body",

@@ -1,5 +1,5 @@
-//! Executes a plan. The plan leaves no choice: [`prepare`] checks that it can be executed here without damage,
-//! [`execute`] measures its slots in order and stores every sample at once.
+//! Executes a plan without open choices: [`prepare`] checks that the plan can be executed on this machine without
+//! damage; [`execute`] measures its slots in order and stores every sample at once.
 //!
 //! This module prints nothing: callers receive [`crate::engine::MeasureEvent`]s.
 
@@ -32,7 +32,7 @@ pub enum RunError {
     /// fio cannot be used.
     #[error(transparent)]
     Fio(#[from] assay_loads::fio::FioError),
-    /// There is no scratch space.
+    /// Scratch space is unavailable.
     #[error(transparent)]
     Scratch(#[from] assay_loads::scratch::ScratchError),
     /// A file could not be laid out.
@@ -40,7 +40,7 @@ pub enum RunError {
     Layout {
         /// The target.
         target: String,
-        /// Progress and cause.
+        /// Number of bytes written before, and the cause.
         source: assay_loads::layout::LayoutError,
     },
     /// A load could not begin.
@@ -49,7 +49,7 @@ pub enum RunError {
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Several samples in a row failed.
+    /// Several consecutive samples failed.
     #[error(transparent)]
     Failing(#[from] crate::engine::Stopped),
     /// The run cannot be resumed.

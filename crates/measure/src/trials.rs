@@ -1,5 +1,5 @@
-//! Executes a trial: measures both sides of a piece of advice in interleaved pairs and judges them continuously. Then
-//! it reverts the change, unless the user asked to keep it and the verdict permits that.
+//! Executes a trial: measures both sides of a piece of advice in interleaved pairs and judges them after each pair.
+//! Then reverts the change, unless the user asked to keep it and the verdict permits this.
 //!
 //! This module prints nothing: callers receive [`crate::engine::MeasureEvent`]s.
 
@@ -25,7 +25,7 @@ pub use plan::{TrialOptions, draw_order, plan_again};
 
 use assay_model::{Doubt, doubt::Severity};
 
-/// Creates a doubt that removes a pair from the trial.
+/// Creates a doubt that makes a pair void, so that the trial ignores it.
 fn void_doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
     Doubt {
         code: code.to_owned(),

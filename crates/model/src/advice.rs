@@ -32,25 +32,25 @@ pub struct Advice {
     /// Conditions under which the advice applies; all must hold.
     #[serde(default)]
     pub when: Vec<Condition>,
-    /// Predicted effect on the metric if the advice is right, as a sentence.
+    /// Effect on the metric that is expected if the advice is right, as a sentence.
     pub predicts: String,
     /// Possible damage.
     pub risk: Risk,
-    /// Verdict of the literature today.
+    /// What the literature says about the advice today.
     pub literature: Literature,
     /// Parameters that the user may set with `--set NAME=VALUE`.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
-    /// Test of the advice, with its placeholders; `assay-advice` converts it to a [`TrialSpec`].
-    /// Absent if the advice can only be explained.
+    /// Test of the advice, still with placeholders; `assay-advice` converts it to a [`TrialSpec`]. Absent if the advice
+    /// cannot be tested, only explained.
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub trial: Option<toml::Table>,
-    /// Object that the change of the trial acts on. `assay tune` selects and orders candidates by
-    /// it.
+    /// What the change of the trial acts on. `assay tune` selects and orders candidates by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acts: Option<ActsOn>,
-    /// Properties that may influence the gain: trials of many machines are grouped by these only.
+    /// Properties of a machine that may influence the gain. Trials of many machines are grouped by these properties
+    /// only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moderators: Vec<Moderator>,
     /// Rule of `assay check` for the advice. Absent if the check has nothing to inspect.
@@ -66,18 +66,18 @@ pub struct Advice {
     pub page: String,
 }
 
-/// A condition, and the message if it does not hold.
+/// A condition, and a message for the case that the condition does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// CEL expression over facts and parameters.
     pub cel: String,
-    /// Reason why the advice does not apply otherwise, for people.
+    /// Reason why the advice does not apply if the condition is false, as text for users.
     pub otherwise: String,
 }
 
-/// A property of a machine that may influence the gain of a change. These properties can be
-/// published: each has few values, and none is a name.
+/// A property of a machine that may influence the gain of a change. These properties can be published, because each has
+/// few values and none is a name.
 #[derive(
     Clone,
     Copy,
@@ -99,7 +99,7 @@ pub enum Moderator {
     RotatingDisk,
     /// Memory, rounded up to a power of two of GiB.
     Memory,
-    /// Whether the machine is a guest.
+    /// Whether the machine is a virtual machine.
     VirtualMachine,
 }
 
@@ -137,7 +137,7 @@ pub struct Source {
 pub enum RiskLevel {
     /// Changes only objects that assay creates.
     None,
-    /// A setting that is reverted at once.
+    /// A setting is changed; it is reverted at once.
     Low,
     /// A service may stop working until the change is reverted.
     Service,
@@ -167,19 +167,19 @@ pub enum Standing {
     Conditional,
     /// Was true or necessary, but not on current versions.
     Obsolete,
-    /// False when written, or the inference is invalid.
+    /// Was already false when it was written, or its reasoning is invalid.
     Wrong,
     /// Following it costs data, security or space.
     Dangerous,
 }
 
-/// State of the literature.
+/// What the literature says about a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Literature {
     /// Verdict.
     pub standing: Standing,
-    /// Explanation with version boundaries.
+    /// Explanation, with the versions at which the answer changes.
     pub text: String,
     /// Primary sources: file and version, man page, URL.
     pub references: Vec<String>,
@@ -191,7 +191,7 @@ pub struct Literature {
 pub struct Parameter {
     /// Meaning of the value.
     pub about: String,
-    /// Default value; without one the user must set it.
+    /// Default value; without it the user must set the parameter.
     #[serde(default)]
     pub default: Option<String>,
     /// Type of the value.
@@ -202,8 +202,8 @@ pub struct Parameter {
     pub choices: Vec<String>,
 }
 
-/// Type of a parameter. If a string of the trial consists of one placeholder, the value replaces it
-/// with this type.
+/// Type of a parameter. If a string of the trial consists only of a placeholder, the value replaces the string with
+/// this type.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -216,8 +216,8 @@ pub enum ParameterKind {
     Number,
     /// `true` or `false`.
     Flag,
-    /// Words separated by spaces and quoted like in a shell: a command and its arguments. If an
-    /// item of a list consists of the placeholder, each word becomes an item.
+    /// Words separated by spaces and quoted as in a shell: a command and its arguments. If an item of a list consists
+    /// only of the placeholder, each word becomes an item of the list.
     Words,
 }
 
@@ -227,7 +227,7 @@ pub enum ParameterKind {
 pub enum TargetKind {
     /// A directory in which assay may create scratch files.
     Directory,
-    /// A mounted file system, by any directory on it.
+    /// A mounted file system, named by any directory on it.
     Mount,
     /// A block device that is read but not written.
     Device,
@@ -248,11 +248,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Default margin of a tail latency: the latency of the slowest 1 % varies by more than 10 %
-    /// between slots on most machines.
+    /// Default margin of a tail latency, as a fraction. It is larger than other margins because the latency of the
+    /// slowest 1 % varies by more than 10 % between slots on most machines.
     pub const TAIL_MARGIN: f64 = 0.25;
 
-    /// Whether a metric is a tail latency.
+    /// Returns whether a metric is a tail latency.
     #[must_use]
     pub fn is_tail(metric: Metric) -> bool {
         matches!(
@@ -261,8 +261,8 @@ impl Guard {
         )
     }
 
-    /// Returns the guardrail for trials without any tail latency: the p99 of the deciding metric.
-    /// `None` if the deciding metric or a guardrail is a tail latency.
+    /// Returns the default guardrail, the p99 of the deciding metric's operations. `None` if the deciding metric or a
+    /// guardrail is already a tail latency.
     #[must_use]
     pub fn default_tail(decides: Metric, guards: &[Self]) -> Option<Self> {
         let looked_at = guards.iter().map(|guard| guard.metric).chain([decides]);
@@ -277,7 +277,7 @@ impl Guard {
     }
 }
 
-/// A safety rule, which no gain can outweigh.
+/// A safety rule: a change that violates it is rejected, whatever its gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SafetyRule {
@@ -285,9 +285,9 @@ pub enum SafetyRule {
     AcknowledgedWrites,
 }
 
-/// Test of a piece of advice. In the catalogue its text may contain `{name}` for a parameter,
-/// `{target}`, and `{mountpoint}`, `{source}`, `{device}` and `{disk}` for the layers below; here
-/// they are replaced.
+/// Test of a piece of advice. The catalogue's text may contain placeholders: `{name}` for a parameter, `{target}`, and
+/// `{mountpoint}`, `{source}`, `{device}` and `{disk}` for the storage layers below the target. In this type the
+/// placeholders are replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
@@ -305,30 +305,31 @@ pub struct TrialSpec {
     /// Guardrails. If none is a tail latency, p99 is added.
     #[serde(default)]
     pub guards: Vec<Guard>,
-    /// Reason why no guardrail is a tail latency; then none is added.
+    /// Reason why no guardrail is a tail latency; if it is given, p99 is not added.
     #[serde(default)]
     pub no_tail_guard: Option<String>,
-    /// Smallest ratio that matters in practice: 0.03 for 3 %.
+    /// Smallest relative difference that matters in practice: 0.03 for 3 %.
     #[serde(default = "default_margin")]
     pub margin: f64,
-    /// Measured seconds of a slot.
+    /// Measured time of a slot in seconds.
     #[serde(default = "slot_seconds")]
     pub slot_seconds: f64,
-    /// Least seconds of a slot, if shorter slots are possible: no effect, such as writeback of a
-    /// cache, may carry over to the next slot. The noise then determines the length.
+    /// Minimum time of a slot in seconds; absent if slots must not be shorter than `slot_seconds`. The noise then
+    /// determines the length. Only for changes without effects that carry over to the next slot, such as writeback of a
+    /// cache.
     #[serde(default)]
     pub slot_seconds_min: Option<f64>,
     /// Seconds of load after the change and before measuring.
     #[serde(default = "washout_seconds")]
     pub washout_seconds: f64,
-    /// Whether the cache is part of the test, so that reads from it count.
+    /// Whether the cache is part of the test. If so, reads from the cache count.
     #[serde(default)]
     pub cached: bool,
-    /// A rule no figure can outweigh.
+    /// A safety rule that the change must not violate, whatever its gain.
     #[serde(default)]
     pub safety: Option<SafetyRule>,
-    /// How the change is kept, if the trial works on copies. Without it such a change is left to
-    /// the user.
+    /// Change by which the user's machine gets the tested state, if the trial works on copies. If absent, the user must
+    /// apply the change by hand.
     #[serde(default)]
     pub keep: Option<Change>,
 }

@@ -1,10 +1,10 @@
-//! Changes that a piece of advice proposes, as data. `assay-changes` applies them.
+//! Defines, as data, the changes that a piece of advice proposes. `assay-changes` applies them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A setting of a machine that assay can read, change and restore. Its value is the text that the
-/// machine prints; `None` if it is inherited or has no line in the file.
+/// A setting of a machine that assay can read, change and restore. The value is the text that the machine prints;
+/// `None` if the setting is inherited or has no line in its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Setting {
@@ -17,9 +17,9 @@ pub enum Setting {
     },
     /// A parameter of a loaded kernel module, `/sys/module/MODULE/parameters/NAME` (zfs(4)).
     ModuleParameter {
-        /// `zfs`.
+        /// Name of the module: `zfs`.
         module: String,
-        /// `zfs_arc_max`.
+        /// Name of the parameter: `zfs_arc_max`.
         name: String,
     },
     /// A kernel parameter below /proc/sys (sysctl(8)).
@@ -34,21 +34,20 @@ pub enum Setting {
         /// `scheduler`, `read_ahead_kb`, ….
         attribute: String,
     },
-    /// Another attribute of the kernel below /sys. If the file lists all choices, the value is the
-    /// one in brackets.
+    /// Another kernel attribute below /sys. If the file lists all choices, the value is the choice in brackets.
     Sysfs {
         /// `kernel/mm/transparent_hugepage/enabled`.
         attribute: String,
     },
-    /// One of several exclusive mount options, changed by a remount.
+    /// A group of mutually exclusive mount options. A change remounts the file system.
     MountOption {
         /// Mount point.
         mountpoint: String,
-        /// The exclusive options as in /proc/self/mounts: `["relatime", "noatime"]`. The kernel's
-        /// default is not printed there: `""`.
+        /// The exclusive options as in /proc/self/mounts: `["relatime", "noatime"]`. If /proc/self/mounts does not
+        /// print the kernel's default, the default is `""`.
         choices: Vec<String>,
     },
-    /// A setting in a configuration file; `None` means that it has no line.
+    /// A setting in a configuration file; `None` means that the setting has no line.
     Config {
         /// The file.
         file: String,
@@ -59,10 +58,10 @@ pub enum Setting {
         section: Vec<String>,
         /// The directive or key.
         key: String,
-        /// Command that validates the file before a reload; `{file}` is the file.
+        /// Command that validates the file before the service reloads; `{file}` is replaced by the path of the file.
         #[serde(default)]
         validate: Vec<String>,
-        /// Command that makes the service reload; `{file}` is the file.
+        /// Command that makes the service reload; `{file}` is replaced by the path of the file.
         #[serde(default)]
         reload: Vec<String>,
     },
@@ -75,10 +74,10 @@ pub enum Setting {
         language: ConfigLanguage,
         /// The settings.
         keys: Vec<ConfigKey>,
-        /// Command that validates the file, as for one setting.
+        /// Command that validates the file, see `Config`.
         #[serde(default)]
         validate: Vec<String>,
-        /// Command that makes the service reload, as for one setting.
+        /// Command that makes the service reload, see `Config`.
         #[serde(default)]
         reload: Vec<String>,
     },
@@ -87,13 +86,13 @@ pub enum Setting {
         /// Path without symbolic links.
         file: String,
     },
-    /// Commands of the user.
+    /// A setting that commands of the user read and change.
     Command {
-        /// Prints the current value.
+        /// Command that prints the current value.
         read: Vec<String>,
-        /// Sets it; `{value}` is the value.
+        /// Command that sets the value; `{value}` is replaced by it.
         apply: Vec<String>,
-        /// Restores the previous value, `{value}`.
+        /// Command that restores the previous value; `{value}` is replaced by it.
         undo: Vec<String>,
     },
 }
@@ -140,7 +139,8 @@ pub enum ConfigLanguage {
     Postgresql,
     /// Option files of `MariaDB` and `MySQL`: groups, `name` or `name = value`.
     Mysql,
-    /// sysctl.d(5): names with dots or slashes, a hyphen before them ignores failures.
+    /// sysctl.d(5): names with dots or slashes. A hyphen before a name makes the kernel parameter optional: failures
+    /// are ignored.
     Sysctl,
     /// fstab(5): the key is a mount point, the value its options.
     Fstab,
@@ -148,8 +148,9 @@ pub enum ConfigLanguage {
     Modprobe,
     /// Postfix master.cf(5): a block per service with its options `-o name=value`.
     PostfixServices,
-    /// Any text: the key is the new form of a whole line, its section the present form and the number of
-    /// the line among those with one of the two forms. The value is `on` for the new form, else `off`.
+    /// Any text in which whole lines are replaced. The key is the new form of a line; the section contains the present
+    /// form, and the number of the line among all lines with one of the two forms. The value is `on` for the new form,
+    /// else `off`.
     Lines,
 }
 
@@ -287,7 +288,7 @@ impl CacheMode {
         matches!(self, Self::None | Self::Directsync)
     }
 
-    /// Whether the guest sees a write cache that it has to flush.
+    /// Returns whether the guest sees a write cache that it must flush.
     #[must_use]
     pub fn shows_write_cache(self) -> bool {
         !matches!(self, Self::Writethrough | Self::Directsync)

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 /// Timestamps of one exchange in microseconds on monotonic clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockExchange {
-    /// Local time of sending.
+    /// Local time at which the request was sent.
     pub sent: i64,
-    /// Remote time when it was received there.
+    /// Remote time at which the request was received.
     pub there: i64,
-    /// Local time of receiving the reply.
+    /// Local time at which the reply was received.
     pub received: i64,
 }
 
-/// Offset of the remote clock: to be added to a local time.
+/// Offset of the remote clock. Local time + offset = remote time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offset {
     /// Offset in microseconds.
@@ -32,7 +32,7 @@ impl ClockExchange {
         self.received.checked_sub(self.sent).filter(|us| *us >= 0)
     }
 
-    /// Returns the offset and its error.
+    /// Returns the offset and its maximum error from one exchange.
     #[must_use]
     pub fn offset(&self) -> Option<Offset> {
         let round_trip = self.round_trip()?;

@@ -1,6 +1,5 @@
-//! Coverage of a check: the evaluated rules of each service, and the rules that could not be evaluated.
-//! `assay-advice` creates it with the findings, so that "nothing found" is understood as "nothing found by these
-//! rules".
+//! Coverage of a check: which rules of each service were evaluated, and which could not be. `assay-advice` creates it
+//! together with the findings. A reader then understands "nothing found" as "nothing found by these rules".
 
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +20,12 @@ pub enum Outcome {
     DoesNotApply,
     /// A source that the rule needs could not be read.
     Unknown,
-    /// Only assay on the machine itself can evaluate it.
+    /// The rule can only be evaluated by assay on the machine itself, not remotely.
     NotAsked,
 }
 
 impl Outcome {
-    /// Whether the rule was evaluated.
+    /// Returns whether the rule was evaluated.
     #[must_use]
     pub fn is_answered(self) -> bool {
         matches!(self, Self::Found | Self::Fine | Self::DoesNotApply)
@@ -38,17 +37,17 @@ impl Outcome {
 pub struct Service {
     /// Its name, such as `sshd`.
     pub service: String,
-    /// Evaluated rules: with findings, without findings, or not applicable.
+    /// Number of evaluated rules: with findings, without findings, or not applicable.
     pub asked: usize,
-    /// Rules with findings, including accepted ones.
+    /// Number of rules with findings, including accepted findings.
     pub found: usize,
-    /// Rules that need an unreadable source.
+    /// Number of rules that need an unreadable source.
     pub unknown: usize,
-    /// Rules that only assay on the machine itself can evaluate.
+    /// Number of rules that only assay on the machine itself can evaluate, not remotely.
     pub not_asked: usize,
 }
 
-/// A running program without any rule.
+/// A running program for which assay has no rule.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Operations of a metric.
+/// Operations that a metric counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// Reads and writes together. The latency of a write includes the flush after it if the
@@ -34,22 +34,22 @@ pub enum Quantity {
     P50,
     /// 90th percentile of latency, ns.
     P90,
-    /// 95th percentile.
+    /// 95th percentile of latency, ns.
     P95,
-    /// 99th percentile.
+    /// 99th percentile of latency, ns.
     P99,
-    /// 99.9th percentile.
+    /// 99.9th percentile of latency, ns.
     P999,
-    /// 99.99th percentile.
+    /// 99.99th percentile of latency, ns.
     P9999,
     /// Largest latency, ns.
     Max,
     /// CPU time of the server per response, ns. Only loads on web servers have it; it is not in the
     /// figures of a single run ([`Quantity::ALL`]).
     Cpu,
-    /// Figure in the output of a command, of which more is better. It is not in [`Quantity::ALL`].
+    /// Figure in the output of a command; more is better. It is not in [`Quantity::ALL`].
     Printed,
-    /// Figure in the output of a command, of which less is better. It is not in [`Quantity::ALL`].
+    /// Figure in the output of a command; less is better. It is not in [`Quantity::ALL`].
     PrintedLess,
 }
 
@@ -88,7 +88,7 @@ impl Quantity {
         }
     }
 
-    /// Whether it is a time (nanoseconds, lower is better).
+    /// Returns whether the quantity is a time (in nanoseconds; lower is better).
     #[must_use]
     pub fn is_latency(self) -> bool {
         !matches!(
@@ -97,7 +97,7 @@ impl Quantity {
         )
     }
 
-    /// Whether lower is better.
+    /// Returns whether a lower value is better.
     #[must_use]
     pub fn is_lower_better(self) -> bool {
         self.is_latency() || self == Self::PrintedLess
@@ -118,7 +118,7 @@ impl Quantity {
     }
 }
 
-/// A metric: `iops`, `p99`, `read.p99.9`.
+/// A metric: a quantity of certain operations, such as `iops`, `p99`, `read.p99.9`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Metric {
     /// Operations.
@@ -128,7 +128,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Returns the metric over all operations.
+    /// Returns the metric of this quantity over all operations.
     #[must_use]
     pub fn all(quantity: Quantity) -> Self {
         Self {
@@ -206,7 +206,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `value` satisfies the comparison.
+    /// Returns whether `value` satisfies the comparison with `threshold`.
     #[must_use]
     pub fn holds(self, value: f64, threshold: f64) -> bool {
         match self {
@@ -257,7 +257,7 @@ pub enum CriterionError {
         "`{0}` is not a criterion: write WORKLOAD.METRIC COMPARISON VALUE, such as `randwrite-4k-qd1.p99 <= 20ms` or `read-1m-qd4.throughput >= 118MB/s on /srv`"
     )]
     Form(String),
-    /// The threshold lacks a suitable unit.
+    /// The unit of the threshold does not fit the metric.
     #[error("`{value}` does not fit `{metric}`: {expected}")]
     Threshold {
         /// Text of the threshold.
@@ -287,7 +287,7 @@ impl Criterion {
         }
     }
 
-    /// Returns the comparison and the threshold: `>= 900`.
+    /// Returns comparison and threshold as text: `>= 900`.
     #[must_use]
     pub fn bound(&self) -> String {
         format!("{} {}", self.comparison.symbol(), self.written)

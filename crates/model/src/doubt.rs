@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The figure counts, but the doubt should be considered.
+    /// The figures of the sample count, but the reader should consider the doubt.
     Suspect,
-    /// The sample did not measure what it should; it is left out of estimates and verdicts.
+    /// The sample did not measure what it should; estimates and verdicts ignore it.
     Void,
 }
 
@@ -31,11 +31,11 @@ crate::named!(Severity, "severity": Suspect = "suspect", Void = "void");
 pub struct Doubt {
     /// Stable name of the rule, `kebab-case`; its page in the book has the same name.
     pub code: String,
-    /// Severity.
+    /// Consequence for the sample.
     pub severity: Severity,
     /// Evidence: figures and options, no opinions.
     pub evidence: String,
-    /// How to avoid it.
+    /// How the user avoids the doubt in the next measurement.
     pub remedy: String,
 }
 

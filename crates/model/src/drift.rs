@@ -1,4 +1,5 @@
-//! Changes of a machine between two surveys, and shifts in the results of its plans.
+//! Changes of a machine between two surveys of its facts and findings, and shifts in the results of its plans over
+//! time.
 
 use crate::criterion::Metric;
 use crate::finding::Severity;
@@ -32,13 +33,13 @@ pub struct Change {
     /// Title of a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Previous value; `None` if there was none.
+    /// Value before the change; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Current value; `None` if there is none.
+    /// Value after the change; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Cause, if known.
+    /// Cause of the change, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -58,28 +59,27 @@ pub struct FigureChange {
     pub metric: Metric,
     /// Number of the run at which the shift most likely happened.
     pub run: i64,
-    /// When that run began.
+    /// Start time of that run.
     pub since: Timestamp,
-    /// Start of the first and the last run at which the shift may have happened (95 % of the
-    /// weight).
+    /// Earliest and latest start of a run at which the shift may have happened (95 % of the probability).
     pub between: [Timestamp; 2],
     /// Start of the run at which the shift was detected.
     pub noticed: Timestamp,
-    /// Number of runs before and from the shift on, up to the neighbouring shifts.
+    /// Number of runs before the shift, and from the shift on; each counted only up to the neighbouring shift.
     pub runs: [usize; 2],
-    /// New level ÷ old one.
+    /// Level after the shift ÷ level before it.
     pub ratio: f64,
-    /// Interval of the ratio.
+    /// Confidence interval of `ratio`.
     pub interval: Option<Interval>,
-    /// Whether the shift is an improvement.
+    /// Whether the shift is an improvement or a deterioration.
     pub verdict: result::Change,
-    /// Evidence against "no change": the factor by which a fair bet against it would have
-    /// multiplied its stake.
+    /// Evidence that the level changed: the factor by which a fair bet against "no change" would have multiplied its
+    /// stake.
     pub evidence: f64,
-    /// Bound on the probability that any shift is ever reported for a plan without a change.
+    /// Upper bound of the probability that a plan without any change ever gets a false report of a shift.
     pub level: f64,
-    /// Other changes of the machine between the last run that may have the old level and the first
-    /// run that must have the new level.
+    /// Other changes of the machine that may be the cause. They happened after the last run that may have the old
+    /// level, and before the first run that must have the new level.
     pub causes: Vec<Change>,
     /// Start and value of each run, oldest first.
     pub curve: Vec<(Timestamp, f64)>,

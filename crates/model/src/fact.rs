@@ -1,4 +1,4 @@
-//! Facts: the current state of a machine, with provenance.
+//! Facts: the current state of a machine, with the source of each value.
 
 use crate::fact_source::FactPlace;
 use crate::fact_subject::Subject;
@@ -23,7 +23,7 @@ pub enum FactKind {
 pub enum FactValue {
     /// A JSON scalar or list. Sizes are bytes, times nanoseconds.
     Known(serde_json::Value),
-    /// The source exists or should exist, but could not be read: the reason. Not the same as
+    /// The source exists or should exist, but could not be read; the text is the reason. This is not the same as
     /// missing.
     Unknown(String),
 }
@@ -32,17 +32,17 @@ pub enum FactValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct Fact {
-    /// The value or why it is unknown.
+    /// The value, or the reason why it is unknown.
     pub value: FactValue,
     /// Source of the value.
     pub place: FactPlace,
-    /// Default, configured or run-time.
+    /// Whether the value is a default, configured, or the current value of the running system.
     pub kind: FactKind,
-    /// Subject of the fact, where there may be several of a kind.
+    /// Object that the fact describes, if a machine may have several of its kind.
     pub subject: Subject,
 }
 
-/// A fact in its stored form: `source` is the place as text. Assay 0.1 stored only this text.
+/// A fact in its stored form. `source` is the source as text; assay 0.1 stored only this text.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 struct Written {
     #[serde(flatten)]
@@ -79,8 +79,8 @@ impl From<Written> for Fact {
     }
 }
 
-/// Key of the settings that terminated assay processes had left changed at the time of a
-/// measurement: a list of strings. Missing if there were none.
+/// Key of a fact about a measurement: the settings that terminated assay processes had left changed, as a list of
+/// strings. The key is missing if there were none.
 pub const OPEN_CHANGES: &str = "assay.open_changes";
 
 /// All facts of a machine by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`. A
@@ -104,7 +104,7 @@ impl Facts {
         self.add(key.into(), FactValue::Known(value.into()), kind, place);
     }
 
-    /// Adds an unknown value with the reason.
+    /// Adds a fact whose value is unknown, with the reason.
     pub fn unknown(
         &mut self,
         key: impl Into<String>,

@@ -1,4 +1,4 @@
-//! Places: the sources of facts.
+//! Sources of facts: files, commands and kernel interfaces.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum FactPlace {
         /// Line, from 1; `None` for the file as a whole.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
-        /// The statement within its line.
+        /// Part of the line that contains the statement.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         span: Option<Span>,
     },
@@ -24,7 +24,7 @@ pub enum FactPlace {
     Command {
         /// The command and its arguments.
         argv: Vec<String>,
-        /// How the value was set according to the command, such as `inherited from tank`.
+        /// How the value was set, as reported by the command: `inherited from tank`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         how: Option<String>,
     },
@@ -33,11 +33,11 @@ pub enum FactPlace {
         /// Its path.
         path: String,
     },
-    /// As text: the documentation of a default, or a place that assay 0.1 stored.
+    /// Another source as text: the documentation of a default, or a source stored by assay 0.1.
     Words(String),
 }
 
-/// A part of a line; both values in bytes.
+/// A part of a line; column and length are in bytes.
 #[derive(
     Clone,
     Copy,
@@ -54,12 +54,12 @@ pub enum FactPlace {
 pub struct Span {
     /// First column, from 1.
     pub column: usize,
-    /// Length; up to the end of the line if the statement continues on the next one.
+    /// Length. If the statement continues on the next line, the part ends at the end of this line.
     pub length: usize,
 }
 
 impl FactPlace {
-    /// Returns the place of a command's output.
+    /// Returns the source for the output of a command.
     pub fn command<S: AsRef<str>>(argv: impl IntoIterator<Item = S>) -> Self {
         Self::Command {
             argv: argv
@@ -70,7 +70,7 @@ impl FactPlace {
         }
     }
 
-    /// Returns the path if the place is a file.
+    /// Returns the path if the source is a file.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         match self {
@@ -79,7 +79,7 @@ impl FactPlace {
         }
     }
 
-    /// Returns the line if the place is a file.
+    /// Returns the line number if the source is a line of a file.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         match self {
@@ -88,7 +88,7 @@ impl FactPlace {
         }
     }
 
-    /// Parses a place that assay 0.1 stored: `/etc/x:12`, a path, a command line or a manual page.
+    /// Parses a source that assay 0.1 stored: `/etc/x:12`, a path, a command line or a manual page.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let numbered = text
@@ -105,8 +105,8 @@ impl FactPlace {
     }
 }
 
-/// Converts text: a path below /proc or /sys is an interface, another path a file, other text
-/// words.
+/// Converts text: a path below /proc or /sys is a kernel interface, any other path is a file, and any other text
+/// remains text.
 impl From<&str> for FactPlace {
     fn from(text: &str) -> Self {
         let path = text.to_owned();

@@ -1,13 +1,13 @@
-//! Subjects: the objects of facts where a machine may have several of a kind.
+//! Subjects: the objects that facts describe, if a machine may have several of a kind.
 
 use crate::fact::{Fact, Facts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An object of a machine: its kind and name, and those of its part. `["zfs.dataset", "tank/vm.1"]`
-/// is a dataset, `["proxmox", "100", "disk", "scsi0"]` a disk of a guest. The machine itself has an
-/// empty path. Joined by dots, the path is the prefix of the keys of its facts.
+/// An object of a machine. Its path consists of the object's kind and name, then kind and name of a part of it:
+/// `["zfs.dataset", "tank/vm.1"]` is a dataset, `["proxmox", "100", "disk", "scsi0"]` is a disk of a guest. The machine
+/// itself has an empty path. The path, joined by dots, is the prefix of the keys of the object's facts.
 #[derive(
     Clone,
     Debug,
@@ -34,7 +34,7 @@ impl Subject {
         )
     }
 
-    /// Whether the subject is the machine as a whole.
+    /// Returns whether the subject is the machine as a whole.
     #[must_use]
     pub fn is_machine(&self) -> bool {
         self.0.is_empty()
@@ -46,7 +46,7 @@ impl Subject {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Returns the names of the path with kinds of parts: `100 disk scsi0`.
+    /// Returns the path without its first kind, for users: `100 disk scsi0`.
     #[must_use]
     pub fn label(&self) -> String {
         self.0.get(1..).unwrap_or_default().join(" ")
@@ -58,7 +58,7 @@ impl Subject {
         (self.0.len() > 2).then(|| Self(self.0[..self.0.len() - 2].to_vec()))
     }
 
-    /// Returns the property of this subject in a key; `None` for another subject.
+    /// Returns the property's part of a key that belongs to this subject; `None` for a key of another subject.
     #[must_use]
     pub fn property<'k>(&self, key: &'k str) -> Option<&'k str> {
         if self.is_machine() {
@@ -89,7 +89,7 @@ pub struct Pattern(Vec<String>);
 pub struct NoPattern(String);
 
 impl Pattern {
-    /// Whether the pattern matches a subject.
+    /// Returns whether the pattern matches a subject.
     #[must_use]
     pub fn means(&self, subject: &Subject) -> bool {
         subject.0.len() == 2 * self.0.len()
@@ -103,7 +103,7 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// Returns the kind whose subjects are listed first, such as `zfs.dataset`.
+    /// Returns the kind of the outermost object in the pattern, such as `zfs.dataset`.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.0.first().map_or("", String::as_str)
@@ -131,8 +131,8 @@ impl From<Pattern> for String {
 }
 
 impl Facts {
-    /// Assigns facts to a subject: the fact with the key of the subject, and those whose keys begin
-    /// with it and a dot. Names may contain dots; of two matching subjects the longer one applies.
+    /// Assigns facts to a subject: the fact whose key is that of the subject, and all facts whose keys begin with this
+    /// key and a dot. Names may contain dots; if two subjects match, the longer one applies.
     pub fn about(&mut self, subject: &Subject) {
         let key = subject.to_string();
         let inside = format!("{key}.");

@@ -1,5 +1,5 @@
-//! Findings: differences between a machine and the advice. `assay-advice` creates them from facts and the `[check]`
-//! tables of pages; findings are not stored.
+//! Findings: faults of a machine, each with the advice that it violates. `assay-advice` creates them from facts and
+//! from the `[check]` tables of pages. Findings are not stored.
 
 use crate::coverage::{Outcome, Service, WithoutRules};
 use crate::fact::FactKind;
@@ -32,9 +32,9 @@ pub use setting_edit::{Edit, ModeBits, Words};
 pub enum Severity {
     /// Information that requires no action.
     Info,
-    /// Untidy or without effect.
+    /// Untidy, or a setting without effect.
     Low,
-    /// It has a cost now or later.
+    /// The fault costs something (performance, space or work), now or later.
     Medium,
     /// Data, access or the service is at risk under realistic conditions.
     High,
@@ -65,23 +65,23 @@ impl Severity {
     }
 }
 
-/// Rule of a page: the `[check]` table of its front matter. Conditions are CEL over `facts`, `this`
-/// (properties of the subject), `kinds` (`default`, `configured` or `runtime` for each of these)
-/// and `parent` (properties of the enclosing subject).
+/// Rule of a page: the `[check]` table of its front matter. Conditions are CEL expressions. They can use `facts`,
+/// `this` (the properties of the subject), `kinds` (for each property `default`, `configured` or `runtime`) and
+/// `parent` (the properties of the enclosing subject).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Subjects that are evaluated; without any, the machine as a whole.
+    /// Kinds of subjects that are evaluated; if empty, the machine as a whole.
     #[serde(default)]
     pub about: Vec<Pattern>,
-    /// Condition under which the rule applies; always if absent.
+    /// Condition under which the rule applies; if absent, the rule always applies.
     #[serde(default)]
     pub applies: Option<String>,
     /// Condition that is true if the machine violates the rule.
     pub violated: String,
     /// Severity of a violation.
     pub severity: Severity,
-    /// Message. `{property}` is replaced by a value of the subject, `{name}` by its name,
+    /// Texts of the finding. `{property}` is replaced by a value of the subject, `{name}` by the subject's name,
     /// `{parent.property}` by a value of the enclosing subject, `{facts.KEY}` by any fact.
     pub say: Say,
     /// Reason why nothing can be done on this machine. Then there is no remedy.
@@ -90,12 +90,11 @@ pub struct Check {
     /// The remedy.
     #[serde(default)]
     pub remedy: Option<Remedy>,
-    /// Versions that change the answer, for people: `OpenSSH 6.8: no is the default`.
+    /// Versions at which the answer changes, as text for users: `OpenSSH 6.8: no is the default`.
     #[serde(default)]
     pub flips: Vec<String>,
-    /// Keys of facts that are unknown if a configuration was not read completely, such as `nginx`.
-    /// The rule looks for a missing setting, so it cannot be evaluated while one of them is
-    /// unknown.
+    /// Keys of facts that are unknown if a configuration was not read completely, such as `nginx`. They are for rules
+    /// that look for a missing setting: such a rule cannot be evaluated while one of the facts is unknown.
     #[serde(default)]
     pub needs_whole: Vec<String>,
 }
@@ -108,7 +107,7 @@ pub struct Say {
     pub title: String,
     /// Explanation in a few sentences.
     pub text: String,
-    /// Fact whose line is marked, if the condition does not determine it: a property of the
+    /// Fact whose line is marked in the output, if it differs from the fact in the condition: a property of the
     /// subject, `parent.PROPERTY` or `facts.KEY`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
@@ -122,8 +121,8 @@ pub struct Remedy {
     pub steps: Vec<String>,
     /// Steps that revert the remedy.
     pub undo: Vec<String>,
-    /// The remedy as changes of configuration files that assay can apply (`assay check --fix`);
-    /// `None` if it must be applied by hand.
+    /// The remedy as changes of configuration files, which assay can apply (`assay check --fix`). Empty if the user
+    /// must apply the remedy by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
 }
@@ -146,18 +145,18 @@ pub struct Remedy {
 pub enum Certainty {
     /// The machine violates the rule.
     Violated,
-    /// Unknown, which is not the same as no violation.
+    /// It is unknown whether the machine violates the rule, because a source could not be read.
     Unknown,
 }
 
 /// A fact that supports a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seen {
-    /// Its key.
+    /// Key of the fact.
     pub key: String,
-    /// Its value.
+    /// Value of the fact.
     pub value: serde_json::Value,
-    /// Default, configured or run-time.
+    /// Whether the value is a default, configured, or the current value of the running system.
     pub kind: FactKind,
     /// Source of the fact.
     pub place: FactPlace,
@@ -167,38 +166,38 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fix {
-    /// These steps.
+    /// The user or assay can apply these steps.
     Steps(Remedy),
     /// Nothing can be done on this machine: the reason.
     NotHere(String),
-    /// Nothing needs to be done until the fact is known.
+    /// There is nothing to fix before the unknown fact can be read.
     AfterReading,
 }
 
-/// A violation of a page by a machine.
+/// A page of the catalogue that a machine violates, or may violate if a fact is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Id of the page.
     pub rule: String,
-    /// Its domain, such as `ssh`.
+    /// Domain of the page, such as `ssh`.
     pub domain: String,
-    /// Subject.
+    /// Object that violates the rule.
     pub subject: Subject,
-    /// Severity; for an unknown finding the severity of a violation.
+    /// Severity of the violation. If the certainty is unknown, the severity that a violation would have.
     pub severity: Severity,
-    /// Certainty.
+    /// Whether the violation is certain.
     pub certainty: Certainty,
     /// Title on one line.
     pub title: String,
-    /// Explanation; for an unknown finding the source that could not be read.
+    /// Explanation. If the certainty is unknown, the source that could not be read.
     pub text: String,
-    /// Places in the machine's configuration, the deciding place first.
+    /// Lines or files of the machine's configuration that cause the finding, the deciding one first.
     pub places: Vec<FactPlace>,
     /// Supporting facts.
     pub evidence: Vec<Seen>,
     /// Remedy.
     pub fix: Fix,
-    /// Advice that `assay trial` can test here; `None` if a measurement cannot decide it.
+    /// Id of the advice that `assay trial` can test on this machine; `None` if a measurement cannot decide.
     pub trial: Option<String>,
     /// Result of the newest trial of the advice on this machine; `None` without a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,15 +211,15 @@ pub struct Tried {
     pub verdict: Verdict,
     /// Number of the trial in the store: `assay trial --show` prints the trial.
     pub trial: TrialId,
-    /// Day on which it began, `2026-11-23`.
+    /// Day on which the trial began, such as `2026-11-23`.
     pub day: String,
     /// Target as the user named it.
     pub target: String,
 }
 
 impl Finding {
-    /// Returns the identity of the finding across checks. The line is not part of it, because lines
-    /// move.
+    /// Returns a key that identifies the finding in different checks. The key does not contain the line number, because
+    /// lines move.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         match self.subject.is_machine() {
@@ -235,28 +234,27 @@ impl Finding {
 pub struct Accepted {
     /// The finding.
     pub finding: Finding,
-    /// Reason of the acceptance.
+    /// Reason why the finding is accepted.
     pub reason: String,
-    /// Person who accepted it.
+    /// Person who accepted the finding.
     pub owner: Option<String>,
-    /// Last day of the acceptance, `2027-01-31`; `None` for unlimited.
+    /// Last day on which the acceptance is valid, such as `2027-01-31`; `None` for unlimited.
     pub expires: Option<String>,
 }
 
 /// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
-    /// Findings that count, the most urgent first.
+    /// Findings that are not accepted, the most urgent first.
     pub findings: Vec<Finding>,
     /// Accepted findings.
     pub accepted: Vec<Accepted>,
-    /// Faults in the file of accepted findings: entries that are malformed, expired, or match no
-    /// finding. They have no effect.
+    /// Faults in the file of accepted findings: entries that are malformed or expired, or that match no finding. Such
+    /// entries have no effect.
     pub remarks: Vec<String>,
     /// Evaluated rules, each with the number of its subjects.
     pub rules: Vec<Looked>,
-    /// Rules that could not be evaluated remotely. A missing finding of these rules does not mean
-    /// that all is well.
+    /// Rules that could not be evaluated remotely. The check does not show whether the machine violates these rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_asked: Vec<NotAsked>,
     /// Services that were found and read, with the number of their rules.
@@ -265,7 +263,7 @@ pub struct Checked {
     /// Running programs without any rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_rules: Vec<WithoutRules>,
-    /// Whether no service with rules was found; then the absence of findings means nothing.
+    /// Whether no service with rules was found. Then a check without findings means nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing_read: bool,
 }
@@ -273,7 +271,7 @@ pub struct Checked {
 /// A rule that was not evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotAsked {
-    /// Its id.
+    /// Id of the rule.
     pub rule: String,
     /// The reason.
     pub why: String,
@@ -282,13 +280,13 @@ pub struct NotAsked {
 /// An evaluated rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Looked {
-    /// Its id.
+    /// Id of the rule.
     pub rule: String,
-    /// Its domain.
+    /// Domain of the rule.
     pub domain: String,
-    /// The page's statement.
+    /// Statement of the page, as one sentence.
     pub statement: String,
-    /// Severity of its findings.
+    /// Severity of the rule's findings.
     pub severity: Severity,
     /// Number of subjects to which it applied.
     pub applied: usize,
@@ -317,7 +315,7 @@ impl Checked {
             .max()
     }
 
-    /// Whether the answer of some or all rules is unknown.
+    /// Returns whether the answer of at least one rule is unknown.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         let mut all = self.findings.iter();

@@ -1,8 +1,8 @@
-//! A latency histogram: counts per bin, merged exactly, percentiles by nearest rank.
+//! A latency histogram: counts per bin. Histograms can be merged without loss; percentiles use the nearest rank.
 //!
-//! The bins are those of the load generator (fio's JSON+ prints the midpoint of each bin; the
-//! relative error is below 0.8 %: `FIO_IO_U_PLAT_BITS` = 6 in fio's `stat.h`), so merging two
-//! histograms of one generator adds counts and loses nothing.
+//! The bins are those of the load generator, so merging two histograms of one generator adds counts and loses nothing.
+//! fio's JSON+ prints the midpoint of each bin, with a relative error below 0.8 % (`FIO_IO_U_PLAT_BITS` = 6 in fio's
+//! `stat.h`).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl Histogram {
         self.bins.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
-    /// Whether it contains no operations.
+    /// Returns whether the histogram contains no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bins.is_empty()
@@ -69,8 +69,8 @@ impl Histogram {
         self.bins.iter().map(|(&nanos, &count)| (nanos, count))
     }
 
-    /// Returns the latency in nanoseconds that `percent` (0–100) of the operations did not exceed
-    /// (nearest rank: the smallest bin whose cumulative count reaches ⌈p·n/100⌉). `None` if empty.
+    /// Returns the latency in nanoseconds that `percent` (0–100) of the operations did not exceed; `None` if the
+    /// histogram is empty. Uses the nearest rank: the smallest bin whose cumulative count reaches ⌈p·n/100⌉.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let total = self.count();
@@ -78,8 +78,8 @@ impl Histogram {
         self.at_rank(rank)
     }
 
-    /// Returns the latency of the operation with this rank, 1 for the fastest; the slowest if the
-    /// rank exceeds the count.
+    /// Returns the latency in nanoseconds of the operation with this rank: 1 for the fastest operation. If the rank
+    /// exceeds the count, returns that of the slowest operation.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<u64> {
         let mut seen = 0u64;

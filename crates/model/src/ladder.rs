@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RungPlace {
-    /// On this machine, on a file or a block device.
+    /// On this machine, against a file or a block device.
     Host,
-    /// On this machine, on an NBD export of QEMU's block layer.
+    /// On this machine, against an NBD export of QEMU's block layer.
     Nbd,
     /// In a guest.
     Guest,
 }
 
-/// A measured target: the layers of its parent, and one more.
+/// A rung: a measured target that consists of the layers of its parent and one more layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rung {
     /// Unique name of the target in the plan and in samples.
@@ -31,20 +31,19 @@ pub struct Rung {
     pub kind: LayerKind,
     /// Where the load runs.
     pub place: RungPlace,
-    /// Settings that affect its cost, by their own names.
+    /// Settings that affect the cost of the layer, by the layer's own names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Effects that this ladder cannot separate from the layer.
+    /// Other effects that this ladder cannot separate from the cost of the layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<String>,
-    /// Index of the rung that this one measures a second time in every round, on the same object.
-    /// The second measurement gives the total, which is compared with the sum of the layers. Such a
-    /// rung has no parent.
+    /// Index of the rung that this rung repeats: the same object is measured a second time in every round. The second
+    /// measurement gives the total, which is compared with the sum of the layers. Such a rung has no parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<usize>,
 }
 
-/// The rungs under a target.
+/// All rungs of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ladder {
     /// The target as the user named it.
@@ -60,8 +59,8 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// Returns the rungs from a bottom to `top`, both included. Empty if there is no such rung or
-    /// its parents form a cycle.
+    /// Returns the rungs from a bottom rung to `top`, both included. Empty if `top` does not exist or its parents form
+    /// a cycle.
     #[must_use]
     pub fn path(&self, top: usize) -> Vec<usize> {
         let mut path = Vec::new();
@@ -88,7 +87,7 @@ impl Ladder {
             .collect()
     }
 
-    /// Returns the second measurement of a rung.
+    /// Returns the rung that measures a rung the second time, if there is one.
     #[must_use]
     pub fn again(&self, of: usize) -> Option<usize> {
         self.rungs.iter().position(|rung| rung.again == Some(of))
@@ -107,7 +106,7 @@ pub struct Waterfall {
     pub levels: Vec<Level>,
     /// Costs of the layers, in the order of the ladder.
     pub steps: Vec<Step>,
-    /// Totals of the paths from a bottom to a top, the verified path first.
+    /// Totals of the paths from a bottom to a top rung. The path whose total was measured separately comes first.
     pub wholes: Vec<Whole>,
 }
 
@@ -134,14 +133,15 @@ pub struct Step {
     pub from: usize,
     /// The rung with the layer, index into [`Ladder::rungs`].
     pub to: usize,
-    /// Time that the layer adds to an I/O, ns: mean difference of paired rounds. Negative if the
-    /// layer makes I/O faster. `None` without a pair.
+    /// Time that the layer adds to an I/O, in ns: mean difference over rounds in which both rungs have a figure.
+    /// Negative if the layer makes I/O faster. `None` without such a round.
     pub added: Option<Estimate>,
-    /// Time with the layer ÷ time without it: geometric mean over paired rounds.
+    /// Time with the layer ÷ time without it: geometric mean over rounds in which both rungs have a figure.
     pub ratio: Option<Estimate>,
-    /// Whether the interval of `added` excludes zero.
+    /// Whether the cost is significant: the interval of `added` excludes zero.
     pub told: bool,
-    /// Share of the total of its first path, if both differ from zero.
+    /// Fraction of the total of the first path that contains the layer; `None` unless both differ significantly from
+    /// zero.
     pub share: Option<f64>,
 }
 
@@ -154,21 +154,19 @@ pub struct Whole {
     pub top: usize,
     /// Indices into [`Waterfall::steps`], bottom first.
     pub steps: Vec<usize>,
-    /// Time that all layers together add from bottom to top, ns; from separate samples if
-    /// `separate`.
+    /// Time that all layers of the path add together, in ns. Computed from separate samples if `separate`.
     pub added: Option<Estimate>,
     /// Time at the top ÷ time at the bottom.
     pub ratio: Option<Estimate>,
-    /// Sum of the layers over the rounds in which all rungs have a figure.
+    /// Sum of the layers in ns, over the rounds in which all rungs have a figure.
     pub sum: Option<Estimate>,
-    /// Sum of the layers minus the total, over the rounds in which both have a figure. `None` if
-    /// the total has no separate samples, because then both are equal by construction.
+    /// Sum of the layers minus the total in ns, over the rounds in which both have a figure. `None` if the total has no
+    /// separate samples, because then both are equal by construction.
     pub closing: Option<Estimate>,
     /// Whether bottom and top were measured a second time for the total.
     pub separate: bool,
-    /// Layers to inspect first, indices into [`Waterfall::steps`]: the layer with the largest
-    /// certain cost, then those that may cost as much, the most expensive first. Empty if no layer
-    /// has a significant cost.
+    /// Layers to inspect first, as indices into [`Waterfall::steps`]. First the layer with the largest significant
+    /// cost, then the layers that may cost as much, the most expensive first. Empty if no layer has a significant cost.
     pub first: Vec<usize>,
 }
 

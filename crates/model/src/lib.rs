@@ -1,7 +1,7 @@
 //! Data types of assay: units, facts, workloads, plans, samples, doubts, results.
 //!
-//! This crate accesses no machine, clock or random source. Samples are stored raw. `assay-judge` derives everything
-//! in [`result`] when it is read, so improved rules can judge old runs again.
+//! This crate accesses no machine, clock or random source. Samples are stored raw. `assay-judge` derives everything in
+//! [`result`] when samples are read, so improved rules also apply to old runs.
 
 pub mod advice;
 pub mod change;
@@ -59,6 +59,6 @@ pub use trial::{Trial, TrialId, TrialPlan};
 pub use units::{Bytes, Nanos};
 pub use workload::Workload;
 
-/// Version of the JSON documents and of the values in the store. Incremented if a field changes its
-/// meaning or disappears; new fields do not increment it.
+/// Version of the JSON documents and of the values in the store. The version increases if a field changes its meaning
+/// or disappears; it does not increase for a new field.
 pub const SCHEMA_VERSION: u32 = 2;

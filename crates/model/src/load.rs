@@ -17,19 +17,19 @@ pub enum Load {
     Fio {
         /// The fio workload.
         workload: Workload,
-        /// Size of the file; absent in a plan, which has a common size.
+        /// Size of the file. Absent in a plan, because all loads of a plan use its common file size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Bytes>,
     },
     /// HTTP requests.
     Http(Box<Http>),
-    /// IMAP sessions of connect, LOGIN and LOGOUT in sequence.
+    /// IMAP sessions, each with connect, LOGIN and LOGOUT.
     Imap {
         /// `HOST:PORT` without TLS, for the loopback interface.
         address: String,
         /// User name.
         user: String,
-        /// File whose first line is the password; no report contains it.
+        /// File whose first line is the password. No report contains the password.
         password_file: String,
         /// Concurrent sessions.
         sessions: u32,
@@ -43,10 +43,10 @@ pub enum Load {
     },
     /// Runs a command repeatedly and measures the time from start to end.
     Command {
-        /// The command and its arguments. `{host}`, `{port}` and `{path}` are replaced by those of
-        /// the target, if the change creates two of them.
+        /// The command and its arguments. `{host}`, `{port}` and `{path}` are replaced by those of the target, if the
+        /// change creates two targets.
         argv: Vec<String>,
-        /// The figure that its output contains; absent if only its run time counts.
+        /// Figure to read from the command's output; absent if only the run time counts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prints: Option<PrintedFigure>,
     },
@@ -58,7 +58,7 @@ pub enum Load {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedFigure {
-    /// Its name, as the command prints it: `tps`, `Requests/sec`.
+    /// Name of the figure, as the command prints it: `tps`, `Requests/sec`.
     pub name: String,
     /// Regular expression whose first group is the number; absent if the name is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ impl Load {
         }
     }
 
-    /// Returns the fio workload of a fio load.
+    /// Returns the fio workload; `None` for a load other than fio.
     #[must_use]
     pub fn fio(&self) -> Option<&Workload> {
         match self {
@@ -88,7 +88,7 @@ impl Load {
         }
     }
 
-    /// Returns the HTTP load of a web server load.
+    /// Returns the HTTP load; `None` for a load other than HTTP.
     #[must_use]
     pub fn http(&self) -> Option<&Http> {
         match self {
@@ -106,7 +106,7 @@ impl Load {
         }
     }
 
-    /// Returns the name of one operation for people: `I/O`, `request`, `login`, `run`.
+    /// Returns what one operation is called in reports: `I/O`, `request`, `login`, `run`.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self {

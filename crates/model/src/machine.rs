@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Machine {
-    /// 32 hexadecimal digits, derived from `/etc/machine-id`, which cannot be recovered from them.
+    /// 32 hexadecimal digits, derived from `/etc/machine-id`. The original cannot be computed from them.
     pub id: String,
     /// Last known host name; `None` if only the id is known.
     pub name: Option<String>,
@@ -17,13 +17,13 @@ impl Machine {
     /// Number of digits of a short id.
     const SHOWN: usize = 8;
 
-    /// Whether a text is a valid machine id.
+    /// Returns whether a text is a valid machine id.
     #[must_use]
     pub fn is_id(text: &str) -> bool {
         text.len() == 32 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
     }
 
-    /// Returns the first digits of the id, enough to distinguish the machines of one store.
+    /// Returns the short id: the first digits, which are enough to distinguish the machines of one store.
     #[must_use]
     pub fn short_id(&self) -> &str {
         self.id.get(..Self::SHOWN).unwrap_or(&self.id)
@@ -35,8 +35,8 @@ impl Machine {
         self.name.as_deref().unwrap_or_else(|| self.short_id())
     }
 
-    /// Returns a display name that is unique among `others`: the id is appended to a host name that
-    /// occurs twice.
+    /// Returns a display name that is unique among `others`: if two machines have the same host name, the short id is
+    /// appended.
     #[must_use]
     pub fn shown_among<'a>(&self, mut others: impl Iterator<Item = &'a Self>) -> String {
         let shown = self.shown();

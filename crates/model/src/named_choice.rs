@@ -1,4 +1,4 @@
-//! Names of choices on the command line.
+//! Macro for enums whose variants are choices on the command line.
 
 /// Implements `name()` and `FromStr` for an enum without fields; the error of `FromStr` lists the
 /// choices.

@@ -1,5 +1,5 @@
-//! Plans. A user writes a [`PlanSpec`] (TOML, or options). [`PlanSpec::resolve`] converts it to a [`Plan`] without
-//! open choices. The same value is executed, printed by `--print-plan` and stored with the run.
+//! Plans. A user writes a [`PlanSpec`] as TOML or as command-line options. [`PlanSpec::resolve`] converts it to a
+//! [`Plan`] without open choices. This [`Plan`] is executed, printed by `--print-plan` and stored with the run.
 
 mod builtin;
 mod parse;
@@ -17,7 +17,7 @@ use crate::workload::{Durability, Engine, Pattern};
 use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
-/// A plan as the user writes it. Everything except the workloads has a default.
+/// A plan as the user writes it. Only the workloads have no default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSpec {
@@ -32,7 +32,7 @@ pub struct PlanSpec {
     /// Measured time of one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Time before measuring starts, in each sample.
+    /// Ramp: time of load before measuring starts, in each sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
     /// Size of the scratch file.
@@ -47,10 +47,10 @@ pub struct PlanSpec {
     /// Directories, files or devices to measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
-    /// Single workloads.
+    /// Single workloads (`[[workload]]`).
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
-    /// Workloads as a Cartesian product of lists.
+    /// Workloads as Cartesian products of lists (`[[grid]]`).
     #[serde(default, rename = "grid", skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
 }
@@ -62,7 +62,7 @@ pub struct WorkloadSpec {
     /// Name; derived from the parameters if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A load other than fio; only name and times may be set with it.
+    /// A load other than fio. With it, only the name and the times may be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
     /// Access pattern.
@@ -89,10 +89,10 @@ pub struct WorkloadSpec {
     /// When a write counts as complete; `none` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// Measured time; that of the plan if absent.
+    /// Measured time of one sample; the time of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Time before measuring; that of the plan if absent.
+    /// Ramp before measuring starts; the time of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
 }
@@ -118,10 +118,10 @@ pub struct Grid {
     pub durability: Option<Durability>,
 }
 
-/// Values that a plan may leave open and execution needs.
+/// Values that execution needs and that a plan may leave open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Targets of the command line; if not empty they replace those of the plan.
+    /// Targets from the command line. If there are any, they replace those of the plan.
     pub targets: Vec<String>,
     /// Engine that replaces `Engine::Auto`.
     pub engine: Engine,
@@ -132,17 +132,17 @@ pub struct Settings {
 /// A plan without open choices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
-    /// Name.
+    /// Name of the plan.
     pub name: String,
     /// Title on one line: the question that the plan answers.
     pub title: String,
-    /// Rounds.
+    /// Number of rounds. In each round, every workload is measured once on every target.
     pub rounds: u32,
     /// Size of the scratch file.
     pub file_size: Bytes,
     /// Seed of the order, and of fio's offsets and data.
     pub seed: u64,
-    /// Criteria.
+    /// Success criteria.
     pub want: Vec<Criterion>,
     /// Targets as the user named them.
     pub targets: Vec<String>,
@@ -152,10 +152,10 @@ pub struct Plan {
     pub order: Vec<Slot>,
 }
 
-/// A sample to take.
+/// A slot: one sample to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
-    /// 1-based round.
+    /// Number of the round, from 1.
     pub round: u32,
     /// Index into `Plan::workloads`.
     pub workload: usize,
@@ -196,8 +196,8 @@ impl Grid {
 }
 
 impl PlanSpec {
-    /// Fills in all open choices. The order is a shuffle of all workloads × targets within each
-    /// round, so that drift of the machine affects all workloads equally.
+    /// Makes all open choices. Within each round, all workloads × targets are measured in shuffled order, so that drift
+    /// of the machine affects all workloads equally.
     ///
     /// # Errors
     /// A value is missing, duplicated, zero or inconsistent.
@@ -263,14 +263,14 @@ fn order(plan: &Plan) -> Vec<Slot> {
 }
 
 impl Plan {
-    /// Whether any workload writes.
+    /// Returns whether any workload writes.
     #[must_use]
     pub fn writes(&self) -> bool {
         let mut fio = self.workloads.iter().filter_map(Planned::fio);
         fio.any(|workload| workload.pattern.writes())
     }
 
-    /// Whether any load is fio on a file.
+    /// Returns whether any load is fio on a file.
     #[must_use]
     pub fn needs_file(&self) -> bool {
         self.workloads.iter().any(|load| load.fio().is_some())

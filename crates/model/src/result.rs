@@ -7,23 +7,23 @@ use crate::sample::RatePoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An interval that contains the true value with this confidence.
+/// An interval that contains the true value with this confidence (level 0 to 1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// 0.95 for 95 %.
+    /// Confidence level: 0.95 for 95 %.
     pub confidence: f64,
 }
 
-/// A figure with its interval over rounds.
+/// A figure with its confidence interval over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// Value in base units (ns, bytes per second, I/Os per second), pooled over all rounds.
     pub value: f64,
-    /// `None` with fewer than two rounds.
+    /// Confidence interval; `None` with fewer than two rounds.
     pub interval: Option<Interval>,
     /// Number of rounds in the estimate.
     pub rounds: u32,
@@ -32,7 +32,7 @@ pub struct Estimate {
 /// Figures by metric.
 pub type Figures = BTreeMap<Metric, f64>;
 
-/// A sample with its judgement.
+/// A sample with its doubts and its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedSample {
     /// Workload name.
@@ -41,20 +41,20 @@ pub struct JudgedSample {
     pub target: String,
     /// 1-based round.
     pub round: u32,
-    /// 0-based slot in the plan's order.
+    /// Position in the plan's order, from 0.
     pub slot: u32,
-    /// The worst of its doubts.
+    /// Validity after its doubts: the worst consequence among them.
     pub validity: Validity,
     /// Its doubts.
     pub doubts: Vec<Doubt>,
-    /// Its figures; empty if it failed.
+    /// Figures of the sample; empty if the sample failed.
     pub figures: Figures,
 }
 
 /// A doubt, and the number of samples that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CountedDoubt {
-    /// The doubt with the evidence of its first sample.
+    /// The doubt, with the evidence from the first sample that has it.
     #[serde(flatten)]
     pub doubt: Doubt,
     /// Number of samples.
@@ -64,13 +64,13 @@ pub struct CountedDoubt {
 /// Whether the rate reached a steady state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Steadiness {
-    /// True if both SNIA criteria hold for the last five rounds; otherwise the figure is a burst.
+    /// Whether both SNIA criteria hold for the last five rounds; if not, the figure describes a burst.
     pub steady: bool,
     /// (max − min) ÷ mean over the window; at most 0.20 to be steady.
     pub range: Option<f64>,
     /// |rise of the fitted line over the window| ÷ mean; at most 0.10 to be steady.
     pub slope: Option<f64>,
-    /// One line for people.
+    /// Explanation in one line, for users.
     pub reason: String,
 }
 
@@ -78,7 +78,7 @@ pub struct Steadiness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
-    /// One request in flight: rate = 1 / latency.
+    /// Only one request is in flight: rate = 1 / latency.
     OneAtATime,
     /// The flush after each write.
     Flush,
@@ -88,9 +88,9 @@ pub enum LimitKind {
     MachineCpu,
     /// CPU time taken by the hypervisor.
     Steal,
-    /// The requests in flight: the device serves more per second at a higher depth.
+    /// The number of requests in flight: the device serves more requests per second at a higher depth.
     Depth,
-    /// The device is saturated: a higher depth gives no more.
+    /// The device is saturated: a higher depth does not increase the rate.
     Device,
     /// The link or bus below the device.
     Link,
@@ -98,11 +98,11 @@ pub enum LimitKind {
     RateLimit,
     /// Heat or frequency.
     Throttling,
-    /// Memory bandwidth: the data stay in RAM.
+    /// Memory bandwidth: the data is served from RAM.
     Memory,
-    /// The requested rate was reached.
+    /// The requested rate, which the load reached.
     RateAsked,
-    /// The server.
+    /// The web server or other service under load.
     Server,
     /// Another server that the server calls.
     Backend,
@@ -112,7 +112,7 @@ pub enum LimitKind {
     Network,
     /// The load generator could not keep the schedule of an open loop.
     Schedule,
-    /// Local ports of the load generator's machine.
+    /// The number of local ports on the load generator's machine.
     Ports,
     /// Unknown: there is no evidence.
     Unknown,
@@ -141,19 +141,19 @@ pub struct WorkloadResult {
     pub workload: String,
     /// Target name.
     pub target: String,
-    /// `Workload::describe`.
+    /// Description of the workload in one line (`Workload::describe`).
     pub description: String,
     /// Number of valid rounds.
     pub rounds: u32,
     /// Number of rounds without a result, because the sample is void or failed.
     pub rounds_void: u32,
-    /// Worst validity among the counted rounds; void if none counts.
+    /// Worst validity among the rounds that count; void if no round counts.
     pub validity: Validity,
     /// Doubts of all its samples.
     pub doubts: Vec<CountedDoubt>,
     /// Estimates by metric, without void samples.
     pub estimates: BTreeMap<Metric, Estimate>,
-    /// Steady or burst.
+    /// Whether the rate reached a steady state.
     pub steadiness: Steadiness,
     /// Limiting cause.
     pub limit: Limit,
@@ -168,13 +168,13 @@ pub struct WorkloadResult {
 pub struct CriterionResult {
     /// The criterion.
     pub criterion: Criterion,
-    /// Target of the criterion.
+    /// Target to which the result belongs.
     pub target: String,
-    /// `None` without a valid figure: then it is not met.
+    /// Measured value; `None` without a valid figure, in which case the criterion is not met.
     pub value: Option<Estimate>,
-    /// Whether the value satisfies it.
+    /// Whether the value meets the criterion.
     pub met: bool,
-    /// False if the interval contains the threshold: more rounds could change the result.
+    /// Whether the result is clear. False if the interval contains the threshold: more rounds could change the result.
     pub clear: bool,
 }
 
@@ -192,28 +192,29 @@ pub struct Judged {
 /// Comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunComparison {
-    /// Whether the operations are requests to web servers.
+    /// Whether the loads are HTTP loads, so that operations are requests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requests: bool,
     /// First run.
     pub a: crate::run::RunId,
     /// Second run.
     pub b: crate::run::RunId,
-    /// Workloads were paired by pattern, block size and depth, because no names are the same.
+    /// Whether workloads were paired by pattern, block size and depth, because the two runs have no workload name in
+    /// common.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_shape: bool,
     /// Rate of B ÷ rate of A by block size, smallest block first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<SizeFactor>,
-    /// Differences of the environment.
+    /// Facts that differ between the runs.
     pub environment: Vec<FactDifference>,
-    /// Reasons against the comparison (different plan, file size, not interleaved).
+    /// Reasons why the comparison may be invalid: different plan, different file size, runs not interleaved.
     pub cautions: Vec<String>,
     /// Workload × target × metric of both runs.
     pub rows: Vec<ComparisonRow>,
-    /// `workload on target` of the first run only.
+    /// Workloads that only the first run has, as `WORKLOAD on TARGET`.
     pub only_a: Vec<String>,
-    /// `workload on target` of the second run only.
+    /// Workloads that only the second run has, as `WORKLOAD on TARGET`.
     pub only_b: Vec<String>,
 }
 
@@ -252,13 +253,13 @@ pub struct ComparisonRow {
     pub target: String,
     /// Metric.
     pub metric: Metric,
-    /// In the first run.
+    /// Estimate in the first run.
     pub a: Estimate,
-    /// In the second run.
+    /// Estimate in the second run.
     pub b: Estimate,
-    /// B ÷ A.
+    /// Value in B ÷ value in A.
     pub ratio: f64,
-    /// Interval of the ratio; `None` if either side has a single round.
+    /// Interval of the ratio; `None` if A or B has only one round.
     pub interval: Option<Interval>,
     /// `better`, `worse` or `unclear`, for B compared with A.
     pub verdict: Change,

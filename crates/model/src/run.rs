@@ -22,17 +22,17 @@ impl fmt::Display for RunId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// Running, or killed without notice (signal, power failure).
+    /// The run is in progress, or assay was killed without notice (signal, power failure).
     Running,
     /// Every slot was executed.
     Complete,
-    /// The user interrupted it; `--resume` continues it.
+    /// The user interrupted the run; `--resume` continues it.
     Interrupted,
-    /// It ended with an error.
+    /// The run ended with an error.
     Failed,
 }
 
-/// Origin of the samples.
+/// Where the samples come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -50,7 +50,7 @@ pub enum Origin {
 pub struct Run {
     /// Number in the store; 0 before it is stored.
     pub id: RunId,
-    /// 128-bit random id in hex; the same in every store to which the run is copied.
+    /// Random id: 128 bits in hexadecimal. It remains the same if the run is copied to another store.
     pub uid: String,
     /// Version of assay that executed it.
     pub assay_version: String,
@@ -66,12 +66,12 @@ pub struct Run {
     pub plan: Plan,
     /// Description of the targets before the run.
     pub targets: Vec<TargetInfo>,
-    /// The environment.
+    /// Facts about the machine and the targets.
     pub facts: Facts,
     /// Remarks about the whole run: file size compared with RAM, tmpfs, CPU emulation.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// The ladder, if its targets are the layers of one stack.
+    /// The ladder, if the targets of the run are the layers of one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ladder: Option<Ladder>,
 }

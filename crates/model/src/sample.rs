@@ -15,23 +15,23 @@ use std::collections::BTreeMap;
 /// One execution of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
-    /// `Workload::name` within the plan; the job name for an imported result.
+    /// Name of the workload in the plan (`Workload::name`); for an imported result, name of the job.
     pub workload: String,
-    /// `TargetInfo::name`.
+    /// Name of the target (`TargetInfo::name`).
     pub target: String,
-    /// 1-based round.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// 0-based position in `Plan::order`.
+    /// Position in `Plan::order`, from 0.
     pub slot: u32,
     /// Wall-clock time at the start of the load generator.
     pub started: jiff::Timestamp,
-    /// Time from the start of the process to its end, by the monotonic clock.
+    /// Duration of the load generator's process, by the monotonic clock.
     pub wall: Nanos,
     /// How the sample ended.
     pub outcome: Outcome,
     /// Load generator and its version: `fio-3.33`.
     pub tool: String,
-    /// One entry per fio job (thread), never grouped; one for a load of assay itself.
+    /// Workers: one per fio job (thread), never grouped; exactly one for assay's own loads.
     #[serde(alias = "jobs")]
     pub workers: Vec<Worker>,
     /// Kernel counters over the sample; empty for imported results.
@@ -40,7 +40,7 @@ pub struct Sample {
     /// State of the tested file before the sample, if it could be read.
     #[serde(default)]
     pub file: Option<FileState>,
-    /// Rate over time of all jobs together.
+    /// Rate over time, summed over all jobs.
     #[serde(default)]
     pub series: Vec<RatePoint>,
 }
@@ -53,9 +53,9 @@ pub enum Outcome {
     Completed,
     /// The user interrupted it.
     Interrupted,
-    /// It failed.
+    /// The load failed.
     Failed {
-        /// One line: the cause and the way out.
+        /// Cause and way out, in one line.
         error: String,
     },
     /// assay killed it because it ran much longer than requested.
@@ -97,20 +97,20 @@ pub enum Operation {
     File,
     /// A command, from start to end.
     Run,
-    /// No operation.
+    /// No operation; the load does nothing.
     Nothing,
 }
 
 impl Operation {
-    /// Whether it transfers data from or to a file or device.
+    /// Returns whether the operation transfers data from or to a file or device.
     #[must_use]
     pub fn is_io(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::Trim | Self::Flush)
     }
 }
 
-/// Work of one worker of a load: a fio job (thread), or all connections of a load of assay itself.
-/// In base units, independent of the load generator.
+/// Operations of one worker of a load. A worker is a fio job (thread), or all connections of one of assay's own loads.
+/// Values are in base units, independent of the load generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::Worker")]
 #[schemars(!from)]
@@ -123,12 +123,12 @@ pub struct Worker {
     pub operations: BTreeMap<Operation, Operations>,
     /// CPU time of the worker in user mode, percent of one CPU; 0 if unknown.
     pub usr_cpu: f64,
-    /// CPU time of the worker in the kernel, percent of one CPU.
+    /// CPU time of the worker in the kernel, as a percentage of one CPU; 0 if unknown.
     pub sys_cpu: f64,
-    /// Values of fio only; empty for other loads.
+    /// Values that only fio reports; empty for other loads.
     #[serde(skip_serializing_if = "FioJob::is_empty")]
     pub fio: FioJob,
-    /// Observations of an HTTP load on the server, the link, this machine and the load generator.
+    /// Observations of an HTTP load about the server, the network connection, this machine and the load generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<Step>>,
 }
@@ -171,7 +171,7 @@ impl Worker {
         self.of(Operation::Flush)
     }
 
-    /// Returns the requested operations: all except trims, and flushes after writes.
+    /// Returns the operations that the workload requested: all kinds except trims and the flushes after writes.
     pub fn asked(&self) -> impl Iterator<Item = (Operation, &Operations)> {
         let follows = |kind: &Operation| matches!(kind, Operation::Flush | Operation::Trim);
         self.operations
@@ -188,26 +188,26 @@ pub struct FioJob {
     /// option without a value maps to an empty string.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Options that are not in `options` are unknown: the result was not JSON, which echoes them.
+    /// Whether options that are missing in `options` are unknown. This is the case if the result was not JSON, because
+    /// only JSON contains the options.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
-    /// errno; 0 for success.
+    /// Error number (errno); 0 for success.
     #[serde(default)]
     pub error: i32,
-    /// Context switches.
+    /// Number of context switches.
     #[serde(default)]
     pub ctx: u64,
-    /// Percentage of I/Os that were submitted at this queue depth: keys `1`, `2`, `4`, …, `>=64`,
-    /// as fio prints them.
+    /// Percentage of I/Os that were submitted at each queue depth. Keys as fio prints them: `1`, `2`, `4`, …, `>=64`.
     #[serde(default)]
     pub iodepth_level: BTreeMap<String, f64>,
-    /// `groupid` of fio's JSON.
+    /// Number of the job's reporting group (`groupid` of fio's JSON).
     #[serde(default)]
     pub group: u32,
 }
 
 impl FioJob {
-    /// Whether fio reported nothing.
+    /// Returns whether fio reported no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -226,7 +226,7 @@ pub struct Operations {
     /// Number of failed operations; no other figure includes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Duration.
+    /// Time in which the operations were counted.
     #[serde(default)]
     pub runtime: Nanos,
     /// Operations per second; 0 if the load generator does not report it.
@@ -241,16 +241,16 @@ pub struct Operations {
     /// Completion latency: from submission to completion.
     #[serde(default)]
     pub clat: Latency,
-    /// Total latency.
+    /// Total latency: from the creation of the I/O to its completion.
     #[serde(default)]
     pub lat: Latency,
     /// Operations that transferred fewer bytes than requested.
     #[serde(default, alias = "short_ios", skip_serializing_if = "is_zero")]
     pub short: u64,
-    /// Dropped operations.
+    /// Operations that fio dropped (`drop_ios`).
     #[serde(default, alias = "drop_ios", skip_serializing_if = "is_zero")]
     pub dropped: u64,
-    /// The figure that each run of a command printed, in base units.
+    /// Figures that a command printed, one per run, in base units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub printed: Vec<f64>,
 }
@@ -263,7 +263,7 @@ fn is_zero(count: &u64) -> bool {
 /// Summary of a latency in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latency {
-    /// Count; 0 if fio did not report it.
+    /// Number of latencies; 0 if fio did not report it.
     pub n: u64,
     /// Smallest.
     pub min: u64,
@@ -282,7 +282,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Returns the percentile from the histogram if there is one, else the printed one.
+    /// Returns a percentile from the histogram if there is one, otherwise as printed by fio.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         self.histogram.percentile(percent).or_else(|| {
@@ -299,7 +299,7 @@ impl Latency {
 #[serde(from = "written::RatePoint")]
 #[schemars(!from)]
 pub struct RatePoint {
-    /// End of the interval in milliseconds since the start of measuring.
+    /// End of the interval, in milliseconds since measuring started.
     pub at_ms: u64,
     /// Rates in the interval by kind of operation.
     pub rates: BTreeMap<Operation, Rate>,

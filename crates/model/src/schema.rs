@@ -1,4 +1,4 @@
-//! JSON schemas of types with hand-written serialisation, for `assay dev schemas`. Other types derive their schema.
+//! JSON schemas for types with hand-written serialisation, for `assay dev schemas`. Schemas of other types are derived.
 
 use schemars::declare_schema;
 

@@ -1,5 +1,5 @@
-//! Removes secrets from text of a machine. All rules are here. Which text a source may contribute at all is decided
-//! where the source is read, by lists of harmless text.
+//! Removes secrets from text that was read on a machine. All rules for secrets are here. Each collector decides, by
+//! lists of harmless text, which text it returns at all.
 
 mod command_words;
 
@@ -7,7 +7,7 @@ pub use command_words::withhold_in_words;
 
 use serde_json::Value;
 
-/// Replaces a removed value.
+/// Text that replaces a removed value.
 pub const WITHHELD: &str = "(value withheld)";
 
 /// Parts of names that mark a secret, anywhere in the name.
@@ -45,7 +45,7 @@ const WORDS: [&str; 17] = [
     "login",
 ];
 
-/// Header names that are always followed by a secret, also after a colon.
+/// Names of HTTP headers whose value is always a secret, also after a colon.
 const HEADERS: [&str; 10] = [
     "authorization",
     "proxy-authorization",
@@ -59,7 +59,7 @@ const HEADERS: [&str; 10] = [
     "x-api-key",
 ];
 
-/// Whether a name marks a secret: `db.api_key`, `luks.pw`, `cipassword`.
+/// Returns whether a name marks a secret: `db.api_key`, `luks.pw`, `cipassword`.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -70,15 +70,15 @@ pub fn names_a_secret(name: &str) -> bool {
             .any(|word| WORDS.contains(&word))
 }
 
-/// Whether the value has at most 128 letters, digits and `_.,:+/%-`, and is not a URL: a number, a
-/// word, or a list of them.
+/// Returns whether a value is harmless: a number, a word, or a list of them. It has at most 128 letters, digits and
+/// `_.,:+/%-`, and is not a URL.
 #[must_use]
 pub fn is_plain(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.,:+/%-".contains(c);
     !value.is_empty() && value.len() <= 128 && value.chars().all(plain) && !value.contains("//")
 }
 
-/// Whether the value is one or several absolute paths without characters of URLs and queries.
+/// Returns whether a value consists of one or several absolute paths, without characters of URLs and queries.
 #[must_use]
 pub fn is_path(value: &str) -> bool {
     value.starts_with('/')
@@ -96,11 +96,11 @@ pub fn withhold_value(value: &str) -> &str {
     }
 }
 
-/// Removes probable secrets from free text, such as an error message of a tool: user names and
-/// queries in URLs, values of `NAME=VALUE` and `"NAME": "VALUE"` whose name marks a secret, headers
-/// and private keys. Cleaning twice changes nothing.
+/// Removes probable secrets from free text, such as an error message of a tool: user names and queries in URLs, values
+/// of `NAME=VALUE` and `"NAME": "VALUE"` whose name marks a secret, headers and private keys. Cleaning twice changes
+/// nothing.
 ///
-/// This is the last line of defence: it cannot detect a secret that stands alone.
+/// This is the last line of defence: the function cannot detect a secret without a name before it.
 #[must_use]
 pub fn withhold_in_text(text: &str) -> String {
     let mut clean = withhold_once(text);
@@ -114,7 +114,8 @@ pub fn withhold_in_text(text: &str) -> String {
     WITHHELD.to_owned()
 }
 
-/// A removed part may join the text around it to another secret. Normal text needs fewer passes.
+/// Maximum number of passes. After a removal, the text before and after it may together look like a secret, so another
+/// pass is needed. Normal text needs fewer passes.
 const ROUNDS: usize = 8;
 
 fn withhold_once(text: &str) -> String {
@@ -126,7 +127,7 @@ fn withhold_once(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Cleans the strings of a JSON document like [`text`].
+/// Removes probable secrets from all strings of a JSON document, like [`text`].
 pub fn json(value: &mut Value) {
     match value {
         Value::String(string) => {
@@ -182,12 +183,12 @@ fn withhold_quoted(line: &str) -> String {
     }
 }
 
-/// Whether a character ends a URL in a text.
+/// Returns whether a character ends a URL in a text.
 fn ends_address(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\0')
 }
 
-/// Removes users, passwords and queries from URLs.
+/// Removes user names, passwords and queries from the URLs in a text.
 #[must_use]
 pub fn withhold_in_urls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -235,8 +236,8 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-/// Returns the name before a separator, where blanks and a quotation mark may follow the name;
-/// whether there is a quotation mark, and whether the name is the end of a path.
+/// Returns the name before a separator, whether a quotation mark follows the name, and whether the name is the end of a
+/// path. Blanks may stand between name and separator.
 fn name_before(text: &str) -> (&str, bool, bool) {
     let bare = text.trim_end();
     let (bare, quoted) = match bare.strip_suffix(['"', '\'']) {

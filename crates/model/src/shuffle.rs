@@ -2,7 +2,7 @@
 
 use rand::seq::SliceRandom as _;
 
-/// Shuffles the items; every order is equally likely. The same random numbers give the same order.
+/// Shuffles the items; every order is equally likely. The same state of the random generator gives the same order.
 pub fn shuffle<T>(things: &mut [T], random: &mut rand_chacha::ChaCha8Rng) {
     things.shuffle(random);
 }

@@ -1,15 +1,15 @@
-//! Disks that share the work of one vdev, array or file system, and their comparison.
+//! Siblings: disks that share the work of one vdev, array or file system. Defines the result of comparing them.
 
 use crate::sample::DeviceDelta;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Disks with the same work.
+/// Disks that should have the same amount of work.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Siblings {
-    /// Object that contains them: `tank raidz1-0`, `md0`, `btrfs vdb`.
+    /// Vdev, array or file system that contains the disks: `tank raidz1-0`, `md0`, `btrfs vdb`.
     pub name: String,
     /// Kernel names as in /proc/diskstats.
     pub disks: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Siblings {
 pub struct Watched {
     /// The disks.
     pub siblings: Siblings,
-    /// Counters of the existing disks in each window.
+    /// Counters of the disks that existed, for each window.
     pub windows: Vec<Vec<DeviceDelta>>,
 }
 
@@ -47,7 +47,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Returns the noun for sentences.
+    /// Returns the noun for use in sentences: `read` or `write`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ impl Way {
     }
 }
 
-/// One disk of a comparison.
+/// Latency of one disk in a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiskLatency {
-    /// Its kernel name.
+    /// Kernel name of the disk.
     pub disk: String,
     /// Number of windows in which this disk and another one had enough requests; other windows are
     /// ignored.
@@ -69,11 +69,11 @@ pub struct DiskLatency {
     pub requests: u64,
     /// Mean time of a request in these windows, from the block layer to completion.
     pub mean: Nanos,
-    /// Median over the windows of its time divided by the median of the active siblings.
+    /// Latency of the disk ÷ median latency of the active siblings: the median over the windows.
     pub ratio: f64,
     /// Lower bound of the typical ratio at 5 %; `None` with too few windows.
     pub at_least: Option<f64>,
-    /// Upper bound of the typical ratio at 5 %; `None` with too few windows, or without a bound.
+    /// Upper confidence bound of the typical `ratio` (5 %); `None` with too few windows, or if there is no upper bound.
     pub at_most: Option<f64>,
 }
 
@@ -85,27 +85,27 @@ pub enum SlowDisk {
     Slow {
         /// Index in [`Comparison::disks`].
         at: usize,
-        /// Upper bound of the probability that any of equally fast disks gives this result.
+        /// Upper bound of the probability of such a result if all disks are equally fast, 0 to 1.
         chance: f64,
     },
-    /// No disk is slow: each is shown to take less than twice the time of its siblings.
+    /// No disk is slow: every disk demonstrably takes less than twice the time of its siblings.
     Alike,
-    /// No disk is shown to be slow, and not all are shown to be fast.
+    /// The data does not decide: no disk is demonstrably slow, but not every disk is demonstrably fast.
     CannotTell {
-        /// Index of the possibly slowest disk in [`Comparison::disks`].
+        /// Index in [`Comparison::disks`] of the disk that is most likely slow.
         at: usize,
     },
-    /// Too few requests on two disks at the same time.
+    /// At no time, or too rarely, two disks had enough requests.
     TooLittle {
-        /// Number of windows with work for at least two disks that a finding needs.
+        /// Number of windows, with work for at least two disks, that a result requires.
         needed: u32,
     },
 }
 
-/// Comparison of siblings in one direction.
+/// Comparison of siblings for reads or for writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
-    /// Object that contains them.
+    /// Vdev, array or file system that contains the disks.
     pub siblings: String,
     /// Reads or writes.
     pub way: Way,
@@ -113,7 +113,7 @@ pub struct Comparison {
     pub windows: u32,
     /// The disks.
     pub disks: Vec<DiskLatency>,
-    /// The finding.
+    /// Result of the comparison.
     #[serde(flatten)]
     pub finding: SlowDisk,
 }

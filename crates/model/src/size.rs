@@ -1,12 +1,12 @@
 //! Sizes in bytes: one syntax for all of assay.
 //!
-//! `KiB`, `MiB` … are always powers of 1024; `kB`, `MB` … always powers of 1000. Tools disagree about a letter alone:
-//! for fio, ZFS and QEMU `4T` is 4·2⁴⁰, for vendors of disks it is 4·10¹². Every caller therefore states its
-//! [`Convention`], and printed sizes show it. (fio's own syntax, in which `kib` may be 1000, is in `assay-fio`.)
+//! `KiB`, `MiB` … are always powers of 1024; `kB`, `MB` … are always powers of 1000. Tools disagree about a single
+//! letter: for fio, ZFS and QEMU `4T` is 4·2⁴⁰, for disk vendors 4·10¹². So every caller states its [`Convention`], and
+//! printed sizes show it. (fio's own syntax, in which `kib` may be 1000, is in `assay-fio`.)
 
 use serde::Serialize;
 
-/// Meaning of a letter alone, and the units for output.
+/// Meaning of a single letter as unit (`4T`), and the units for output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Convention {
@@ -28,7 +28,7 @@ pub enum Unit {
     Binary,
 }
 
-/// Parse error of a size.
+/// Reason why a text is not a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The number is negative.
@@ -41,11 +41,11 @@ pub enum Problem {
     TooLarge,
 }
 
-/// A text that is not a size, with a suggestion.
+/// Error for a text that is not a size. The message contains a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` {}; {}", .input.escape_debug(), .problem.words(), .convention.examples())]
 pub struct SizeError {
-    /// The text.
+    /// The text that was parsed.
     pub input: String,
     /// The error.
     pub problem: Problem,
@@ -84,10 +84,10 @@ impl Convention {
         }
     }
 
-    /// The size that a text names, in bytes and exactly, rounded down to a whole one.
+    /// Parses a size and returns it in bytes, rounded down to an integer. The computation is exact.
     ///
     /// # Errors
-    /// When the text is no size or one beyond 64 bits.
+    /// The text is not a size, or the size exceeds 64 bits.
     ///
     /// # Examples
     /// ```
@@ -172,8 +172,8 @@ impl Convention {
     }
 }
 
-/// Returns `number × scale`, rounded down; `None` if it is not a decimal number. Saturates at 128
-/// bits, which exceeds 64 bits too.
+/// Returns `number × scale`, rounded down; `None` if `number` is not a decimal number. A value beyond 128 bits
+/// saturates, so that it also exceeds the limit of 64 bits.
 fn scale_decimal(number: &str, scale: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

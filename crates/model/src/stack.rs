@@ -23,7 +23,7 @@ use std::path::PathBuf;
 pub enum LayerKind {
     /// A path that is read and written.
     Path,
-    /// A file system in use.
+    /// A mounted file system.
     FileSystem,
     /// A file that contains another layer: the image of a virtual disk, the file of a loop device.
     File,
@@ -48,7 +48,7 @@ pub enum LayerKind {
     VolumeGroup,
     /// dm-crypt, with or without LUKS.
     Crypt,
-    /// Another device-mapper target.
+    /// Another device-mapper target, such as a linear or striped mapping.
     Mapped,
     /// Linux software RAID.
     Md,
@@ -65,7 +65,7 @@ pub enum LayerKind {
 }
 
 impl LayerKind {
-    /// Returns the common name.
+    /// Returns the common name of the kind.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -93,23 +93,23 @@ impl LayerKind {
     }
 }
 
-/// One layer.
+/// One layer of a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Layer {
     /// Its kind.
     pub kind: LayerKind,
     /// Name on the machine: a path, a dataset, a device.
     pub name: String,
-    /// Path at which it can be opened on this machine: a mount point, a device node, a file. `None`
-    /// for a layer without a path (a pool, a link) or one that is not visible.
+    /// Path at which the layer can be opened on this machine: a mount point, a device node, a file. `None` for a layer
+    /// without a path (a pool, a link), or if the layer is not visible on this machine.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "serialize_lossy"
     )]
     pub place: Option<PathBuf>,
-    /// Settings that affect its cost, by their own names (`volblocksize`, `cache`, `cipher`,
-    /// `scheduler`). Sizes are formatted like [`Bytes::short`]: `64k`, `10G`.
+    /// Settings that affect the cost of the layer, by the layer's own names (`volblocksize`, `cache`, `cipher`,
+    /// `scheduler`). Sizes have the form of [`Bytes::short`]: `64k`, `10G`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// Indices of the layers directly below, in [`Stack::layers`].
@@ -120,7 +120,8 @@ pub struct Layer {
     pub unknown: Vec<String>,
 }
 
-/// Serialises a path lossily, so that one that is not UTF-8 does not fail the whole stack.
+/// Serialises a path as text. Invalid UTF-8 is replaced, so that one such path does not prevent the serialisation of
+/// the whole stack.
 fn serialize_lossy<S: Serializer>(
     place: &Option<PathBuf>,
     serializer: S,
@@ -145,7 +146,7 @@ impl Layer {
         }
     }
 
-    /// Returns a setting as it is written.
+    /// Returns the value of a setting as text.
     #[must_use]
     pub fn get(&self, setting: &str) -> Option<&str> {
         self.settings.get(setting).map(String::as_str)
@@ -159,8 +160,8 @@ impl Layer {
     }
 }
 
-/// All layers under a target. The first is the top. Each other layer is below at least one; a layer
-/// below several (a pool under two disks) occurs once.
+/// All layers below a target. The first layer is the top. Every other layer is directly below at least one layer. A
+/// layer below several others (a pool that contains two virtual disks) occurs only once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stack {
     /// The target as the user named it.
@@ -203,9 +204,9 @@ pub struct Hint {
     pub layer: usize,
     /// The remark as one sentence.
     pub text: String,
-    /// The facts that cause it: `volblocksize=8k, cluster_size=64k`.
+    /// Settings that cause the cost: `volblocksize=8k, cluster_size=64k`.
     pub because: String,
-    /// Page of the catalogue: `assay advice PAGE`.
+    /// Page of the catalogue that explains the remark: `assay advice PAGE`.
     pub page: String,
     /// Source: manual, or upstream file and version.
     pub source: String,

@@ -1,5 +1,5 @@
-//! A study: a published benchmark as a repeatable experiment, with the published figures beside ours and a verdict on
-//! the conclusions.
+//! A study: a published benchmark as a repeatable experiment. It contains the published figures for comparison, and the
+//! author's conclusions as claims that can be tested.
 
 mod outcome;
 
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// Name of the study, equal to that of its file.
+    /// Name of the study; equal to the name of its file.
     pub name: String,
     /// Title on one line.
     pub title: String,
-    /// The question.
+    /// The question that the study answers.
     pub question: String,
-    /// The bench of `assay-studies` that executes it.
+    /// Name of the bench in `assay-studies` that executes the study.
     pub bench: String,
     /// The publication, and the machine of its measurements.
     pub source: Source,
@@ -32,7 +32,7 @@ pub struct Study {
     /// The figures that are measured or counted in each configuration.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
-    /// The author's figures.
+    /// The figures that the author published.
     #[serde(default)]
     pub published: Vec<Published>,
     /// The author's conclusions.
@@ -52,7 +52,7 @@ impl Study {
             .collect()
     }
 
-    /// Whether a form measures this figure in this configuration.
+    /// Returns whether a form measures this figure in this configuration.
     #[must_use]
     pub fn asks(&self, form: &Form, configuration: &Configuration, figure: &Figure) -> bool {
         let names = form.figures.as_ref();
@@ -60,7 +60,7 @@ impl Study {
         figure.derived.is_none() && named && configuration.has(figure)
     }
 
-    /// Returns the figures that a bench measures; the others are derived from them.
+    /// Returns the figures that a bench measures. All other figures are derived from them.
     #[must_use]
     pub fn measured(&self) -> Vec<&Figure> {
         let all = self.figures.iter();
@@ -98,19 +98,19 @@ pub struct Source {
 pub struct Forms {
     /// A short form that takes minutes.
     pub quick: Form,
-    /// The form of the author.
+    /// The full form, with the extent of the author's measurements.
     pub full: Form,
 }
 
-/// Extent of a study.
+/// Extent of an execution of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Form {
     /// Number of rounds; each measures every configuration, in random order.
     pub rounds: u32,
-    /// Configurations; all if absent.
+    /// Names of the configurations to measure; all if absent.
     #[serde(default)]
     pub configurations: Option<Vec<String>>,
-    /// Figures; all if absent.
+    /// Names of the figures to measure; all if absent.
     #[serde(default)]
     pub figures: Option<Vec<String>>,
     /// Settings of the bench: sizes, runtimes.
@@ -126,20 +126,20 @@ pub struct Configuration {
     pub name: String,
     /// Title for readers; the name if absent.
     pub title: Option<String>,
-    /// Whether it represents hardware of the author, such as a certain disk: it has published
+    /// Whether the configuration represents hardware that only the author has, such as a certain disk. It has published
     /// figures, but cannot be measured.
     #[serde(default)]
     pub published_only: bool,
-    /// Figures that are measured in it; all if absent.
+    /// Names of the figures that are measured in this configuration; all if absent.
     pub figures: Option<Vec<String>>,
-    /// Settings of the bench.
+    /// Settings for the bench, such as parameters of the configuration.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
 impl Configuration {
-    /// Whether the figure is measured in it.
+    /// Returns whether the figure is measured in this configuration.
     #[must_use]
     pub fn has(&self, figure: &Figure) -> bool {
         let names = self.figures.as_ref();
@@ -157,9 +157,9 @@ impl Configuration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Throughput, IOPS.
+    /// Higher is better: throughput, IOPS.
     Higher,
-    /// Latency, bytes lost.
+    /// Lower is better: latency, lost bytes.
     Lower,
     /// Neither direction is better.
     Neither,
@@ -175,20 +175,19 @@ pub struct Figure {
     /// Unit: `IOPS`, `B/s`, `ns`, `B`, `%`, or empty for a plain number or ratio.
     #[serde(default)]
     pub unit: String,
-    /// Direction in which it is better.
+    /// Direction in which the figure is better.
     pub better: Better,
-    /// Whether it is counted and not measured: one round suffices, because the count never varies.
+    /// Whether the figure is counted, not measured. One round is then enough, because the count never varies.
     #[serde(default)]
     pub exact: bool,
-    /// Figures with the same word are measured together; a figure without a word is measured
-    /// separately.
+    /// Name of a group of figures that are measured together. Without a name, the figure is measured separately.
     pub together: Option<String>,
-    /// Formula, if it is computed from other figures of the same round.
+    /// Formula, if the figure is computed from other figures of the same round.
     pub derived: Option<Derived>,
-    /// Position on a curve, if it is shown with the other points of the curve.
+    /// Position on a curve, if the figure is shown as one point of a curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// Whether the configurations are ranked by it.
+    /// Whether the configurations are ranked by this figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ranked: bool,
     /// Settings of the bench: a workload as in a plan, a counter.
@@ -205,13 +204,13 @@ impl Figure {
     }
 }
 
-/// A curve through figures of one unit: a quantity over a variable.
+/// Position of a figure on a curve, which shows a quantity over a variable for figures of one unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
     /// Title of the curve, the same for all points.
     pub of: String,
-    /// The variable, such as `clients`.
+    /// The variable on the horizontal axis, such as `clients`.
     pub over: String,
     /// Value of the variable at this point.
     pub at: u32,
@@ -224,21 +223,21 @@ pub enum Derived {
     /// Mean of `a` and a scaled `b`. The factor makes `b` equal to `a` in the configuration
     /// `baseline`, so both have the same weight there.
     Weighted {
-        /// The unscaled figure.
+        /// Name of the unscaled figure.
         a: String,
-        /// The scaled figure.
+        /// Name of the scaled figure.
         b: String,
-        /// The configuration that determines the factor.
+        /// Name of the configuration that determines the scale factor.
         baseline: String,
     },
     /// Mean of several figures.
     Mean {
-        /// The figures.
+        /// Names of the figures.
         of: Vec<String>,
     },
-    /// Largest of several figures; missing ones are ignored.
+    /// Largest of several figures. Missing figures are ignored.
     Largest {
-        /// The figures.
+        /// Names of the figures.
         of: Vec<String>,
     },
     /// One figure divided by another.
@@ -301,7 +300,7 @@ pub struct Published {
     /// Precision of the value.
     #[serde(default)]
     pub is: Bound,
-    /// Differences from our measurement.
+    /// Differences between the author's setup and our measurement.
     #[serde(default)]
     pub note: String,
 }
@@ -315,22 +314,21 @@ pub struct Conclusion {
     /// The claims; all must hold.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
-    /// Answer of primary sources today, if they decide it independent of measurements.
+    /// What primary sources answer today, if they decide the conclusion without any measurement.
     #[serde(default)]
     pub today: String,
-    /// Requirement for a decision.
+    /// Requirement without which the conclusion cannot be decided here.
     pub needs: Option<Needs>,
 }
 
-/// Requirement for a decision on a conclusion.
+/// Requirement without which a conclusion cannot be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
     /// Hardware virtualisation: the figures depend on the cost of a guest's instructions, which an
     /// emulator does not reproduce.
     Kvm,
-    /// A load generator on another machine: the figures depend on the number of CPUs that the
-    /// servers have for themselves.
+    /// A load generator on another machine. The figures depend on the number of CPUs that only the servers use.
     OwnGenerator,
 }
 
@@ -338,7 +336,7 @@ pub enum Needs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Claim {
-    /// The figure of `of` divided by that of `to` is within the bounds.
+    /// A ratio: the figure of configuration `of` ÷ the figure of configuration `to` is within the bounds.
     Ratio {
         /// The figure.
         figure: String,
@@ -362,7 +360,7 @@ pub enum Claim {
         /// Upper bound.
         at_most: Option<f64>,
     },
-    /// The order of the configurations by the figure, best first.
+    /// The configurations have this order by the figure.
     Order {
         /// The figure.
         figure: String,

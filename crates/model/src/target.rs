@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 pub enum TargetKind {
     /// A directory: assay creates a scratch file in it and removes it.
     Directory,
-    /// A file of the user: it is only read, or overwritten with `--destroy-data`.
+    /// A file of the user. It is only read, unless `--destroy-data` permits overwriting.
     File,
     /// A whole block device or partition.
     BlockDevice,
-    /// A server by its URL.
+    /// A web server, named by its URL.
     Server,
 }
 
-/// Whether the name of a target is a web URL.
+/// Returns whether the name of a target is a web URL.
 #[must_use]
 pub fn is_url(target: &str) -> bool {
     let scheme = target.split_once("://").map(|(scheme, _)| scheme);
@@ -29,7 +29,7 @@ pub fn is_url(target: &str) -> bool {
 /// A target, and the layers whose counters a sample reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetInfo {
-    /// Path as the user gave it (lossy if it is not UTF-8); name of the target in results.
+    /// Path as the user gave it; also the name of the target in results. Invalid UTF-8 is replaced.
     pub name: String,
     /// Kind.
     pub kind: TargetKind,
@@ -37,12 +37,12 @@ pub struct TargetInfo {
     pub fs_type: Option<String>,
     /// Mount point of the file system.
     pub mount_point: Option<String>,
-    /// Mount and super options, comma separated.
+    /// Mount options and super block options, separated by commas.
     pub mount_options: Option<String>,
-    /// The source in mountinfo: `/dev/vda2`, `tank/data`.
+    /// Mount source as in mountinfo: `/dev/vda2`, `tank/data`.
     pub mount_source: Option<String>,
-    /// Kernel names of the block devices directly under the file system (`vda2`, `dm-0`), as in
-    /// /proc/diskstats. Their counters show which I/O reached the device.
+    /// Kernel names of the block devices directly below the file system (`vda2`, `dm-0`), as in /proc/diskstats. Their
+    /// counters show how much I/O reached the device.
     pub devices: Vec<String>,
     /// Kernel names of the physical disks at the bottom (`vda`, `nvme0n1`).
     pub disks: Vec<String>,
@@ -53,7 +53,7 @@ pub struct TargetInfo {
 }
 
 impl TargetInfo {
-    /// Returns a server target; the layers below are not on this machine.
+    /// Returns a target for a server. It has no layers on this machine.
     #[must_use]
     pub fn server(name: &str) -> Self {
         Self {
@@ -71,10 +71,10 @@ impl TargetInfo {
     }
 }
 
-/// Storage of the tested file's data, read after layout.
+/// How the file system stores the data of the tested file, read after layout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileState {
-    /// Apparent size.
+    /// Apparent size of the file (`st_size`).
     pub size: Bytes,
     /// Bytes allocated (`st_blocks` × 512).
     pub allocated: Bytes,
@@ -87,7 +87,7 @@ pub struct FileState {
 }
 
 impl FileState {
-    /// Whether the file occupies less space than its size, beyond rounding at its end.
+    /// Returns whether the file occupies less space than its size, apart from rounding at its end.
     #[must_use]
     pub fn stored_smaller(&self) -> bool {
         self.allocated.0 < self.size.0 / 10 * 9

@@ -54,7 +54,7 @@ pub struct UnitError {
 
 const TIME: &str = "a duration such as 250us, 20ms, 10s, 5m or 1h, of at most 8760h";
 
-/// Longest permitted duration in nanoseconds: a year. Sums of hundreds of them fit 64 bits.
+/// Longest permitted duration in nanoseconds: one year. The sum of hundreds of such durations still fits into 64 bits.
 const LONGEST_TIME: u64 = 8760 * 3_600_000_000_000;
 
 /// Splits `12.5ms` into the number and the suffix.
@@ -66,7 +66,7 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// Returns `number × unit` as an integer, without the fraction of the result.
+/// Returns `number × unit`, rounded down to an integer.
 fn scale_number(number: &str, unit: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
@@ -122,7 +122,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// Returns the sum; saturates at the longest duration.
+    /// Returns the sum; the result is at most the largest `u64` value.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -255,7 +255,7 @@ pub fn mb_per_s(bytes_per_second: f64) -> String {
     format_significant(bytes_per_second / 1e6)
 }
 
-/// Formats a count such as IOPS: three significant digits up to 9,999, above that an integer with
+/// Formats a count such as IOPS: up to 9,999 with three significant digits, above as an integer with thousands
 /// separators.
 #[must_use]
 pub fn format_significant(value: f64) -> String {

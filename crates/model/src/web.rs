@@ -1,6 +1,6 @@
-//! An HTTP load, and the observations during the load.
+//! An HTTP load, and the observations made during the load.
 //!
-//! Raw counts are stored; `assay-judge` derives the limiting cause and the doubts.
+//! Raw counts are stored. `assay-judge` derives the limiting cause and the doubts from them.
 
 mod combined_load;
 mod over_time;
@@ -21,8 +21,7 @@ pub enum Pace {
     /// Closed loop: each connection sends the next request after the response. Measures the
     /// capacity of the server.
     Closed,
-    /// Open loop with constant intervals that are fixed before the start: measures the response
-    /// time at this rate.
+    /// Open loop with constant intervals, fixed before the start. Measures the response time at this rate.
     Constant {
         /// Requests per second.
         per_s: f64,
@@ -97,7 +96,7 @@ pub enum FailureKind {
     Refused,
     /// No route, or the network is down.
     Unreachable,
-    /// Timeout of connecting.
+    /// The connection was not established before the timeout.
     ConnectTimeout,
     /// No free local port for the address (EADDRNOTAVAIL).
     NoPort,
@@ -115,7 +114,7 @@ pub enum FailureKind {
     WrongStatus,
     /// A body with unexpected length or content.
     WrongBody,
-    /// Timeout of the complete response.
+    /// The complete response did not arrive before the timeout.
     TimedOut,
     /// A resource of this machine is exhausted: descriptors, memory.
     Local,
@@ -133,7 +132,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All kinds in counting order.
+    /// All kinds, in the order in which they are counted.
     pub const ALL: [Self; 18] = [
         Self::Refused,
         Self::Unreachable,
@@ -155,7 +154,7 @@ impl FailureKind {
         Self::Settings,
     ];
 
-    /// Returns a description for people.
+    /// Returns a description for users.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -188,7 +187,7 @@ pub struct Failures {
     pub kind: FailureKind,
     /// Number of requests.
     pub count: u64,
-    /// Message of the first one.
+    /// Message of the first failure of this kind.
     pub first: String,
 }
 
@@ -201,7 +200,7 @@ pub struct StatusCount {
     pub count: u64,
 }
 
-/// One second of a load, counted from the start of the window.
+/// Counts of one second of a load. Seconds are counted from the start of the window.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -214,7 +213,7 @@ pub struct Second {
     pub longest: Nanos,
 }
 
-/// One of the equal intervals of the window.
+/// One of the intervals of equal length into which the window is divided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stretch {
     /// Successful responses that ended in the interval.
@@ -228,20 +227,19 @@ pub struct Stretch {
 /// Measurements of the load generator about the load and about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
-    /// Length of the window; shorter than requested after an interruption.
+    /// Length of the window. It is shorter than requested if the load was interrupted.
     pub window: Nanos,
-    /// Successful responses that ended in the window. Failures never count.
+    /// Number of successful responses that ended in the window.
     pub answers: u64,
-    /// Bytes of their bodies.
+    /// Bytes of the bodies of these responses.
     pub bytes: u64,
     /// Received bytes, including headers and failed responses, without TLS and TCP overhead.
     pub received: u64,
-    /// Latency of successful responses to requests due in the window. In an open loop it is counted
-    /// from the intended time, which includes the delay that a stalled server causes for later
-    /// requests. In a closed loop it is counted from the first byte sent, including the connection
-    /// if one had to be made.
+    /// Latency of successful responses to requests due in the window. In an open loop it is measured from the intended
+    /// send time, so it includes the delay that a stalled server causes for later requests. In a closed loop it is
+    /// measured from the first byte sent, including the time to connect if necessary.
     pub latency: Histogram,
-    /// Latency from the first byte sent. Equal to `latency` in a closed loop.
+    /// Latency from the first byte sent. In a closed loop it is equal to `latency`.
     pub service: Histogram,
     /// Failed requests due in the window, by kind.
     pub failures: Vec<Failures>,
@@ -251,35 +249,34 @@ pub struct Measured {
     pub statuses: Vec<StatusCount>,
     /// Requests due in the window.
     pub due: u64,
-    /// Requests that were never sent, because they still waited for a connection when the load
-    /// ended.
+    /// Number of requests that were never sent, because they still waited for a connection when the load ended.
     pub unsent: u64,
-    /// Requests that had to wait because all connections were in use.
+    /// Number of requests that had to wait because all connections were in use.
     pub waited: u64,
-    /// Delay of the generator's own work: for a request that was due and had a connection. In a
-    /// closed loop the sampled time from a wake-up until its last request was sent.
+    /// Delays caused by the generator itself. In an open loop: delay of a request that was due and had a connection. In
+    /// a closed loop: time, in a sample of cases, from a wake-up until the last request of this wake-up was sent.
     pub lateness: Histogram,
     /// Mean number of requests in flight in the window, by counting.
     pub under_way: f64,
     /// CPU time of the generator's threads in the window.
     pub cpu: Nanos,
-    /// Time in which these threads were runnable and no CPU was free
-    /// (`/proc/self/task/N/schedstat`).
+    /// Time in which the generator's threads were runnable but no CPU was free (`/proc/self/task/N/schedstat`).
     pub cpu_waited: Option<Nanos>,
     /// Number of threads of the generator.
     pub threads: u32,
-    /// Connections made in the window.
+    /// Number of connections that were opened in the window.
     pub connections: u64,
-    /// Idle connections that the server closed before the next request; the request was sent again
-    /// on a new one.
+    /// Number of idle connections that the server closed before the next request. The request was then sent again on a
+    /// new connection.
     pub reopened: u64,
     /// Time to connect, including TLS.
     pub connect: Histogram,
-    /// Resumed TLS sessions.
+    /// Number of resumed TLS sessions.
     pub resumed: u64,
     /// Counts for each second.
     pub seconds: Vec<Second>,
-    /// Length of an interval; the last one may be shorter. Zero in runs stored before 0.3.
+    /// Length of an interval in `stretches`; the last interval may be shorter. Zero in runs stored by versions before
+    /// 0.3.
     #[serde(default)]
     pub stretch: Nanos,
     /// The window in about forty intervals, for rate and latency over time.
@@ -287,7 +284,7 @@ pub struct Measured {
     pub stretches: Vec<Stretch>,
     /// Whether the load was ended early because no request ever succeeded.
     pub gave_up: bool,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the load.
     pub interrupted: bool,
 }
 
@@ -318,9 +315,9 @@ impl Measured {
         of.map(|failures| failures.count).sum()
     }
 
-    /// Returns the latency that `percent` of all requests did not exceed. A failed or unsent
-    /// request counts as slower than any response, so errors never improve the figure. `None` if
-    /// the percentile falls among them, or without requests.
+    /// Returns the latency that `percent` of all requests did not exceed. A failed or unsent request counts as slower
+    /// than any response, so errors never improve the figure. `None` if the percentile falls among these requests, or
+    /// if there are no requests.
     #[must_use]
     pub fn percentile(&self, histogram: &Histogram, percent: f64) -> Option<Nanos> {
         let good = histogram.count();
@@ -333,28 +330,30 @@ impl Measured {
     }
 }
 
-/// CPU use of a server, on the same clock as the load.
+/// CPU use of a server during the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerUse {
     /// Name of the server: `nginx (2 processes from 812)`, or a cgroup.
     pub what: String,
-    /// Time between the two readings.
+    /// Time between the two readings of the CPU time.
     pub window: Nanos,
-    /// CPU time in this interval.
+    /// CPU time of the server between the two readings.
     pub cpu: Nanos,
-    /// Time in which its threads waited for a CPU, if the kernel reports it.
+    /// Time in which the server's threads waited for a CPU, if the kernel reports it.
     pub waited: Option<Nanos>,
-    /// Fraction of the time in which the busiest thread used or waited for a CPU.
+    /// Fraction of the time in which the busiest thread used a CPU or waited for one, 0 to 1.
     pub busiest: Option<f64>,
-    /// Number of threads that were active.
+    /// Number of threads that used CPU time.
     pub active: u32,
-    /// The server's machine, if it is not the generator's. Times are by its own clock.
+    /// Use of the server's machine, if the load generator runs on another machine. Times are by the clock of the
+    /// server's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<ServerMachine>,
-    /// CPU quota of its control groups that throttled it most often; `None` without a quota.
+    /// CPU quota of the server's control groups; if several have a quota, that which throttled most often. `None`
+    /// without a quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<QuotaUse>,
-    /// Its sockets during the load, if they can be read.
+    /// Sockets of the server during the load, if they can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<SocketUse>,
 }
@@ -366,9 +365,9 @@ pub struct QuotaUse {
     pub group: String,
     /// CPUs that the group may use on average over a period; `None` if the limit cannot be read.
     pub cpus: Option<f64>,
-    /// Periods in the window in which the group had work.
+    /// Number of periods of the quota, in the window, in which the group had work.
     pub periods: u64,
-    /// Periods in which the group used up its quota and was throttled.
+    /// Number of periods in which the group used up its quota and was throttled.
     pub throttled: u64,
     /// Throttled time, summed over all CPUs.
     pub time: Nanos,
@@ -379,31 +378,31 @@ pub struct QuotaUse {
 pub struct SocketUse {
     /// Number of readings.
     pub looks: u32,
-    /// Connections of clients.
+    /// Mean number of client connections.
     pub clients: f64,
     /// Connections with sent bytes that the client has not acknowledged.
     pub sending: f64,
-    /// Servers of which this server is a client, those with most waiting sockets first.
+    /// Other servers to which this server sends requests, those with most waiting sockets first.
     pub upstreams: Vec<Upstream>,
 }
 
-/// A server that another server waits for, such as a backend or a database.
+/// A server from which another server requests data, such as a backend or a database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Upstream {
     /// `127.0.0.1:9000`, or the path of a socket.
     pub address: String,
-    /// Mean number of sockets with a request and no response yet.
+    /// Mean number of sockets on which a request was sent and no response has arrived.
     pub waiting: f64,
-    /// CPU time of the processes that listen there, or why it is unknown.
+    /// CPU use of the processes that listen at the address, or the reason why it is unknown.
     pub used: Result<ServerUse, String>,
 }
 
-/// Machine of a server, if it is not the generator's.
+/// Use of the server's machine, if the load generator runs on another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerMachine {
     /// Number of CPUs.
     pub cpus: u32,
-    /// CPU time other than idle on all CPUs, in the server's window.
+    /// CPU time in the server's window that was not idle, summed over all CPUs.
     pub busy: Nanos,
     /// CPU time that the hypervisor took for other guests.
     pub stolen: Nanos,
@@ -416,12 +415,11 @@ pub struct ServerMachine {
 pub struct LinkUse {
     /// Interface.
     pub interface: String,
-    /// Received bits per second on the wire, as the interface counts them.
+    /// Received bits per second on the wire, from the counters of the interface.
     pub received: f64,
-    /// Sent bits per second.
+    /// Sent bits per second on the wire.
     pub sent: f64,
-    /// Link speed in bits per second, from the user or the driver. `None` for loopback and virtual
-    /// links.
+    /// Link speed in bits per second, as given by the user or the driver. `None` for loopback and virtual interfaces.
     pub speed: Option<f64>,
 }
 
@@ -432,14 +430,14 @@ pub struct MachineUse {
     pub cpus: u32,
     /// Time between the two readings.
     pub window: Nanos,
-    /// CPU time other than idle on all CPUs.
+    /// CPU time in the window that was not idle, summed over all CPUs.
     pub busy: Nanos,
     /// CPU time that the hypervisor took for other guests.
     pub stolen: Nanos,
-    /// Connections that met a full accept queue (`TcpExt: ListenOverflows`), if the server is on
-    /// this machine; for another machine see [`ServerMachine`].
+    /// Number of connections that found a full accept queue (`TcpExt: ListenOverflows`). Meaningful only if the server
+    /// runs on this machine; for another machine see [`ServerMachine`].
     pub listen_overflows: u64,
-    /// Connections that were dropped for this or another reason (`ListenDrops`).
+    /// Number of connections dropped for this or another reason (`ListenDrops`).
     pub listen_drops: u64,
     /// Retransmitted segments.
     pub retransmitted: u64,
@@ -450,31 +448,32 @@ pub struct MachineUse {
 /// One executed load, with the observations around it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
-    /// Index of the URL.
+    /// Index of the target's URL.
     pub target: usize,
-    /// Round from 0; every round repeats the step.
+    /// Number of the round, from 0. Every round repeats the step.
     pub round: u32,
-    /// Most connections.
+    /// Maximum number of connections.
     pub connections: u32,
     /// Protocol.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Most concurrent requests on each connection.
+    /// Maximum number of concurrent requests on each connection.
     #[serde(default = "default_one")]
     pub streams: u32,
     /// Schedule of requests.
     pub pace: Pace,
-    /// In an open loop: fraction of the measured capacity.
+    /// Rate as a fraction of the measured capacity; only in an open loop.
     pub share: Option<f64>,
     /// Measurements of the generator.
     pub measured: Measured,
     /// CPU use of the server, or why it is unknown.
     pub server: Result<ServerUse, String>,
-    /// The network link, or why it is unknown.
+    /// Use of the network link, or the reason why it is unknown.
     pub link: Result<LinkUse, String>,
-    /// The generator's machine; with several generators the server's machine, if it is this one.
+    /// Use of the generator's machine. With several generators: use of the server's machine, if this is the
+    /// coordinating machine.
     pub machine: MachineUse,
-    /// Contributions of several generators.
+    /// Contributions of the load generators, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }
@@ -484,13 +483,13 @@ fn default_one() -> u32 {
 }
 
 impl Step {
-    /// Returns the most concurrent requests: each represents a user who waits for a response.
+    /// Returns the maximum number of concurrent requests. Each represents a user who waits for a response.
     #[must_use]
     pub fn places(&self) -> u64 {
         u64::from(self.connections) * u64::from(self.streams)
     }
 
-    /// Returns the CPUs of the server's machine, and the mean number of busy ones.
+    /// Returns the number of CPUs of the server's machine, and the mean number of busy CPUs.
     #[must_use]
     pub fn server_cpus(&self) -> (u32, f64) {
         let there = self.server.as_ref().ok().and_then(|server| {
@@ -503,8 +502,7 @@ impl Step {
         ))
     }
 
-    /// Returns the CPU time on the generator's machine of other programs than generator and server,
-    /// in CPUs.
+    /// Returns the mean number of CPUs, on the generator's machine, that programs other than generator and server used.
     #[must_use]
     pub fn foreign_cpus(&self) -> Option<f64> {
         let server = self.server.as_ref().ok()?;
@@ -521,7 +519,8 @@ impl Step {
         Some((busy - own - server).max(0.0))
     }
 
-    /// Returns the same for the server's machine, if it is another one, with its CPUs.
+    /// Returns the mean number of CPUs that other programs used on the server's machine, and the number of its CPUs.
+    /// `None` if the server runs on the generator's machine.
     #[must_use]
     pub fn foreign_cpus_there(&self) -> Option<(f64, u32)> {
         let server = self.server.as_ref().ok()?;

@@ -3,7 +3,7 @@
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Access pattern, with fio's names.
+/// Access pattern, with the names that fio uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
@@ -15,9 +15,9 @@ pub enum Pattern {
     RandRead,
     /// Random writes.
     RandWrite,
-    /// Sequential mix.
+    /// Sequential mix of reads and writes.
     Rw,
-    /// Random mix.
+    /// Random mix of reads and writes.
     RandRw,
 }
 
@@ -35,25 +35,25 @@ impl Pattern {
         }
     }
 
-    /// Whether offsets are random.
+    /// Returns whether the offsets are random.
     #[must_use]
     pub fn random(self) -> bool {
         matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
     }
 
-    /// Whether it writes.
+    /// Returns whether the pattern contains writes.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::RandRead)
     }
 
-    /// Whether it reads.
+    /// Returns whether the pattern contains reads.
     #[must_use]
     pub fn reads(self) -> bool {
         !matches!(self, Self::Write | Self::RandWrite)
     }
 
-    /// Whether it is a mix, for which a percentage of reads applies.
+    /// Returns whether the pattern is a mix, which needs a percentage of reads.
     #[must_use]
     pub fn mixed(self) -> bool {
         matches!(self, Self::Rw | Self::RandRw)
@@ -139,10 +139,10 @@ pub struct Workload {
     /// When a write counts as complete.
     #[serde(default)]
     pub durability: Durability,
-    /// Measured time; that of the plan if absent.
+    /// Measured time; the time of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Time before measuring; that of the plan if absent.
+    /// Ramp before measuring starts; the time of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
 }

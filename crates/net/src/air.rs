@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of samples in a record: one per second of the longest run, with a reserve.
 pub const MOST_SAMPLES: usize = crate::plan::LONGEST as usize + 100;
-/// Maximum number of access points in a record, and maximum number of other access points heard.
+/// Maximum number of used access points in a record. The same maximum applies to the other access points that the
+/// device received.
 pub const MOST_POINTS: usize = 64;
 /// Signal in dBm below which a signal is weak: iPhones then search for another access point (Apple, "About
 /// wireless roaming for enterprise", HT203068).
@@ -20,8 +21,8 @@ pub struct Air {
     pub points: Vec<Point>,
     /// Samples in order of time.
     pub samples: Vec<Sample>,
-    /// Other access points of the same network that the device received before or after the run, the strongest
-    /// first.
+    /// Access points of the same network that the device received but did not use, before or after the run; the
+    /// strongest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heard: Vec<Heard>,
 }
@@ -100,7 +101,7 @@ pub struct AirVerdict {
     pub away: Vec<(u64, u64)>,
     /// Median signal strength in dBm.
     pub signal: Option<i32>,
-    /// Weakest signal.
+    /// Time and strength of the weakest signal.
     pub weakest: Option<Signal>,
     /// Median bit rate from the access point, in bits per second.
     pub down_bit_per_s: Option<u64>,
@@ -203,7 +204,7 @@ impl Air {
         higher.max_by_key(|heard| heard.signal)
     }
 
-    /// Returns whether the sizes and values are within the limits for a client's record.
+    /// Returns whether a client's record is within the limits for sizes and values.
     pub(crate) fn is_bounded(&self) -> bool {
         let addresses = self.points.iter().map(|point| &point.address);
         let mut addresses = addresses.chain(self.heard.iter().map(|heard| &heard.address));
@@ -214,7 +215,7 @@ impl Air {
             && self.samples.is_sorted_by_key(|sample| sample.at)
     }
 
-    /// Hides the second half of all addresses. Other clients than assay may send full addresses.
+    /// Hides the second half of all addresses. Clients other than assay may send full addresses.
     pub(crate) fn mask(&mut self) {
         let points = self.points.iter_mut().map(|point| &mut point.address);
         for address in points.chain(self.heard.iter_mut().map(|heard| &mut heard.address)) {

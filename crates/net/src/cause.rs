@@ -42,7 +42,7 @@ pub enum Cause {
         /// Start of the failure, in microseconds from the start.
         from_us: u64,
     },
-    /// The device changed its access point, and most late events were due at that time.
+    /// The device changed its access point, and most late events were due during the change.
     Roam {
         /// Last time at the first access point, in microseconds from the start.
         from_us: u64,
@@ -52,10 +52,10 @@ pub enum Cause {
         from: Option<Channel>,
         /// Channel of the second access point.
         to: Option<Channel>,
-        /// Fraction of late events that were due in this interval.
+        /// Fraction of late events that were due in this interval, 0 to 1.
         share: f64,
     },
-    /// The device had no access point, and most late events were due at that time.
+    /// The device had no access point for some time, and most late events were due during this time.
     Away {
         /// Start of the interval, in microseconds from the start.
         from_us: u64,
@@ -64,26 +64,26 @@ pub enum Cause {
         /// Fraction of late events that were due in this interval.
         share: f64,
     },
-    /// The signal was weak for part of the time, and more events were late then.
+    /// The signal was weak for part of the run, and a larger fraction of events was late during this part.
     Signal {
         /// Weakest signal in dBm.
         dbm: i32,
         /// Time of the weakest signal, in microseconds from the start.
         at_us: u64,
-        /// Fraction of late events while the signal was weak.
+        /// Fraction of events that were late while the signal was weak.
         share: f64,
-        /// Fraction of late events at other times; `None` if the signal was always weak.
+        /// Fraction of events that were late at other times; `None` if the signal was always weak.
         otherwise: Option<f64>,
     },
     /// The device used 2.4 GHz although another band was better.
     Band {
         /// Channel of the device.
         channel: Channel,
-        /// Fraction of late events on this channel.
+        /// Fraction of events that were late while the device used this channel.
         share: f64,
         /// Channel of the same network in the other band.
         other: Channel,
-        /// Fraction of late events while the device used the other band, if it did.
+        /// Fraction of events that were late while the device used the other band; `None` if it never did.
         other_share: Option<f64>,
         /// Signal strength in dBm in the other band, if the device received it but did not use it.
         other_signal: Option<i32>,
@@ -168,8 +168,8 @@ fn path(
         .or_else(|| slow_answers(role, events, within, before))
 }
 
-/// Attributes late events to a full queue if at least half of them were due while the queue was long. Packets
-/// that the queue dropped belong to the queue, not to `Loss`.
+/// Attributes the result to a full queue if at least half of the late events were due while the queue was long. Packets
+/// that the queue dropped are attributed to the queue, not to `Loss`.
 fn queued(events: &[RecordEvent], within: u64, queue: Option<&Queue>) -> Option<Cause> {
     let queue = queue?;
     let late = events
@@ -184,8 +184,8 @@ fn queued(events: &[RecordEvent], within: u64, queue: Option<&Queue>) -> Option<
     })
 }
 
-/// Detects a queue by small answers, whose duration is one round trip. Half of the late answers must take much
-/// longer than an idle round trip.
+/// Detects a queue by small responses, which take one round trip. The median of the late ones must take much longer
+/// than a round trip of the idle network.
 fn slow_answers(role: &Role, events: &[RecordEvent], within: u64, before: u64) -> Option<Cause> {
     let small = match role.workload {
         Workload::Packets { .. } => true,

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between two polls without a run.
+/// Interval between two polls while no run is in progress.
 const IDLE: Duration = Duration::from_millis(250);
 /// Interval between two polls during a run.
 const BUSY: Duration = Duration::from_millis(500);
@@ -35,11 +35,11 @@ const BUSY: Duration = Duration::from_millis(500);
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Number of exchanges after joining, to compare the clocks.
 const EXCHANGES: usize = 24;
-/// Maximum number of stored exchanges.
+/// Maximum number of exchanges that are kept for the comparison of clocks.
 const REMEMBERED: usize = 64;
-/// After its last run, a client waits this long for the verdict.
+/// Time for which a client waits for the verdict after its last run.
 const VERDICT_WITHIN: Duration = Duration::from_secs(12);
-/// Time during which an unreachable server is retried.
+/// Time for which the client tries again if the server is unreachable.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Events of a client, for display.
@@ -148,8 +148,8 @@ impl<'a> Client<'a> {
         i64::try_from(at.saturating_duration_since(self.origin).as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Polls for an order or for the verdict of a run. While the network is idle, the exchange also compares
-    /// the clocks.
+    /// Polls for an order, or for the verdict of a run. If no run is in progress, the exchange also compares the
+    /// clocks.
     fn ask(
         &mut self,
         live: Option<crate::wire::Live>,
@@ -186,7 +186,7 @@ impl<'a> Client<'a> {
         Ok(polled)
     }
 
-    /// Returns the interval between the last two checks if the machine slept in between.
+    /// Returns the times of the last two checks if the machine slept between them.
     fn slept(&mut self) -> Option<(i64, i64)> {
         let now = self.micros(Instant::now());
         self.sleeps.look(sleep::slept(), now)
@@ -236,7 +236,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Carries out an order and delivers the record.
+    /// Executes an order and delivers the record.
     fn part(&mut self, order: &ClientOrder) -> Result<(), LinkError> {
         let offset = self.offset().unwrap_or(Offset {
             offset_us: 0,
@@ -304,8 +304,8 @@ impl<'a> Client<'a> {
         self.deliver(&done)
     }
 
-    /// Returns the congestion control from this device to the server: the plan's algorithm, if the kernel
-    /// accepts it.
+    /// Sets the plan's congestion control for sending to the server. Returns the algorithm that results, if it is
+    /// known.
     fn sends_with(&self, order: &ClientOrder) -> Option<String> {
         let control = self.control.connection()?;
         match &order.congestion {
@@ -331,7 +331,7 @@ impl<'a> Client<'a> {
         Some(self.offset()?.offset_us - before.offset_us)
     }
 
-    /// Retries for a minute, because the record exists only here.
+    /// Delivers the record. Tries for a minute, because no other copy of the record exists.
     fn deliver(&mut self, done: &Done) -> Result<(), LinkError> {
         let since = Instant::now();
         loop {

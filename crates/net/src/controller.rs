@@ -30,11 +30,11 @@ pub enum ControllerEvent<'a> {
 pub struct Begin<'a> {
     /// Plan of the run.
     pub plan: &'a NetPlan,
-    /// Time in which clients may still join.
+    /// Maximum time to wait for clients to join.
     pub wait: Duration,
     /// Returns the wall clock time, for display only.
     pub now: &'a dyn Fn() -> jiff::Timestamp,
-    /// Returns whether to end early. Measured data is kept.
+    /// Returns whether to end the run early. Data measured so far is kept.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -46,8 +46,8 @@ pub fn clients(link: &ServerLink) -> Result<Clients, LinkError> {
     link.get(&mut link.exchange(), "/clients", ANSWER_WITHIN, &|| false)
 }
 
-/// Waits for the clients, starts the run, follows it and collects the records. Returns `None` if it was
-/// stopped before the start.
+/// Waits for the clients, starts the run, follows it and collects the records. Returns `None` if the user stopped
+/// before the start.
 ///
 /// # Errors
 /// The server refuses, or is unreachable for a minute.

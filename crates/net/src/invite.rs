@@ -1,5 +1,5 @@
-//! An invitation: everything that a client needs to find and enter a server, as one URL that a camera can also
-//! read: `https://HOST:PORT/#TOKEN.FINGERPRINT`. Browsers never send the part after `#`.
+//! An invitation: one URL with everything that a client needs to find and enter a server,
+//! `https://HOST:PORT/#TOKEN.FINGERPRINT`. As a QR code, a camera can read it. Browsers never send the part after `#`.
 
 use assay_http::Url;
 use data_encoding::BASE64URL_NOPAD;

@@ -1,8 +1,8 @@
-//! Measures what many people notice on one network: a server, clients on their devices, runs that all clients
-//! start together, and a verdict for each person.
+//! Measures what many people notice on one network, with a server, clients on the people's devices, runs that all
+//! clients start together, and a verdict for each person.
 //!
-//! These modules are pure and do no network I/O: [`role`], [`plan`], [`record`], [`air`], [`player`],
-//! [`queue`], [`verdict`], [`cause`], [`trial`], [`invite`], [`wire`] and [`server::hub`].
+//! These modules perform no network I/O: [`role`], [`plan`], [`record`], [`air`], [`player`], [`queue`], [`verdict`],
+//! [`cause`], [`trial`], [`invite`], [`wire`] and [`server::hub`].
 #![allow(
     clippy::disallowed_methods,
     reason = "it measures a network: it reads the clock that only goes forward"

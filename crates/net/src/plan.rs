@@ -1,4 +1,4 @@
-//! Plans: which person does what, and for how long.
+//! Plans: which roles each person has in a run, and how long the run takes.
 
 use crate::congestion;
 use crate::role::{Role, builtin};
@@ -11,17 +11,17 @@ pub const MOST_PEOPLE: usize = 500;
 /// Maximum number of congestion control algorithms in a plan.
 pub const MOST_ALGORITHMS: usize = 4;
 
-/// Description of a run. The plan determines everything except the devices of people for whom it names none.
+/// Description of a run. It determines everything, except the device of a person without a named client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Plan")]
 pub struct NetPlan {
     /// Name of the plan.
     pub name: String,
-    /// Measured seconds.
+    /// Duration of the measurement in seconds.
     #[serde(default = "seconds")]
     pub seconds: u32,
-    /// Congestion control algorithms; each gets a run of its own. Empty: use the devices' defaults.
+    /// Congestion control algorithms. Each gets its own run. If empty, the defaults of the devices are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<String>,
     /// The people.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Parameters of a film.
 #[derive(Clone, Copy, Debug)]
 pub struct Film {
-    /// Duration of one piece, in microseconds.
+    /// Playing time of one piece, in microseconds.
     pub piece_us: u64,
-    /// Duration that must be buffered at the start and after a stall, in microseconds.
+    /// Playing time that must be buffered before the film starts, and after a stall, in microseconds.
     pub start_us: u64,
     /// End of the simulation, in microseconds from the start.
     pub until_us: u64,
@@ -30,8 +30,8 @@ impl Played {
     }
 }
 
-/// Plays a film. `there` contains the arrival time of each piece in microseconds, in the order of the film. A
-/// piece that never arrives ends the film.
+/// Simulates the playback of a film. `there` contains the arrival time of each piece in microseconds, in the order of
+/// the film. If a piece never arrives, the film ends there.
 #[must_use]
 pub fn play(film: Film, there: &[Option<u64>]) -> Played {
     let mut played = Played::default();

@@ -1,21 +1,22 @@
-//! Detects bufferbloat: how much longer round trips took under load than before the run, in which seconds, who
-//! sent the bytes that filled the queue, and how many packets were lost. Pure.
+//! Detects bufferbloat: how much longer round trips took under load than before the run, in which seconds, whose
+//! traffic filled the queue, and how many packets were lost. Performs no I/O.
 
 use crate::record::{PersonRecord, RecordEvent, SLOT_US};
 use crate::role::{Direction, Role, Workload};
 use serde::{Deserialize, Serialize};
 
-/// Minimum extra delay of a queue, in microseconds. A smaller delay is jitter of a wireless network.
+/// Minimum additional delay that counts as a queue, in microseconds. A smaller delay may be the jitter of a wireless
+/// network.
 pub const QUEUED: u64 = 30_000;
 /// Minimum fraction of slow seconds for a report.
 const SLOW_SHARE: f64 = 0.1;
 /// Minimum number of slow seconds for a report.
 const SLOW_LEAST: usize = 2;
-/// Minimum fraction of the bytes for a role to be named as a filler.
+/// Minimum fraction of the bytes for a role to be named as the cause of a queue.
 const FILLED: f64 = 0.1;
 /// Maximum number of roles that are named.
 const MOST_FILLERS: usize = 3;
-/// Minimum load in bits per second. If the run transferred less, something else filled the queue.
+/// Minimum traffic of the run in bits per second to fill a queue. With less, other traffic filled the queue.
 const LEAST_LOAD: f64 = 200e3;
 
 /// A full queue, with its evidence. Times are in microseconds.
@@ -34,7 +35,7 @@ pub struct Queue {
     pub measured_by: MeasuredBy,
     /// Fraction of packets lost in the slow seconds; `None` without a role that sends packets.
     pub lost: Option<f64>,
-    /// Fraction of packets lost in the other seconds.
+    /// Fraction of packets lost in the other seconds; `None` without a role that sends packets.
     pub lost_otherwise: Option<f64>,
     /// Roles that transferred the most bytes in the slow seconds, the largest first. Empty if all roles
     /// together transferred too little to fill a queue.
@@ -62,7 +63,7 @@ pub struct Filler {
     pub direction: Direction,
     /// Bits per second in the slow seconds.
     pub bit_per_s: f64,
-    /// Fraction of the run's bytes in this direction in these seconds.
+    /// Fraction of all bytes of the run in this direction and in the slow seconds that this role transferred.
     pub share: f64,
 }
 
@@ -73,14 +74,14 @@ impl Queue {
         u32::try_from(due / 1_000_000).is_ok_and(|second| self.slow.binary_search(&second).is_ok())
     }
 
-    /// Returns the extra delay of the queue, in microseconds.
+    /// Returns the additional delay caused by the queue, in microseconds.
     #[must_use]
     pub fn added_us(&self) -> u64 {
         self.loaded_us.saturating_sub(self.idle_us)
     }
 }
 
-/// Bytes that all people transferred, per second.
+/// Bytes that all people together transferred, per second of the run.
 #[derive(Clone, Debug, Default)]
 pub struct LinkLoad(Vec<Moved>);
 
@@ -111,8 +112,8 @@ impl LinkLoad {
         }
     }
 
-    /// Returns the highest rate of all people together in one direction, in bits per second. The mean over
-    /// three seconds excludes bursts from a buffer.
+    /// Returns the highest rate of all people together in one direction, in bits per second. Rates are averaged over
+    /// three seconds, so that a burst from a buffer does not count.
     #[must_use]
     pub fn best_bit_per_s(&self, direction: Direction) -> f64 {
         let of = || self.0.iter().filter(|one| one.direction == direction);
@@ -127,7 +128,7 @@ impl LinkLoad {
         windows.map(mean).fold(0.0, f64::max)
     }
 
-    /// Returns the roles that transferred the most in these seconds, in the direction with more bytes.
+    /// Returns the roles that transferred the most bytes in the slow seconds, in the direction with more bytes.
     fn fillers(&self, slow: &[usize]) -> Vec<Filler> {
         let moved = |one: &Moved| {
             let bytes = slow.iter().filter_map(|second| one.seconds.get(*second));
@@ -206,7 +207,7 @@ fn trips(record: &PersonRecord, packets: &[Vec<RecordEvent>]) -> Trips {
     Trips { seconds, by }
 }
 
-/// Looks for a queue in a person's record. `packets` contains the valid events of the roles that send packets.
+/// Detects a queue in the record of a person. `packets` contains the valid events of the roles that send packets.
 #[must_use]
 pub fn find(record: &PersonRecord, packets: &[Vec<RecordEvent>], load: &LinkLoad) -> Option<Queue> {
     let idle = match record.start.idle_median_us {

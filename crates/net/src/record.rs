@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Length of a slot for byte counts, in microseconds.
 pub const SLOT_US: u64 = 100_000;
-/// Maximum number of events per role. A longer run is refused.
+/// Maximum number of events per role. A plan with more events is refused.
 pub const MOST_EVENTS: usize = 400_000;
 
 /// An event that was due, and its result. Times are in microseconds from the start of the run.
@@ -16,7 +16,7 @@ pub const MOST_EVENTS: usize = 400_000;
 pub struct RecordEvent {
     /// Time at which the event was due.
     pub due: u64,
-    /// Delay that the client itself caused: the event was due and only the client held it up.
+    /// Delay that the client itself caused, although the event was due and nothing else prevented it.
     pub late: u64,
     /// Time from the due time until the complete answer. `None` if the event failed, was lost, or never
     /// started because all connections were in use until the end.
@@ -46,7 +46,7 @@ pub struct Probe {
     pub http: u64,
 }
 
-/// TCP segments with data, as counted by the sender's kernel.
+/// Number of TCP segments with data, as counted by the sender's kernel.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -83,7 +83,7 @@ pub struct RoleRecord {
     pub role: String,
     /// Events in the order of their due times.
     pub events: Vec<RecordEvent>,
-    /// Bytes of bodies in every slot of [`SLOT_US`]. For uploads, as counted by the server.
+    /// Bytes of bodies in each time slot of [`SLOT_US`]. For uploads, as counted by the server.
     pub slots: Vec<u64>,
     /// Probes of a responsiveness role.
     pub probes: Vec<Probe>,
@@ -94,7 +94,7 @@ pub struct RoleRecord {
     pub segments: Option<Segments>,
 }
 
-/// Accuracy of a client's start.
+/// How exactly a client started, and the latency before the run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -128,12 +128,13 @@ pub struct PersonRecord {
     pub start: Start,
     /// Measured time in microseconds.
     pub ran_us: u64,
-    /// Intervals that do not count, in microseconds from the start: the page was hidden or the device slept.
+    /// Intervals that do not count, in microseconds from the start, because the web page was hidden or the device
+    /// slept.
     pub void: Vec<(u64, u64)>,
     /// Warnings for the reader.
     pub remarks: Vec<String>,
-    /// Highest rate that the client itself can receive, in bits per second, if known (for a page in a
-    /// browser).
+    /// Maximum rate at which the client itself can receive, in bits per second; `None` if unknown. Only a web page
+    /// reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling_bit_per_s: Option<f64>,
     /// Wi-Fi history; `None` with a cable, and for clients that do not record it.
@@ -142,8 +143,8 @@ pub struct PersonRecord {
     /// Congestion control of both sides.
     #[serde(skip_serializing_if = "Congestion::is_unknown")]
     pub congestion: Congestion,
-    /// Round trips of the client's own small requests during the run: start and duration in microseconds. They
-    /// consist only of network delay and queueing.
+    /// Round trips of the client's own small requests during the run: start and duration in microseconds. Such a
+    /// request takes only network delay and queueing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trips: Vec<(u64, u64)>,
     /// Observations of each role.
@@ -151,7 +152,7 @@ pub struct PersonRecord {
 }
 
 impl RoleRecord {
-    /// Counts bytes that arrived at a time, in microseconds from the start.
+    /// Counts bytes by their arrival time `at`, in microseconds from the start.
     pub fn count(&mut self, at: u64, bytes: u64) {
         let slot = (at / SLOT_US) as usize;
         if slot >= MOST_EVENTS {

@@ -15,7 +15,7 @@ pub struct Run {
     pub plan: NetPlan,
     /// Start time on the controller's clock.
     pub began: jiff::Timestamp,
-    /// The run was ended early.
+    /// Whether the run was ended early.
     pub aborted: bool,
     /// Congestion control algorithms that the server may use; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -24,7 +24,7 @@ pub struct Run {
     pub people: Vec<Taken>,
 }
 
-/// One person's part of a run.
+/// Data of one person in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Taken {
     /// Name of the person.
@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-/// Summary of what people noticed in a run, for ordering two runs. Byte counts are not part of it.
+/// Summary of the quality of a run, by which two runs are ordered. Byte counts are not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Experience {
     /// Number of people with a bad result.
@@ -122,9 +122,9 @@ pub fn experience(judged: &[PersonVerdict]) -> Experience {
 }
 
 impl Experience {
-    /// Orders two runs; less is better. Compares the bad results, then the tolerable ones, then the fractions
-    /// of late events. Fractions that differ by less than [`MARGIN`] are equal, because nobody notices the
-    /// difference.
+    /// Orders two runs; the lesser one is better. Compares first the number of bad results, then of tolerable results,
+    /// then the fractions of late events. Fractions that differ by less than [`MARGIN`] are equal, because no user
+    /// notices the difference.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
         let people = self

@@ -11,7 +11,7 @@ pub struct Role {
     pub name: String,
     /// Text that completes "a person who …".
     pub about: String,
-    /// The counted objects, in the plural.
+    /// What the events of the role are called, in the plural.
     pub thing: String,
     /// Text for a good result.
     pub fine: String,
@@ -32,7 +32,7 @@ pub struct Role {
 pub enum Workload {
     /// Single fetches at regular times, each on a free connection.
     Fetches {
-        /// Bytes of the body.
+        /// Bytes of the body of each fetch.
         bytes: u64,
         /// Milliseconds between two fetches.
         every_ms: f64,
@@ -48,7 +48,7 @@ pub enum Workload {
         /// Milliseconds between two pages.
         every_ms: f64,
     },
-    /// A film in consecutive pieces. Each piece is due when the film has reached it.
+    /// A film, fetched in consecutive pieces. Each piece is due when the playback reaches it.
     Stream {
         /// Bytes per piece.
         bytes: u64,
@@ -56,7 +56,7 @@ pub enum Workload {
         bit_per_s: f64,
         /// Minimum bits per second for an uninterrupted film.
         least_bit_per_s: f64,
-        /// Milliseconds of film in the buffer when the player starts.
+        /// Playing time in milliseconds that must be buffered before the playback starts.
         start_ms: f64,
     },
     /// Transfers at full speed over several connections.
@@ -101,12 +101,12 @@ pub enum Direction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Goal {
-    /// Time limit of an answer in milliseconds. A stream has none: its minimum bit rate gives the time limit
-    /// of a piece.
+    /// Time limit of an answer in milliseconds. `None` for a stream, because its minimum bit rate gives the time limit
+    /// of each piece.
     pub within_ms: Option<f64>,
-    /// Maximum fraction of late or failed answers for a good result.
+    /// Maximum fraction of late or failed answers for a good result, 0 to 1.
     pub good_over: f64,
-    /// Maximum fraction for a tolerable result.
+    /// Maximum fraction of late or failed answers for a tolerable result, 0 to 1.
     pub tolerable_over: f64,
     /// Minimum bits per second of a download or upload.
     pub bit_per_s: Option<f64>,
@@ -149,7 +149,7 @@ impl Role {
     /// Checks the role.
     ///
     /// # Errors
-    /// What is wrong, for users.
+    /// The error for users.
     pub fn check(&self) -> Result<(), String> {
         let wrong = |why: &str| Err(format!("the role `{}`: {why}", self.name.escape_debug()));
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -226,7 +226,8 @@ impl Role {
         Ok(())
     }
 
-    /// Returns whether the role can be good or bad: a download without a rate cannot.
+    /// Returns whether the role has a goal, so that it can be good or bad. For example, a download without a required
+    /// rate has none.
     #[must_use]
     pub fn has_goal(&self) -> bool {
         match self.workload {

@@ -1,8 +1,8 @@
-//! The server: one port for TCP with TLS and for UDP, and a second port for TCP, because browsers open only
-//! six connections per port. Clients download from it, upload to it and poll it for orders. The server counts
+//! The server. It uses one port for TCP with TLS and for UDP, and a second port for TCP, because browsers open only six
+//! connections per port. Clients download from the server, upload to it and poll it for orders. The server counts
 //! received bytes.
 //!
-//! Each connection has a thread. There are at most some thousand connections (see [`gate`]).
+//! Each connection has its own thread; the number of connections is limited (see [`gate`]).
 
 pub mod budget;
 mod connection;
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 64 << 10;
 const POOL: usize = 4 << 20;
 /// Stack size of a connection's thread, in bytes.
 const STACK: usize = 256 << 10;
-/// Web page for phones.
+/// Web page that runs the client in a browser, for phones.
 const PAGE: &str = include_str!("page.html");
 
 /// Reasons why the server cannot start or continue.
@@ -76,10 +76,10 @@ pub struct Shared {
     at: AtomicUsize,
     stop: AtomicBool,
     budget: Budget,
-    /// Allows one large body to be parsed at a time, because parsing needs several times the body's size in
-    /// memory.
+    /// Lock by which only one large body is parsed at a time, because parsing needs several times the size of the body
+    /// in memory.
     large: Mutex<()>,
-    /// Ports other than the first.
+    /// All ports except the first.
     ports: Vec<u16>,
     /// Congestion control algorithms that this process may use.
     congestion: Vec<String>,
@@ -99,7 +99,7 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns a new offset into the pool for each body.
+    /// Returns a different offset into the pool of random bytes for each body.
     fn anywhere(&self) -> usize {
         self.at.fetch_add(1_048_573, Ordering::Relaxed)
     }
@@ -198,14 +198,13 @@ impl NetServer {
         self.address
     }
 
-    /// Returns the other ports, for web pages.
+    /// Returns all ports except the first; they are for web pages.
     #[must_use]
     pub fn other_ports(&self) -> &[u16] {
         &self.shared.ports
     }
 
-    /// Returns the invitation for a client on `host`, with the address by which that client reaches the
-    /// server.
+    /// Returns the invitation for a client; `host` is the name or address by which the client reaches the server.
     #[must_use]
     pub fn for_clients(&self, host: IpAddr) -> Option<Invitation> {
         self.invite(host, &self.shared.token)
@@ -316,7 +315,7 @@ fn bind(address: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
     }
 }
 
-/// Raises the limit of file descriptors to its maximum.
+/// Raises the soft limit of file descriptors to the hard limit.
 fn raise_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

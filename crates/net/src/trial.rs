@@ -16,28 +16,29 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Judgement, PairOutcome, Side, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Smallest relevant gain of the fraction in time. Between a good and a tolerable result lie 1 to 5 %.
+/// Smallest relevant gain in the fraction of events in time. For comparison: a good and a tolerable result differ by 1
+/// to 5 % of the events.
 pub const MARGIN: f64 = 0.03;
-/// Maximum loss of one person. With a larger loss, nobody's result is tolerable (`tolerable_over` of the
-/// roles).
+/// Largest permitted loss of one person, as a fraction. After a larger loss no result is tolerable (`tolerable_over` of
+/// the roles).
 pub const GUARD: f64 = 0.05;
 
-/// Settings and runs of a trial.
+/// Settings and runs of a trial between two networks or settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// Plan that runs on each side.
     pub plan: NetPlan,
     /// Names of the sides: baseline and change.
     pub sides: [String; 2],
-    /// Smallest relevant ratio: 0.03 for 3 %.
+    /// Smallest relevant relative difference: 0.03 for 3 %.
     pub margin: f64,
-    /// Maximum fraction that a person may lose.
+    /// Maximum loss of a single person, as a fraction.
     pub guard: f64,
-    /// Probability of a false "better", and of a false "worse".
+    /// Probability of a false "better", and of a false "worse", 0 to 1 each.
     pub alpha: f64,
     /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
-    /// First side of each pair. The length is the maximum number of pairs.
+    /// Side that is measured first, for each pair. Its length is the maximum number of pairs.
     pub first: Vec<Side>,
     /// Runs in order of time.
     pub slots: Vec<Slot>,
@@ -61,7 +62,8 @@ pub struct Slot {
 pub struct PersonOutcome {
     /// Name of the person.
     pub person: String,
-    /// Mean fraction in time of the person's worst role: baseline, change. `None` for a person without a goal.
+    /// Mean fraction of events in time, for the person's worst role: baseline, change. `None` if no role of the person
+    /// has a goal.
     pub in_time: [Option<f64>; 2],
     /// Number of bad runs on each side.
     pub bad: [u32; 2],
@@ -76,12 +78,12 @@ pub enum Ended {
     Judged,
     /// The user stopped the trial.
     Stopped,
-    /// Several pairs in a row were void. Contains the reason of the last one.
+    /// Several consecutive pairs were void. Contains the reason of the last pair.
     Fruitless(String),
 }
 
 impl Trial {
-    /// Returns the indexes of the people with a goal.
+    /// Returns the indices of the people who have a role with a goal.
     fn judged_people(&self) -> Vec<usize> {
         let people = self.plan.people.iter().enumerate();
         let with_goal = people.filter(|(_, person)| {
@@ -171,7 +173,7 @@ impl Trial {
         judgement
     }
 
-    /// Replaces the judge's reason by one that names the people of a guardrail.
+    /// Returns a reason that names the affected people, if a guardrail decided; it replaces the judge's reason.
     fn reason(&self, people: &[usize], judgement: &Judgement) -> Option<String> {
         let guards = || people.iter().zip(&judgement.guards);
         let name = |at: &usize| self.plan.people[*at].name.clone();
@@ -207,7 +209,7 @@ impl Trial {
         }
     }
 
-    /// Returns the outcome of each person.
+    /// Returns each person's results on both sides.
     #[must_use]
     pub fn people(&self) -> Vec<PersonOutcome> {
         let with_goal = self.judged_people();
@@ -286,7 +288,7 @@ impl Trial {
     }
 }
 
-/// Returns the seconds after which enough events of a role are due.
+/// Returns the minimum length of a run in seconds, so that enough events of a role are due.
 fn shortest(role: &Role) -> u32 {
     let every_ms = match &role.workload {
         Workload::Fetches { every_ms, .. }
@@ -300,7 +302,8 @@ fn shortest(role: &Role) -> u32 {
     (every_ms * LEAST_EVENTS as f64 / 1e3).ceil() as u32
 }
 
-/// Returns the fraction in time of a role, in (0, 1]; `None` without a goal or without a result.
+/// Returns the fraction of a role's events that were in time, greater than 0 and at most 1; `None` without a goal or a
+/// result.
 fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
     if !role.has_goal() || verdict.grade == Grade::Unknown {
         return None;
@@ -318,7 +321,7 @@ fn role_in_time(role: &Role, verdict: &RoleVerdict) -> Option<f64> {
     Some(share.min(played).max(1e-3))
 }
 
-/// Returns the fraction in time of a person's worst role; `None` without a goal, or if a role has no result.
+/// Returns the fraction of events in time for a person's worst role; `None` without a goal, or if a role has no result.
 fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
     let mut worst: Option<f64> = None;
     for (role, verdict) in roles.iter().zip(&person.roles) {
@@ -330,7 +333,7 @@ fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
     worst
 }
 
-/// Returns the fraction in time of each person. The error names a person without a record or result.
+/// Returns the fraction of events in time for each person. The error names a person without a record or result.
 fn shares(people: &[usize], run: &Run) -> Result<Vec<f64>, (bool, String)> {
     let judged = run.judged();
     let one = |at: &usize| {

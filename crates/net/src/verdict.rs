@@ -32,13 +32,13 @@ pub struct Second {
     pub at: u32,
     /// Number of valid events that were due in this second.
     pub due: u32,
-    /// Number of these events that were late, failed or lost.
+    /// Number of events due in this second that were late, failed or lost.
     pub over: u32,
-    /// Longest duration in microseconds, of the events that finished.
+    /// Longest duration of an event due in this second that finished, in microseconds.
     pub longest_us: u64,
     /// Bytes that arrived in this second.
     pub bytes: u64,
-    /// Part of this second does not count.
+    /// Whether a part of this second does not count.
     pub void: bool,
 }
 
@@ -60,12 +60,12 @@ pub struct Percentiles {
     pub max: Option<u64>,
 }
 
-/// Losses of a role.
+/// Packets or segments that a role lost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lost {
     /// Unit of the count.
     pub what: LossUnit,
-    /// Fraction lost or retransmitted.
+    /// Fraction of units lost or retransmitted, 0 to 1.
     pub share: f64,
     /// Total number of units.
     pub of: u64,
@@ -91,7 +91,7 @@ pub struct RoleVerdict {
     pub grade: Grade,
     /// Number of valid events.
     pub counted: u64,
-    /// Number of void events: the client itself was late or asleep.
+    /// Number of void events, which do not count because the client itself was late or asleep.
     pub void: u64,
     /// Number of events that failed, were lost or never sent.
     pub failed: u64,
@@ -102,24 +102,24 @@ pub struct RoleVerdict {
     pub over: u64,
     /// Latency percentiles.
     pub latency: Percentiles,
-    /// Mean difference between consecutive packets in microseconds (RFC 3550 section 6.4.1, without
+    /// Mean difference between the delays of consecutive packets, in microseconds (RFC 3550 section 6.4.1, without
     /// smoothing).
     pub jitter_us: Option<u64>,
     /// Bits per second over the run.
     pub bit_per_s: Option<f64>,
-    /// Round trips per minute on new connections: the foreign part of the responsiveness draft.
+    /// Round trips per minute on new connections (`Foreign_Responsiveness` of the IETF draft on responsiveness).
     pub rpm: Option<f64>,
     /// Second with the most late events; for a download, the second with the fewest bytes.
     pub worst: Option<Second>,
     /// Interruptions, in which no event was in time: start and end in microseconds from the start.
     pub breaks: Vec<(u64, u64)>,
-    /// Playback of a film.
+    /// Simulated playback, if the role is a film.
     pub played: Option<Played>,
     /// Results per second.
     pub seconds: Vec<Second>,
     /// Cause, if the record shows one.
     pub cause: Option<Cause>,
-    /// The result is unknown because the client itself could hardly receive more; see [`CEILING`].
+    /// Whether the result is unknown because the client itself could hardly receive more; see [`CEILING`].
     #[serde(default)]
     pub at_ceiling: bool,
 }
@@ -145,24 +145,24 @@ pub struct PersonVerdict {
 }
 
 impl RoleVerdict {
-    /// Returns the fraction of late events.
+    /// Returns the fraction of valid events that were late, 0 to 1.
     #[must_use]
     pub fn share_over(&self) -> Option<f64> {
         (self.counted > 0).then(|| self.over as f64 / self.counted as f64)
     }
 }
 
-/// Fraction of the client's own maximum rate above which the client may be the bottleneck: a page measures its
-/// maximum without TLS and connections.
+/// If a client receives more than this fraction of its own maximum rate, the client itself may be the bottleneck. The
+/// limit is low because a web page measures its maximum without TLS and connections.
 pub const CEILING: f64 = 0.5;
 /// Maximum fraction of void events. With more, the role has no result.
 const MOST_VOID: f64 = 0.1;
-/// Chance below which few late events are no coincidence.
+/// If a tolerable role would give a result like this with a lower probability, the result is not chance.
 const CHANCE: f64 = 0.01;
-/// Minimum number of events for a result, except if all are late.
+/// Minimum number of events for a result, unless all of them are late.
 pub(crate) const LEAST_EVENTS: u64 = 5;
 
-/// Judges a person without the data of others.
+/// Judges a person without the data of other people.
 #[must_use]
 pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     let mut load = LinkLoad::default();
@@ -170,7 +170,7 @@ pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     judge_among(record, roles, &load)
 }
 
-/// Judges a person; `load` contains the bytes of all people.
+/// Judges a person; `load` contains the bytes that all people together transferred.
 #[must_use]
 pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> PersonVerdict {
     let packets: Vec<Vec<RecordEvent>> = roles
@@ -224,7 +224,8 @@ fn grade_person(roles: &[Role], verdicts: &[RoleVerdict]) -> Grade {
         .unwrap_or(Grade::Unknown)
 }
 
-/// Returns whether an event is void: the client was away, or late by more than a tenth of the goal.
+/// Returns whether an event is void: the client was asleep or hidden, or was itself late by more than a tenth of the
+/// goal.
 fn is_void(role: &Role, event: &RecordEvent, away: &[(u64, u64)]) -> bool {
     let most = role
         .within_us()
@@ -336,8 +337,9 @@ fn at_ceiling(record: &PersonRecord) -> bool {
     ceiling.is_some_and(|ceiling| rate >= CEILING * ceiling)
 }
 
-/// Grades fewer than [`LEAST_EVENTS`] events. Pages on a slow link are few because each takes long: all of them late
-/// prove a bad role if a tolerable one would show that with a chance below [`CHANCE`].
+/// Grades a role with fewer than [`LEAST_EVENTS`] events. On a slow link there are few pages, because each takes long.
+/// If all of them are late, the role is bad, provided that a tolerable role would give this result with a probability
+/// below [`CHANCE`].
 fn grade_few(verdict: &RoleVerdict, tolerable_over: f64) -> Grade {
     let chance = tolerable_over.powf(verdict.counted as f64);
     match verdict.counted > 0 && verdict.over == verdict.counted && chance < CHANCE {

@@ -18,8 +18,8 @@ use crate::role::Role;
 use crate::verdict::Grade;
 use serde::{Deserialize, Serialize};
 
-/// Protocol version. Increased when an older client would misunderstand the server; other versions are refused
-/// with an explanation.
+/// Protocol version. It is increased if an older client would misunderstand the server. The server refuses other
+/// versions with an explanation.
 pub const VERSION: u32 = 1;
 /// Header with the token.
 pub const TOKEN_HEADER: &str = "assay-token";
@@ -35,33 +35,34 @@ pub struct Join {
     pub version: u32,
     /// Requested name.
     pub name: String,
-    /// Description of the client, for people.
+    /// Description of the client, for users.
     pub agent: String,
 }
 
-/// Answer to [`Join`].
+/// Answer to [`Join`]: the server has accepted the client.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Joined {
     /// Number of the client.
     pub client: u64,
-    /// Key in hexadecimal; later requests prove the client's identity with it. UDP packets start with its
+    /// Secret key in hexadecimal, by which later requests prove the client's identity. UDP packets start with its
     /// bytes.
     pub key: String,
     /// Assigned name. It differs from the requested name if that name is taken.
     pub name: String,
-    /// Other ports of the server, because a browser opens only six connections per port.
+    /// Further ports of the server, because a browser opens only six connections per port.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// Poll of a client. The answer also contains the server's clock.
+/// Request by which a client regularly asks for orders and reports its progress. The answer also contains the server's
+/// clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Poll {
     /// Number of the client.
     pub client: u64,
     /// Key of the client.
     pub key: String,
-    /// Progress, during a run.
+    /// Progress of the client, during a run.
     #[serde(default)]
     pub live: Option<Live>,
     /// Number of a run whose verdict the client wants to show.
@@ -69,7 +70,7 @@ pub struct Poll {
     pub verdict_of: Option<u64>,
 }
 
-/// Progress during about the last second.
+/// Progress since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Live {
     /// Progress of each role.
@@ -83,11 +84,11 @@ pub struct LiveRole {
     pub role: String,
     /// Number of events that ended since the last poll.
     pub ended: u64,
-    /// Late or failed events among them.
+    /// Number of late or failed events among the ended ones.
     pub over: u64,
-    /// Longest duration in microseconds.
+    /// Longest duration of an ended event, in microseconds.
     pub longest_us: u64,
-    /// Received bytes.
+    /// Bytes received since the last poll.
     pub bytes: u64,
 }
 
@@ -99,7 +100,7 @@ pub struct Polled {
     /// Order for a run in which this client takes part.
     #[serde(default)]
     pub order: Option<ClientOrder>,
-    /// The current run must end now.
+    /// Whether the current run must end now.
     #[serde(default)]
     pub abort: bool,
     /// The requested verdict, once the run is over.
@@ -118,7 +119,7 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// One person's part in a run.
+/// Order: the part of one person in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Order")]
 pub struct ClientOrder {
@@ -126,13 +127,13 @@ pub struct ClientOrder {
     pub run: u64,
     /// Start time on the server's clock, in microseconds.
     pub start_us: i64,
-    /// Measured seconds.
+    /// Duration of the measurement in seconds.
     pub seconds: u32,
     /// Name of the person.
     pub person: String,
     /// Roles, which all run at the same time.
     pub roles: Vec<Role>,
-    /// Congestion control to send with, if the plan names one.
+    /// Congestion control with which the device sends, if the plan names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }
@@ -166,11 +167,11 @@ pub struct ClientSeen {
     pub agent: String,
     /// Address of the client.
     pub address: String,
-    /// Milliseconds since its last poll.
+    /// Milliseconds since the client's last poll.
     pub silent_ms: u64,
 }
 
-/// Answer to a new run.
+/// Answer of the server after it has accepted a new run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Started {
     /// Number of the run.
@@ -185,11 +186,11 @@ pub struct Started {
 /// Status of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Status {
-    /// Microseconds since the start; negative before it.
+    /// Microseconds since the start of the run; negative before the start.
     pub since_us: i64,
-    /// The run was aborted.
+    /// Whether the run was aborted.
     pub aborted: bool,
-    /// The run is over: every client has delivered or is gone, or the time limit has passed.
+    /// Whether the run is over: every client has delivered its record or is gone, or the time limit has passed.
     pub over: bool,
     /// People in the order of the plan.
     pub people: Vec<PersonSeen>,
@@ -202,17 +203,17 @@ pub struct PersonSeen {
     pub person: String,
     /// Name of the client.
     pub client: String,
-    /// The client has received its order.
+    /// Whether the client has received its order.
     pub told: bool,
-    /// The record has arrived.
+    /// Whether the client's record has arrived.
     pub delivered: bool,
-    /// The client has been silent for too long.
+    /// Whether the client has not polled for too long.
     pub vanished: bool,
-    /// Progress.
+    /// Progress of the client, if it has reported any.
     pub live: Option<Live>,
 }
 
-/// Error for people; the body of every answer other than 200.
+/// Error for users. It is the body of every answer with a status other than 200.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refusal {
     /// Reason.

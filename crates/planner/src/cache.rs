@@ -1,4 +1,4 @@
-//! Computes how much memory and flash help as caches.
+//! Computes how much memory and flash caches need, and how much they help.
 
 use crate::error::PlannerError;
 use crate::zfs::Version;
@@ -14,12 +14,12 @@ pub const L2_HEADER: u64 = 96;
 /// `zfs_txg_timeout`: seconds between two transaction groups.
 const TXG_SECONDS: f64 = 5.0;
 
-/// Memory in bytes that is reserved for the kernel and the host's own programs, as in OpenZFS 2.3.
+/// Memory in bytes that is reserved for the kernel and the host's own programs; the same value as in OpenZFS 2.3.
 const SYSTEM: u64 = 1 << 30;
 /// Minimum of `zfs_arc_max`; smaller values are ignored (`arc_init`: 64 MiB).
 const SMALLEST_ARC: u64 = 64 << 20;
 
-/// Load and machine. Sizes are in bytes.
+/// Description of the load and the machine. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheQuestion {
     /// Memory of the machine.
@@ -28,7 +28,7 @@ pub struct CacheQuestion {
     pub guests: Option<u64>,
     /// OpenZFS version; `None` if unknown.
     pub zfs: Option<Version>,
-    /// Data that is read repeatedly.
+    /// Size of the data that is read repeatedly.
     pub working_set: Option<u64>,
     /// Size of the L2ARC device.
     pub l2arc: Option<u64>,
@@ -43,17 +43,17 @@ pub struct CacheQuestion {
 /// Counters of the running ARC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ArcCounters {
-    /// Bytes in use.
+    /// Bytes in use by the ARC.
     pub size: u64,
     /// Maximum size of the ARC in bytes (`c_max`).
     pub max: u64,
-    /// Fraction of reads served from memory.
+    /// Fraction of reads served from memory, 0 to 1.
     pub hit_ratio: f64,
-    /// Fraction of the misses served from L2ARC, if there is one.
+    /// Fraction of the ARC's misses served from L2ARC, 0 to 1; `None` without L2ARC.
     pub l2_hit_ratio: Option<f64>,
-    /// Bytes of L2ARC headers.
+    /// Bytes of memory that the headers of the L2ARC occupy.
     pub l2_header: u64,
-    /// Fraction of misses on recently evicted blocks (ghost hits). A larger ARC would have served them.
+    /// Fraction of misses on blocks that were evicted recently (ghost hits). A larger ARC would have served them.
     pub ghost_ratio: f64,
 }
 
@@ -69,7 +69,7 @@ pub struct CacheAnswer {
     /// Default limit of the ARC in bytes without `zfs_arc_max`; `None` if counters show the actual limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc_default: Option<u64>,
-    /// Memory in bytes that guests, other programs and 1 GiB for the system leave free.
+    /// Memory in bytes that remains after guests, other programs and 1 GiB for the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
     /// `zfs_arc_max` that keeps the ARC within the free memory; `None` if the default already does.
@@ -78,7 +78,8 @@ pub struct CacheAnswer {
     /// Fraction of the working set that fits into the ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_in_arc: Option<f64>,
-    /// Fraction that fits into ARC and L2ARC, after subtracting the headers.
+    /// Fraction of the working set that fits into ARC and L2ARC together, after the L2ARC headers are subtracted from
+    /// the ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_with_l2: Option<f64>,
     /// Maximum bytes that a separate intent log can use.
@@ -87,7 +88,7 @@ pub struct CacheAnswer {
     /// Counters of the running ARC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc: Option<ArcCounters>,
-    /// Recommendations as sentences.
+    /// Recommendations, as one sentence each.
     pub advice: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Relations between snapshots and clones: shared data, snapshots that cannot be destroyed, and the effects of
-//! a destroy.
+//! Analyses snapshots and clones: data that they share, snapshots that cannot be destroyed, and the effects of a
+//! destroy.
 
 mod graph;
 mod record;

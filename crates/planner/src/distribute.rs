@@ -1,8 +1,9 @@
 //! Simulates how ZFS distributes writes over the vdevs of a pool, block by block.
 //!
-//! "ZFS writes to the vdev with the most free space" was correct only before 0.7. Since 0.7, a vdev with a
-//! full queue is skipped while others have room. Since 2.4, the rotor gives a fast vdev a larger share. The
-//! simulation assigns blocks by these rules, and each vdev completes them at its own speed.
+//! The statement "ZFS writes to the vdev with the most free space" was correct only before version 0.7. Since 0.7, a
+//! vdev with a full queue is skipped while others have room. Since 2.4, a fast vdev gets a larger share of the rotor's
+//! turns. The simulation assigns blocks by the rules of the version, and each vdev completes its blocks at its own
+//! speed.
 
 mod zpool;
 
@@ -13,7 +14,8 @@ use crate::zfs::Version;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Maximum blocks per simulated step. Longer writes take several steps, between which fill levels are updated.
+/// Maximum number of blocks per simulated step. A longer write takes several steps; the fill levels of the vdevs are
+/// updated between them.
 const BLOCKS_A_STEP: u64 = 16_384;
 /// Maximum number of steps.
 const STEPS: u64 = 48;
@@ -29,7 +31,7 @@ pub struct Vdev {
     pub used: u64,
     /// Write speed in bytes per second.
     pub speed: f64,
-    /// Number of data disks. raidz and dRAID allocate more bytes per turn.
+    /// Number of data disks of the vdev. A raidz or dRAID vdev with more data disks allocates more bytes per turn.
     pub data_disks: u64,
 }
 
@@ -38,14 +40,13 @@ pub struct Vdev {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Rules")]
 pub enum AllocationRules {
-    /// Before 0.7, or with `zio_dva_throttle_enabled=0`: only free space counts (`metaslab_alloc_dva`,
-    /// metaslab.c).
+    /// Before 0.7, or with `zio_dva_throttle_enabled=0`: only free space decides (`metaslab_alloc_dva`, metaslab.c).
     FreeSpace,
     /// 0.7 to 2.3: at most 128 allocations wait for a vdev while another has room
     /// (`metaslab_group_allocatable`; `zfs_vdev_def_queue_depth` 32 × 4 allocators).
     Throttle,
-    /// Since 2.4 with `metaslab_perf_bias=1`: in a busy pool, a vdev whose queue drains quickly takes up to
-    /// 2.5 turns at once (`metaslab_class_balance`, `metaslab_class_rotate`).
+    /// Since 2.4 with `metaslab_perf_bias=1`: in a busy pool, a vdev whose queue empties quickly gets up to 2.5 turns
+    /// at once (`metaslab_class_balance`, `metaslab_class_rotate`).
     Performance,
 }
 
@@ -63,7 +64,7 @@ impl AllocationRules {
     }
 }
 
-/// Part of a write on one vdev.
+/// The part of a write that one vdev received.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Share")]
 pub struct VdevShare {
@@ -71,26 +72,26 @@ pub struct VdevShare {
     pub name: String,
     /// Bytes written to the vdev.
     pub bytes: u64,
-    /// Fraction of the write.
+    /// Fraction of the write that the vdev received, 0 to 1.
     pub share: f64,
-    /// Fill level afterwards.
+    /// Fill level of the vdev after the write, 0 to 1.
     pub full: f64,
-    /// Fraction of the time in which the vdev was writing.
+    /// Fraction of the total time in which the vdev was writing, 0 to 1.
     pub busy: f64,
 }
 
 /// Result of the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
-    /// The rules.
+    /// Allocation rules that were simulated.
     pub rules: AllocationRules,
-    /// Each vdev.
+    /// Result of each vdev.
     pub vdevs: Vec<VdevShare>,
     /// Duration of the write in seconds.
     pub seconds: f64,
     /// Speed of the pool in bytes per second.
     pub speed: f64,
-    /// Speed of the pool divided by the sum of all vdev speeds.
+    /// Write speed of the pool divided by the sum of the speeds of all vdevs.
     pub of_possible: f64,
 }
 
@@ -98,14 +99,14 @@ pub struct Distribution {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Writer")]
 pub struct WriterModel {
-    /// Total bytes.
+    /// Total number of bytes to write.
     pub bytes: u64,
     /// Block size in bytes.
     pub block: u64,
-    /// Bytes per transaction group. A group must be on disk before the next one starts.
+    /// Bytes per transaction group. All writes of a group must complete before the next group starts.
     pub txg: u64,
-    /// Rate of the writer in bytes per second; unlimited if `None`. Queues fill only if a vdev receives more
-    /// than it can write, so slow writes are distributed by free space.
+    /// Rate at which the writer produces data, in bytes per second; unlimited if `None`. The queue of a vdev fills only
+    /// if it receives data faster than it can write, so a slow writer's data is distributed by free space only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
 }
@@ -212,7 +213,7 @@ pub fn distribute_writes(
     })
 }
 
-/// A vdev at work.
+/// State of a vdev during the simulation.
 struct State {
     size: u64,
     used: u64,
@@ -289,7 +290,8 @@ fn write(
     now
 }
 
-/// Assigns one block. Returns the time, which is later than `now` if all queues were full.
+/// Assigns one block to a vdev. Returns the time of the allocation in seconds; it is later than `now` if all queues
+/// were full.
 fn allocate_block(
     state: &mut [State],
     rotor: &mut Rotor,

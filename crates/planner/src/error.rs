@@ -1,4 +1,4 @@
-//! Errors of a planning question, with a way out.
+//! Errors of a planning question. Each message contains the way out.
 
 /// Reasons why a plan cannot be made. The text contains the input and the way out.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -44,14 +44,14 @@ pub enum PlannerError {
     /// The recorded output of a tool is damaged.
     #[error("{source_name}, line {line}: {reason}")]
     Record {
-        /// File or command of the text.
+        /// File or command from which the text comes.
         source_name: String,
         /// Line number, from 1.
         line: usize,
         /// Error, and the expected input.
         reason: String,
     },
-    /// Clone records contradict each other.
+    /// The recorded properties of clones contradict each other.
     #[error("clone lineage: {0}")]
     Lineage(String),
 }

@@ -45,15 +45,16 @@ pub struct Context {
     pub ashift: u32,
     /// OpenZFS version.
     pub zfs: Version,
-    /// Logical sector size if ZFS partitions whole disks; `None` if ZFS uses files or partitions.
+    /// Logical sector size in bytes if ZFS gets whole disks and partitions them; `None` if ZFS gets files or
+    /// partitions.
     pub whole_disk: Option<u64>,
     /// Speed of a disk during a rebuild in bytes per second.
     pub disk_speed: u64,
-    /// Fraction of the usable space in use when a disk fails.
+    /// Assumed fill level when a disk fails, as a fraction of the usable space.
     pub fill: f64,
-    /// Assumptions about failures. Each layout replaces the rebuild hours by its own estimate.
+    /// Assumptions about failures. The rebuild hours are replaced by the estimate for each layout.
     pub failures: Assumptions,
-    /// Period for which costs are computed.
+    /// Parameters of the cost calculation; `None` if no costs are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ownership: Option<Ownership>,
 }
@@ -93,7 +94,7 @@ pub enum Md {
     Raid10,
 }
 
-/// A layout for given disks.
+/// A layout for a given set of disks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Layout {
     /// A ZFS pool. Its vdevs contain the disk sizes, in the order of the question.
@@ -109,15 +110,15 @@ pub enum Layout {
     Md(Md),
     /// Declustered stripes of `data` + `parity` chunks over any disks.
     Declustered {
-        /// Data chunks a stripe.
+        /// Data chunks per stripe.
         data: u64,
-        /// Parity chunks a stripe.
+        /// Parity chunks per stripe.
         parity: u64,
     },
 }
 
 impl Layout {
-    /// Returns the description that `--only` accepts.
+    /// Returns the description of the layout, in the syntax of `--only`.
     #[must_use]
     pub fn spec(&self) -> String {
         match self {
@@ -203,7 +204,7 @@ impl Layout {
     }
 }
 
-/// Returns the bytes that ZFS can use of a disk.
+/// Returns the number of bytes of a disk that ZFS can use.
 pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlannerError> {
     match context.whole_disk {
         Some(lba) => partition_bytes(size, lba),
@@ -211,7 +212,7 @@ pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlannerError> 
     }
 }
 
-/// Checks the disks of a question.
+/// Checks the disks of a question, and returns their total size in bytes.
 ///
 /// # Errors
 /// There are no disks or too many, a price is invalid, or the total exceeds 8 EiB.

@@ -11,11 +11,11 @@ pub const ARGUMENTS: [&str; 5] = ["-J", "-b", "-d", "-o", "NAME,TYPE,SIZE,ROTA,L
 pub struct HereDisk {
     /// Kernel name.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The disk rotates.
+    /// Whether the disk rotates (hard disk).
     pub rotational: bool,
-    /// Logical sector size.
+    /// Logical sector size in bytes.
     pub sector: u64,
 }
 
@@ -36,7 +36,7 @@ struct Device {
     ro: Option<Flag>,
 }
 
-/// lsblk before 2.33 quotes numbers.
+/// A number; lsblk before 2.33 prints numbers in quotation marks.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -1,11 +1,11 @@
-//! Parses disk sizes with decimal prefixes: disks are sold in powers of ten, so `4T` means 4·10¹² bytes. Every
+//! Parses disk sizes. Prefixes are decimal, because disks are sold in powers of ten: `4T` means 4·10¹² bytes. Every
 //! answer names the unit of its input.
 
 use crate::error::PlannerError;
 use assay_model::size::Convention::Decimal;
 use assay_model::size::{Problem, Unit};
 
-/// Maximum size of a disk: 1 EiB. ZFS and btrfs address 2⁶⁴ bytes per pool. The limit keeps every sum over
+/// Maximum size of a disk in bytes: 1 EiB. ZFS and btrfs address 2⁶⁴ bytes per pool. The limit keeps every sum over
 /// [`MAX_DISKS`] disks, including parity, within 128 bits.
 pub const MAX_DISK: u64 = 1 << 60;
 
@@ -61,8 +61,8 @@ pub fn parse_amount(text: &str) -> Result<u64, PlannerError> {
 /// Minimum and maximum block size of ZFS in bytes (`SPA_MINBLOCKSIZE`, `SPA_MAXBLOCKSIZE`).
 const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 
-/// Parses a recordsize or volblocksize, which must be a power of two. `8k` means 8000 bytes, which is not a
-/// valid block size, so it is refused with the nearest valid sizes.
+/// Parses a recordsize or volblocksize, which must be a power of two. `8k` means 8000 bytes, so it is refused with a
+/// message that suggests the nearest valid sizes.
 ///
 /// # Errors
 /// As [`parse`], or the size is not a valid block size.

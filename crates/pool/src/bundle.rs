@@ -1,5 +1,6 @@
-//! The exchanged data: trials of an owner's machines, with the part of a trial that is shared. Every field is
-//! a number, a digest or a word of assay; no field can contain text of a machine.
+//! Bundle: the data that owners exchange. It contains the trials of an owner's machines, with the part of each trial
+//! that is shared. Every field is a number, a digest or a word from a closed list of assay, so no field can contain
+//! text of a machine.
 
 use assay_model::advice::Moderator;
 use assay_model::criterion::Metric;
@@ -7,18 +8,18 @@ use assay_model::trial::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Value of the first field.
+/// Value of the field `format`, which identifies the format and its version.
 pub const FORMAT: &str = "assay-pool 1";
 
 /// Trials that an owner contributes to a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
-    /// [`FORMAT`].
+    /// Format of the bundle: [`FORMAT`].
     pub format: String,
     /// Public key of the owner: 64 hexadecimal digits.
     pub owner: String,
-    /// Not measured, but generated for a demonstration or test.
+    /// Whether the data was not measured, but generated for a demonstration or test.
     pub simulated: bool,
     /// Version of assay that wrote the bundle.
     pub assay: String,
@@ -31,7 +32,7 @@ pub struct Bundle {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Machine")]
 pub struct BundleMachine {
-    /// 32 hexadecimal digits that only the owner can trace to the machine.
+    /// Id of the machine: 32 hexadecimal digits. Only the owner can find out which machine it is.
     pub id: String,
     /// Trials of the machine.
     pub trials: Vec<BundleTrial>,
@@ -44,7 +45,7 @@ pub struct BundleMachine {
 pub struct BundleTrial {
     /// 32 hexadecimal digits; always the same for this trial of this owner.
     pub id: String,
-    /// Settings before the measurement.
+    /// Settings that were fixed before the measurement.
     pub plan: BundlePlan,
     /// Version of assay that ran the trial.
     pub assay: String,
@@ -52,37 +53,37 @@ pub struct BundleTrial {
     pub kernel: Option<String>,
     /// fio version, two numbers: `3.33`.
     pub fio: Option<String>,
-    /// Values of the moderators that the page declares.
+    /// Values of the properties of the machine that may influence the gain, as far as the advice page declares them.
     pub moderators: BTreeMap<Moderator, String>,
-    /// Pairs in order.
+    /// Results of the pairs, in order.
     pub pairs: Vec<Pair>,
-    /// End of the trial.
+    /// How the trial ended.
     pub ended: TrialEnd,
-    /// Verdict on its own pairs.
+    /// Verdict on the pairs of this trial alone.
     pub verdict: Verdict,
 }
 
-/// Settings of a trial before the measurement.
+/// Settings of a trial that were fixed before the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Plan")]
 pub struct BundlePlan {
-    /// Advice page.
+    /// Id of the advice page.
     pub advice: String,
-    /// Digest of the page; `None` if another version of assay ran the trial.
+    /// Digest of the advice page; `None` if another version of assay ran the trial, because its page may differ.
     pub page: Option<String>,
-    /// Parameters: values that the page lists, or numbers; otherwise `other`.
+    /// Parameters. A value is shared if the page lists it or if it is a number; otherwise it is `other`.
     pub parameters: BTreeMap<String, String>,
     /// Kind of the change: `mount-option`, `zfs-property`, `side-by-side`, ….
     pub change: String,
-    /// Both sides were equal, to measure noise.
+    /// Whether both sides were the baseline, to measure noise (A/A trial).
     pub both_same: bool,
-    /// Metric of the verdict.
+    /// Deciding metric.
     #[schemars(with = "String")]
     pub metric: Metric,
-    /// Smallest relevant ratio.
+    /// Smallest relevant difference as a fraction: 0.03 for 3 %.
     pub margin: f64,
-    /// Significance level.
+    /// Highest accepted probability of a false "better", 0 to 1.
     pub alpha: f64,
     /// Measured time per slot in milliseconds.
     pub slot_ms: u64,
@@ -92,7 +93,7 @@ pub struct BundlePlan {
     pub max_pairs: u32,
     /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
-    /// First side of each pair: `A` is the baseline, `B` the change.
+    /// Side that was measured first, for each pair: `A` is the baseline, `B` the change.
     pub coins: String,
 }
 
@@ -100,9 +101,9 @@ pub struct BundlePlan {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Pair {
-    /// ln of the improvement of B over A, rounded to a millionth.
+    /// Natural logarithm of the improvement of B over A, rounded to a millionth. Above 0, B is better.
     Effect(f64),
-    /// No effect, for this reason.
+    /// The pair has no effect, for this reason.
     Without(Without),
 }
 
@@ -112,29 +113,29 @@ pub enum Pair {
 pub enum Without {
     /// The load failed only with the change.
     FailedChanged,
-    /// The load failed, and not only with the change.
+    /// The load failed on the baseline.
     Failed,
-    /// The pair is void.
+    /// A doubt made the pair void.
     Void,
 }
 
-/// End of a trial.
+/// How a trial ended.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Ended")]
 pub enum TrialEnd {
-    /// The trial was cut off or is still running.
+    /// The trial was interrupted by a crash, or is still running.
     CutOff,
-    /// The user, the budget or an error stopped it.
+    /// The user, the budget or an error stopped the trial.
     Stopped,
-    /// The stopping rule was reached.
+    /// The trial reached its stopping rule.
     Done,
 }
 
 impl BundleTrial {
-    /// Returns the effects of the pairs.
+    /// Returns the effects of all pairs that have one.
     pub fn effects(&self) -> impl Iterator<Item = f64> + '_ {
         self.pairs.iter().filter_map(|pair| match pair {
             Pair::Effect(effect) => Some(*effect),

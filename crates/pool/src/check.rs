@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 /// Maximum number of machines per bundle, and of trials per machine.
 const MANY: usize = 10_000;
-/// Maximum number of pairs per trial, far above a real trial.
+/// Maximum number of pairs of a trial, far more than a real trial has.
 const PAIRS: usize = 10_000;
 /// Maximum effect of a pair: ln 1000. A larger effect is an error.
 const LARGEST: f64 = 6.907_755;
-/// Maximum characters of a word.
+/// Maximum length in bytes of a name in a bundle (see [`is_plain_word`]).
 const WORD: usize = 64;
 
-/// An implausible value.
+/// A value in a bundle that is not plausible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {what}")]
 pub struct BundleFault {
@@ -152,13 +152,14 @@ fn has_only_digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Returns whether a text is harmless in terminals and web pages.
+/// Returns whether a name is harmless in terminals and web pages: not empty, not too long, and only letters, digits,
+/// blanks and `-_.+%`.
 fn is_plain_word(text: &str) -> bool {
     let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.+% ".contains(&c);
     !text.is_empty() && text.len() <= WORD && text.bytes().all(plain)
 }
 
-/// Rounds an effect to a meaningful precision.
+/// Rounds an effect to a millionth, which is precise enough.
 #[must_use]
 pub(crate) fn round_pair(effect: f64) -> Pair {
     Pair::Effect((effect.clamp(-LARGEST, LARGEST) * 1e6).round() / 1e6)

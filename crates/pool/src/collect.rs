@@ -1,46 +1,46 @@
-//! Combines bundles. A later bundle adds trials and continues unfinished trials, and changes nothing else. The
-//! order of the bundles does not matter.
+//! Combines bundles to a pool. A later bundle can only add trials and continue unfinished trials. The order of the
+//! bundles does not matter.
 
 use crate::bundle::{Bundle, BundleTrial, Pair, Without};
 use std::collections::BTreeMap;
 
-/// Trials of many owners.
+/// A pool: trials of many owners.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
     /// Trials by owner and id.
     held: BTreeMap<(String, String), Held>,
-    /// Owner of each trial, by seed, order and plan.
+    /// Owner and id of each trial, by its seed, order and plan. Detects a trial that another owner submits again.
     coins: BTreeMap<(u64, String, String), (String, String)>,
 }
 
-/// A trial and its owner.
+/// A trial in the pool, with its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     /// Owner of the trial.
     pub owner: String,
-    /// The owner's machine.
+    /// Id of the owner's machine.
     pub machine: String,
-    /// Not measured.
+    /// Whether the data was generated, not measured.
     pub simulated: bool,
     /// The trial.
     pub trial: BundleTrial,
 }
 
-/// Counts of an added bundle.
+/// Numbers of trials in a bundle that was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Added {
-    /// New trials.
+    /// Number of new trials.
     pub new: usize,
-    /// Continued trials.
+    /// Number of trials with more pairs than before.
     pub longer: usize,
-    /// Unchanged trials.
+    /// Number of trials that the pool already contained unchanged.
     pub known: usize,
 }
 
-/// Reasons why a bundle contradicts the pool. Such a bundle is not added at all.
+/// Reasons why a bundle contradicts the pool. No part of such a bundle is added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// A trial differs from its earlier version.
+    /// A trial differs from the version that was submitted earlier.
     #[error("trial {id} was told differently before: a trial that was given is not changed")]
     Changed {
         /// Id of the trial.
@@ -141,13 +141,13 @@ enum Sorted {
     Known,
 }
 
-/// Returns the progress of a trial, for comparisons.
+/// Returns how far a trial has progressed, to compare two versions of it.
 fn rank(trial: &BundleTrial) -> (usize, crate::bundle::TrialEnd) {
     (trial.pairs.len(), trial.ended)
 }
 
-/// Returns the identity of a trial. Two trials never share seed and order by chance, because the seed has 64
-/// bits.
+/// Returns a key that identifies a trial. It contains the seed of 64 bits, so two trials never have the same key by
+/// chance.
 fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     (
         trial.plan.seed,
@@ -156,7 +156,8 @@ fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     )
 }
 
-/// Returns whether the longer list starts with the shorter one. An interrupted pair is measured again.
+/// Returns whether the longer list of pairs continues the shorter one. The last pair of the shorter list may differ if
+/// it was void, because an interrupted pair is measured again.
 fn goes_on(short: &[Pair], long: &[Pair]) -> bool {
     if long.starts_with(short) {
         return true;

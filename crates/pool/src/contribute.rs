@@ -1,5 +1,5 @@
-//! Builds a contribution from a stored trial. Copies nothing that could contain a name: every value is a
-//! number, comes from the catalogue or from a closed list of words, or is a version of two numbers.
+//! Builds the contribution of a stored trial. Copies nothing that could contain a name: every value is a number, a
+//! value of the catalogue, a word of a closed list, or a version of two numbers.
 
 use crate::bundle::{BundlePlan, BundleTrial, TrialEnd, Without};
 use crate::check::round_pair;
@@ -10,7 +10,7 @@ use assay_model::change::Change;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialState};
 use std::collections::BTreeMap;
 
-/// File systems that are named.
+/// File systems whose names are shared; any other file system is not named.
 const FILE_SYSTEMS: [&str; 8] = [
     "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs", "zfs",
 ];
@@ -83,7 +83,7 @@ fn first_side_letter(first: Side) -> char {
     }
 }
 
-/// Computes the digest of a page, which distinguishes versions of the page.
+/// Computes the digest of a page. Two versions of a page have different digests.
 fn page_digest(page: &Advice) -> String {
     let text = serde_json::to_vec(page).unwrap_or_default();
     crate::sign::encode_hex(&blake3::hash(&text).as_bytes()[..16])
@@ -109,7 +109,7 @@ fn two_numbers(text: &str) -> Option<String> {
     ))
 }
 
-/// Returns the user's parameters that the page lists or that are numbers.
+/// Returns the parameters that the user set, as far as the page lists the value or the value is a number.
 fn shared_parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let known = page.parameters.iter().filter_map(|(name, parameter)| {
         let value = set.get(name)?;
@@ -146,7 +146,7 @@ fn change_kind(change: &Change) -> String {
     }
 }
 
-/// Returns the known moderators that the page declares.
+/// Returns the properties of the machine that the page declares and whose values are known.
 fn collect_moderators(page: &Advice, stored: &Stored) -> BTreeMap<Moderator, String> {
     let all = page.moderators.iter();
     all.filter_map(|one| Some((*one, moderator_value(*one, stored)?)))

@@ -1,5 +1,5 @@
-//! Combines all trials of a piece of advice. Each machine counts once, however many trials it has, and the
-//! machines of one owner are grouped.
+//! Combines all trials of a piece of advice. Each machine counts once, whatever its number of trials. The machines of
+//! one owner form a group.
 
 use crate::bundle::TrialEnd;
 use crate::collect::{Held, Pool};
@@ -11,9 +11,9 @@ use assay_model::trial::Verdict;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Minimum number of pairs for which a machine's variance is known. With fewer, its mean has no weight.
+/// Minimum number of pairs of a machine. With fewer, the variance of its mean is unknown, so the mean has no weight.
 const LEAST_PAIRS: usize = 3;
-/// Minimum variance of a mean. Equal pairs were rounded.
+/// Minimum variance of a machine's mean. A smaller variance only means that the rounded effects of its pairs are equal.
 const LEAST_VARIANCE: f64 = 1e-8;
 
 /// Combined result of a piece of advice, for one metric and one set of parameters.
@@ -23,66 +23,67 @@ pub struct Pooled {
     pub advice: String,
     /// Parameters of the advice.
     pub parameters: BTreeMap<String, String>,
-    /// Metric of the verdict.
+    /// Deciding metric.
     #[schemars(with = "String")]
     pub metric: Metric,
-    /// Not measured: the bundles are marked as simulated.
+    /// Whether the data was generated, not measured: the bundles are marked as simulated.
     pub simulated: bool,
     /// Counts of all started trials and their results.
     pub funnel: Funnel,
-    /// Number of versions of the page.
+    /// Number of different versions of the advice page in these trials.
     pub pages: usize,
     /// Median number of pairs of trials with a verdict, to estimate the duration of a new trial.
     pub median_pairs: Option<u32>,
-    /// Number of owners with valid machines.
+    /// Number of owners with at least one machine that counts.
     pub owners: usize,
-    /// Number of valid machines.
+    /// Number of machines that count.
     pub machines: usize,
     /// Combined effect; `None` with fewer than five owners.
     pub effect: Option<Effect>,
-    /// Effects by value of each moderator, for groups with at least five owners.
+    /// Effects for each value of each moderator (a property of the machine). Only groups with at least five owners have
+    /// an effect.
     pub groups: Vec<MachineGroup>,
 }
 
-/// Counts of trials.
+/// Numbers of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Funnel {
-    /// Started trials, without those with equal sides.
+    /// Number of started trials, without A/A trials.
     pub started: usize,
-    /// Trials that reached their stopping rule.
+    /// Number of trials that reached their stopping rule.
     pub done: usize,
-    /// Trials that the user, the budget or an error stopped.
+    /// Number of trials that the user, the budget or an error stopped.
     pub stopped: usize,
-    /// Trials that were cut off or are still running.
+    /// Number of trials that a crash interrupted, or that are still running.
     pub cut_off: usize,
-    /// Trials with the verdict "better", finished or not.
+    /// Number of trials with the verdict "better", finished or not.
     pub better: usize,
-    /// Trials with the verdict "worse".
+    /// Number of trials with the verdict "worse".
     pub worse: usize,
-    /// Trials with the verdict "same".
+    /// Number of trials with the verdict "same" (no practical difference).
     pub same: usize,
-    /// Trials with the verdict "not safe".
+    /// Number of trials with the verdict "not safe".
     pub not_safe: usize,
-    /// Trials without a decision.
+    /// Number of trials without a decision.
     pub undecided: usize,
-    /// Trials of machines with fewer than three measured pairs, which have no effect.
+    /// Number of trials of machines with fewer than three measured pairs. These machines have no effect.
     pub without_figure: usize,
 }
 
 /// Effect over machines, as fractions: 0.05 means 5 % better.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Effect {
-    /// Interval of the effect on a new owner's machine.
+    /// 95 % interval of the effect on a machine of a new owner.
     pub prediction: Interval,
-    /// Smallest relevant gain, from the page.
+    /// Smallest relevant gain, as a fraction, from the advice page.
     pub worthwhile: f64,
-    /// Fraction of machines that gain more.
+    /// Fraction of machines that gain more than `worthwhile`.
     pub gain_more: f64,
-    /// Fraction of machines that lose more.
+    /// Fraction of machines that lose more than `worthwhile`.
     pub lose_more: f64,
-    /// Mean over machines.
+    /// Mean effect over the machines.
     pub mean: f64,
-    /// Interval of the mean.
+    /// 95 % interval of the mean effect.
     pub mean_interval: Interval,
     /// Variance of the log ratio between machines of one owner; 0 if each owner has one machine.
     pub between_machines: f64,
@@ -90,22 +91,22 @@ pub struct Effect {
     pub between_owners: f64,
     /// Method by which the variances were estimated.
     pub method: stats::Method,
-    /// Result without the owner who changes the mean most.
+    /// Result without the owner whose omission changes the mean most.
     pub without_one: Option<LeaveOut>,
 }
 
 /// Mean without one owner.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct LeaveOut {
-    /// The omitted owner.
+    /// Key of the omitted owner.
     pub owner: String,
-    /// Mean of all others.
+    /// Mean effect over the machines of all other owners.
     pub mean: f64,
-    /// Minimum and maximum of the mean without one owner.
+    /// Smallest and largest mean effect if any one owner is omitted.
     pub range: [f64; 2],
 }
 
-/// Machines with a common moderator value.
+/// Machines with the same value of a moderator.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct MachineGroup {
@@ -121,10 +122,10 @@ pub struct MachineGroup {
     pub effect: Option<Effect>,
 }
 
-/// Smallest relevant gain of a page that names none, as in [`assay_model::advice::TrialSpec`].
+/// Smallest relevant gain if the page names none, as in [`assay_model::advice::TrialSpec`].
 pub const USUAL_MARGIN: f64 = 0.03;
 
-/// Combines the trials of a page of advice, with its margin and its moderators.
+/// Combines the trials of an advice page, with the smallest relevant gain and the moderators of this page.
 #[must_use]
 pub fn page_effects(pool: &Pool, page: &Advice) -> Vec<Pooled> {
     let margin = page.trial.as_ref().and_then(|trial| trial.get("margin"));
@@ -133,8 +134,8 @@ pub fn page_effects(pool: &Pool, page: &Advice) -> Vec<Pooled> {
     pool_effects(pool, &page.id, worthwhile, &page.moderators)
 }
 
-/// Combines the trials of a piece of advice: one result per metric and set of parameters, measured ones first,
-/// then by number of machines. `worthwhile` is the smallest relevant gain, `moderators` those that the page
+/// Combines the trials of a piece of advice. Returns one result per metric and set of parameters: measured results
+/// first, then by number of machines. `worthwhile` is the smallest relevant gain; `moderators` are those that the page
 /// declares.
 #[must_use]
 pub fn pool_effects(
@@ -175,18 +176,18 @@ pub fn pool_effects(
     all
 }
 
-/// A valid machine.
+/// A machine that counts, with its combined effect.
 struct Machine<'a> {
     owner: &'a str,
     id: &'a str,
     effect: f64,
     variance: f64,
-    /// Moderators on which all its trials agree.
+    /// Moderators whose value is the same in all trials of the machine.
     moderators: BTreeMap<Moderator, &'a str>,
 }
 
-/// Collects the pairs of all trials of each machine, including unfinished trials: whether a trial was stopped
-/// must not decide whether it counts.
+/// Collects the pairs of all trials for each machine. Includes unfinished trials: otherwise the decision to stop a
+/// trial could influence the result.
 fn group_by_machine<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
     let mut by_machine: BTreeMap<(&str, &str), Vec<&Held>> = BTreeMap::new();
     for held in trials {

@@ -1,4 +1,4 @@
-//! Encodes a bundle: JSON that people can read before they agree, and a last line with the signature.
+//! Encodes a bundle as JSON, which a user can read before agreeing to share it. The last line is the signature.
 
 use crate::bundle::{Bundle, FORMAT};
 use crate::check::{self, BundleFault};
@@ -31,7 +31,7 @@ impl OwnerKey {
         encode_hex(self.pair.public_key().as_ref())
     }
 
-    /// Derives a name from a text. Nobody without this key can trace the name to the text.
+    /// Derives an id from a text. Without this key, nobody can find out the text from the id.
     #[must_use]
     pub fn name(&self, of: &str, text: &str) -> String {
         let key = blake3::derive_key("assay pool, names of machines and trials, 1", &self.seed);
@@ -60,7 +60,7 @@ impl OwnerKey {
 /// Reasons for rejecting a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// Too long.
+    /// The bundle is too long.
     #[error("it is longer than {} MiB: no bundle of a pool is", LONGEST >> 20)]
     Long,
     /// The bytes are not a bundle, or are truncated.
@@ -73,21 +73,21 @@ pub enum BundleError {
         "the signature does not fit: it was changed after it was signed, so ask its owner for it again"
     )]
     Signature,
-    /// The signer is not the owner.
+    /// The bundle was signed by another key than that of its owner.
     #[error("it is signed by {signer} and speaks for {owner}: only an owner speaks for themselves")]
     Foreign {
-        /// The signer.
+        /// Public key of the signer.
         signer: String,
-        /// The owner in the bundle.
+        /// Public key of the owner, as named in the bundle.
         owner: String,
     },
-    /// The library rejected the seed of a key.
+    /// The cryptographic library rejected the seed of a key.
     #[error("the key cannot be used")]
     Key,
     /// The JSON has another format.
     #[error("{0}; a newer assay may have written it")]
     Form(#[from] serde_json::Error),
-    /// A value or name is out of bounds.
+    /// A value or name in the bundle is not plausible.
     #[error(transparent)]
     Fault(#[from] BundleFault),
 }
@@ -127,7 +127,8 @@ fn split_parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
     Some((&bytes[..body_end], signer, signature))
 }
 
-/// Returns the signed message, which names its purpose, so that a signature has no meaning in another context.
+/// Returns the message to sign. It contains the purpose of the signature, so that the signature has no meaning in
+/// another context.
 fn signed_message(body: &[u8]) -> Vec<u8> {
     [FORMAT.as_bytes(), &[0], body].concat()
 }

@@ -22,14 +22,14 @@ pub const LEAST_OWNERS: usize = 5;
 /// Confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Result of a machine, in logarithms.
+/// Effect measured on a machine, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredEffect {
     /// Index of the owner, from 0 without gaps.
     pub owner: usize,
-    /// Mean log ratio of its pairs; above 0 is better.
+    /// Mean log ratio of the machine's pairs. Above 0, the change is better.
     pub effect: f64,
-    /// Variance of that mean; above 0.
+    /// Variance of `effect`; always above 0.
     pub variance: f64,
 }
 
@@ -65,10 +65,10 @@ pub fn estimate(machines: &[MeasuredEffect]) -> Option<PooledEstimate> {
     })
 }
 
-/// Returns the standard error of the mean by the modified Knapp–Hartung method (Hartung and Knapp 2001; Röver,
-/// Knapp and Friede 2015, PMC4647507): the ordinary one, widened by the dispersion of the owners, never
-/// narrowed. metafor calls it `test = "adhoc"`. The unit is the owner: its machines are combined first, with
-/// the estimated variances.
+/// Returns the standard error of the mean by the modified Knapp–Hartung method (Hartung and Knapp 2001; Röver, Knapp
+/// and Friede 2015, PMC4647507): the ordinary standard error, increased if the owners vary more than expected, but
+/// never reduced. metafor calls this `test = "adhoc"`. The machines of each owner are combined first, with the
+/// estimated variances, so the unit is the owner.
 #[must_use]
 pub fn knapp_hartung(machines: &[MeasuredEffect], fit: &Fit) -> f64 {
     let owners = fit::weigh_owners(machines, fit.between_machines, fit.between_owners);
@@ -76,7 +76,7 @@ pub fn knapp_hartung(machines: &[MeasuredEffect], fit: &Fit) -> f64 {
     fit.ordinary_se * spread.sqrt().max(1.0)
 }
 
-/// Returns the two-sided quantile of Student's t for [`CONFIDENCE`].
+/// Returns the two-sided quantile of Student's t distribution for [`CONFIDENCE`], with `freedom` degrees of freedom.
 fn student_quantile(freedom: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))

@@ -1,4 +1,4 @@
-//! Bundles: rejected ones, combinations, and combined effects.
+//! Tests bundles: which are rejected, how they are combined, and the combined effects.
 
 use crate::bundle::{
     Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair, TrialEnd, Without,

@@ -67,8 +67,8 @@ impl Target {
         (!is_address).then(|| self.host.trim_end_matches('.'))
     }
 
-    /// Resolves the host to at most 16 socket addresses, in the resolver's order. If the resolver takes too
-    /// long, its thread is abandoned.
+    /// Resolves the host to at most 16 socket addresses, in the resolver's order. Does not wait longer than `within`,
+    /// even if the thread of the resolver still runs.
     ///
     /// # Errors
     /// The name has no address, or the resolver takes longer than `within`.

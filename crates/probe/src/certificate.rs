@@ -28,25 +28,26 @@ pub struct Certificate {
     pub key_bits: Option<usize>,
     /// Signature algorithm.
     pub signature: String,
-    /// The subject and the issuer have the same name.
+    /// Whether subject and issuer have the same name.
     pub self_signed: bool,
-    /// The certificate belongs to a certificate authority (basicConstraints, CA:TRUE).
+    /// Whether the certificate belongs to a certificate authority (basicConstraints, CA:TRUE).
     pub is_ca: bool,
-    /// A server may use the certificate: its extended key usage allows server authentication or is absent.
+    /// Whether a server may use the certificate: its extended key usage permits server authentication or is absent.
     pub for_servers: bool,
-    /// The certificate requires an OCSP response in every handshake (RFC 7633, "must-staple").
+    /// Whether the certificate requires an OCSP response in every handshake (RFC 7633, "must-staple").
     pub must_staple: bool,
     /// SHA-256 of the certificate, in hexadecimal.
     pub fingerprint: String,
-    /// Pin of the public key.
+    /// Pin of the certificate's public key.
     pub pin: Pin,
-    /// The certificate contains timestamps of transparency logs (RFC 6962), as those of public authorities do.
+    /// Whether the certificate contains timestamps of transparency logs (RFC 6962), as certificates of public
+    /// authorities do.
     #[serde(skip)]
     pub(crate) is_logged: bool,
-    /// Only the DNS names.
+    /// DNS names of the certificate, without IP addresses.
     #[serde(skip)]
     dns: Vec<String>,
-    /// Only the IP addresses. An address that is written as a DNS name does not count.
+    /// IP addresses of the certificate. An address that is written as a DNS name is not included.
     #[serde(skip)]
     addresses: Vec<IpAddr>,
 }
@@ -124,8 +125,8 @@ impl Certificate {
         }
     }
 
-    /// Returns whether the certificate lists this IP address as a DNS name. No client accepts such an entry
-    /// for an address (RFC 9525 section 6.3).
+    /// Returns whether the certificate contains this IP address as a DNS name, which is a fault: no client accepts such
+    /// an entry for an address (RFC 9525 section 6.3).
     #[must_use]
     pub fn has_address_as_name(&self, host: &str) -> bool {
         host.parse::<IpAddr>().is_ok() && self.dns.iter().any(|name| name == host)

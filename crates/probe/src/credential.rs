@@ -1,4 +1,4 @@
-//! Certificates, requests and keys in files: X.509 and SSH. Reads what they say and checks no signature.
+//! Parses certificates, certificate signing requests and keys in files, for X.509 and SSH. Does not verify signatures.
 
 mod openssh;
 
@@ -14,7 +14,7 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// A certificate, request or key. A private key is described and never contained.
+/// A certificate, certificate signing request or key. For a private key, it contains only a description.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credential {
@@ -46,30 +46,30 @@ pub struct CertificateRequest {
 /// A key in PEM or DER form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PemKey {
-    /// It is a private key.
+    /// Whether it is a private key.
     pub private: bool,
-    /// It is protected by a passphrase.
+    /// Whether the key is protected by a passphrase.
     pub encrypted: bool,
-    /// Algorithm and size; none where the key is encrypted or of an unknown kind.
+    /// Algorithm and size; `None` if the key is encrypted or of an unknown kind.
     pub key: Option<String>,
-    /// SHA-256 of the public key, where it can be computed.
+    /// SHA-256 of the public key; `None` if it cannot be computed.
     pub pin: Option<Pin>,
 }
 
 /// An OpenSSH certificate (PROTOCOL.certkeys of OpenSSH).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SshCertificate {
-    /// `user` or `host`.
+    /// Kind of the certificate: `user` or `host`.
     pub of: &'static str,
     /// Key ID: the text that the server writes into its log.
     pub key_id: String,
     /// Serial number.
     pub serial: u64,
-    /// Login names of a user, or names of a host. Empty: all of them.
+    /// Login names of a user, or names of a host. Empty if the certificate is valid for all names.
     pub principals: Vec<String>,
-    /// Valid from; none where there is no limit.
+    /// Start of the validity; `None` if there is no limit.
     pub not_before: Option<Timestamp>,
-    /// Valid until; none where there is no limit.
+    /// End of the validity; `None` if there is no limit.
     pub not_after: Option<Timestamp>,
     /// Critical options as `name=value`, such as `force-command=…`.
     pub critical_options: Vec<String>,
@@ -79,16 +79,16 @@ pub struct SshCertificate {
     pub key: String,
     /// Fingerprint of the key, as `ssh-keygen -l` writes it.
     pub fingerprint: String,
-    /// Fingerprint of the authority that signed it.
+    /// Fingerprint of the certificate authority that signed the certificate.
     pub authority: String,
 }
 
 /// An OpenSSH key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SshKey {
-    /// It is a private key.
+    /// Whether it is a private key.
     pub private: bool,
-    /// It is protected by a passphrase.
+    /// Whether the key is protected by a passphrase.
     pub encrypted: bool,
     /// Algorithm and size.
     pub key: String,
@@ -103,30 +103,30 @@ pub struct SshKey {
 /// Why a file cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// Nothing in it is understood.
+    /// The file contains no certificate, request or key that can be parsed.
     #[error(
         "no certificate, request or key in it. Supported: PEM, DER and the files of OpenSSH (a PKCS #12 file first \
          goes through `openssl pkcs12 -in FILE -nokeys`)"
     )]
     Nothing,
-    /// A part of it is damaged.
+    /// A certificate, request or key in the file is damaged.
     #[error("line {line}: this {kind} cannot be read: {source}")]
     Damaged {
-        /// 1-based line where the part begins; 1 in DER.
+        /// Number of the line, from 1, where the damaged part begins; 1 in a DER file.
         line: usize,
-        /// What it is.
+        /// Kind of the damaged part.
         kind: &'static str,
-        /// What the parser found.
+        /// Error of the parser.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 type Read = Result<Credential, Box<dyn Error + Send + Sync>>;
 
-/// Reads all certificates, requests and keys of a file in their order.
+/// Parses all certificates, requests and keys of a file, in order.
 ///
 /// # Errors
-/// Nothing in it can be read, or a part is damaged.
+/// The file contains none that can be parsed, or one of them is damaged.
 pub fn read_credentials(bytes: &[u8]) -> Result<Vec<Credential>, CredentialError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return read_der(bytes).map(|one| vec![one]);
@@ -167,14 +167,14 @@ pub fn read_credentials(bytes: &[u8]) -> Result<Vec<Credential>, CredentialError
     }
 }
 
-/// Label of a line `-----BEGIN LABEL-----`.
+/// Returns the label of a line `-----BEGIN LABEL-----`.
 fn pem_label(line: &str) -> Option<&str> {
     line.trim()
         .strip_prefix("-----BEGIN ")?
         .strip_suffix("-----")
 }
 
-/// Reads one PEM block. None for a block of another kind, such as DH parameters.
+/// Parses one PEM block. Returns `None` for a block of another kind, such as DH parameters.
 fn read_pem(label: &str, block: &str) -> Option<(&'static str, Read)> {
     let encrypted = Credential::Key(PemKey {
         private: true,
@@ -277,7 +277,7 @@ fn read_public_key(der: &[u8]) -> Read {
     }))
 }
 
-/// A private key, described by its public part where that can be computed.
+/// Describes a private key by its public part, if that can be computed.
 fn read_private_key(key: &PrivateKeyDer<'_>) -> Credential {
     let public: Option<SubjectPublicKeyInfoDer<'static>> =
         rustls::crypto::ring::sign::any_supported_type(key)

@@ -78,7 +78,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// A DTLS message that the probe evaluates.
+/// A message of the server that the probe evaluates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The cookie of a HelloVerifyRequest.
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(datagram(&[]), None);
     }
 
-    /// Bytes from gnutls-serv of GnuTLS 3.7.9.
+    /// Parses bytes that were recorded from gnutls-serv of GnuTLS 3.7.9.
     #[test]
     fn the_hello_of_a_real_server_is_read() {
         let cookie = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-cookie.bin"));

@@ -104,7 +104,7 @@ impl ProbeError {
     }
 }
 
-/// Formats the first bytes of an answer for people. Printable characters stay unchanged; others are escaped.
+/// Formats the first bytes of an answer for users. Printable characters stay unchanged; others are escaped.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let some = &bytes[..bytes.len().min(40)];

@@ -13,8 +13,8 @@ use crate::error::ProbeError;
 use crate::tls::{Door, Offer, TlsAnswer, Until, Version, groups, header, is_refusal, record_of};
 use serde::Serialize;
 
-/// Bytes of each payload. Together with 16 bytes of padding this length passes OpenSSL's first length check,
-/// so that the second check is tested.
+/// Length of each payload in bytes. Payload and 16 bytes of padding together pass OpenSSL's first length check, so that
+/// the test reaches the second check.
 pub(crate) const PAYLOAD: usize = 32;
 
 /// Minimum padding in bytes (RFC 6520 section 4).
@@ -50,7 +50,7 @@ pub(crate) fn request(payload: &[u8; PAYLOAD], padding: usize) -> Vec<u8> {
     out
 }
 
-/// Two different payloads, derived from one random value.
+/// Two different payloads, for the short and for the correct heartbeat. Both are derived from one random value.
 pub(crate) struct Pair {
     short: [u8; PAYLOAD],
     whole: [u8; PAYLOAD],
@@ -175,7 +175,7 @@ fn silent(error: &ProbeError) -> Heartbeats {
 mod tests {
     use super::*;
 
-    /// The length field must equal the number of payload bytes.
+    /// Tests that the length field equals the number of payload bytes.
     #[test]
     fn a_request_names_the_length_it_has() {
         let pair = Pair::new([5; 32]);

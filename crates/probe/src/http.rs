@@ -1,5 +1,5 @@
-//! Checks HTTP: protective, obsolete and revealing headers; cookies; security.txt; links to objects that
-//! everybody may fetch.
+//! Checks a web server by its HTTP responses: protective, obsolete and revealing headers; cookies; security.txt;
+//! objects that everybody may fetch by their link.
 
 mod cookies;
 mod judge;
@@ -23,7 +23,7 @@ pub struct Report {
     /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// The connection used TLS.
+    /// Whether the connection used TLS.
     pub https: bool,
     /// HTTP status of `/`.
     pub status: u16,
@@ -46,7 +46,7 @@ pub struct Report {
 /// Parameters of the HTTP probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Use TLS.
+    /// Whether to use TLS.
     pub https: bool,
     /// Value of the `Host` header, if it differs from the host of the connection.
     pub name: Option<&'a str>,
@@ -223,7 +223,8 @@ fn whole_head(bytes: &[u8]) -> bool {
     bytes.windows(4).any(|part| part == b"\r\n\r\n")
 }
 
-/// Returns whether the headers and enough of the body have arrived: the announced length or `body` bytes.
+/// Returns whether enough of the response has arrived: the headers, and the announced length or `body` bytes of the
+/// body.
 fn is_enough(bytes: &[u8], body: usize) -> bool {
     let head = bytes.windows(4).position(|part| part == b"\r\n\r\n");
     let Some(head) = head.map(|at| at + 4) else {

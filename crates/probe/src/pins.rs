@@ -1,5 +1,5 @@
-//! Computes pins of public keys in the formats in use today. A pin is the SHA-256 of the SubjectPublicKeyInfo
-//! in DER; a certificate, its request and its key have the same pin.
+//! Computes pins of public keys in the formats that are in use today. A pin is the SHA-256 of the SubjectPublicKeyInfo
+//! in DER. So a certificate, its signing request and its key have the same pin.
 
 use crate::certificate::{Certificate, hex, key_name};
 use base64::Engine as _;
@@ -20,7 +20,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 pub struct Pin {
     /// Base64, for curl, Android and iOS.
     pub base64: String,
-    /// Hexadecimal, for DANE.
+    /// Pin in hexadecimal, for DANE.
     pub hex: String,
 }
 
@@ -34,10 +34,10 @@ pub fn spki_pin(spki: &[u8]) -> Pin {
     }
 }
 
-/// An object of a file and the pin of its public key.
+/// A certificate, request or key in a file, and the pin of its public key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pinned {
-    /// `certificate`, `request`, `private key` or `public key`.
+    /// Kind of the object: `certificate`, `request`, `private key` or `public key`.
     pub kind: &'static str,
     /// Distinguished name of the subject, if the object contains one.
     pub subject: Option<String>,
@@ -50,7 +50,7 @@ pub struct Pinned {
 /// Reasons why no pin can be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// The file contains no object that can be parsed.
+    /// The file contains no certificate, request or key that can be parsed.
     #[error(
         "no certificate, request or key in it; PEM or DER is read (a PKCS#12 file first goes through \
          `openssl pkcs12 -in FILE -nokeys`)"
@@ -71,7 +71,7 @@ pub enum PinError {
         /// Error of the library.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// An object is damaged.
+    /// A certificate, request or key in the file is damaged.
     #[error("the {kind} in it cannot be read: {source}")]
     Damaged {
         /// Kind of the object, by its PEM label.

@@ -37,7 +37,7 @@ pub struct Remark {
     pub says: String,
     /// Primary source, such as an RFC.
     pub source: &'static str,
-    /// Fix.
+    /// How to fix the fault.
     pub remedy: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Remark {
     }
 }
 
-/// Sorts remarks by severity, the worst first. The order within one severity stays.
+/// Sorts remarks by severity, the worst first. Remarks of the same severity keep their order.
 pub(crate) fn ranked(mut remarks: Vec<Remark>) -> Vec<Remark> {
     remarks.sort_by_key(|remark| std::cmp::Reverse(remark.severity));
     remarks

@@ -18,9 +18,9 @@ pub struct Report {
     pub smb1: VersionState,
     /// Supported dialects of SMB 2 and 3, the newest first.
     pub dialects: Vec<&'static str>,
-    /// The server requires a signature on every message.
+    /// Whether the server requires a signature on every message; `None` if unknown.
     pub signing_required: Option<bool>,
-    /// The server supports encryption, so that a share may require it (SMB 3).
+    /// Whether the server supports encryption (SMB 3), so that a share may require it; `None` if unknown.
     pub encryption: Option<bool>,
     /// Faults that were found.
     pub remarks: Vec<Remark>,
@@ -43,9 +43,9 @@ const DIALECTS: [(u16, &str); 5] = [
 pub struct Negotiated {
     /// Number of the chosen dialect.
     pub dialect: u16,
-    /// The server requires a signature on every message.
+    /// Whether the server requires a signature on every message.
     pub signing_required: bool,
-    /// The response has SMB2_GLOBAL_CAP_ENCRYPTION or a chosen cipher.
+    /// Whether the response has SMB2_GLOBAL_CAP_ENCRYPTION, or contains a chosen cipher.
     pub encryption: bool,
 }
 
@@ -138,8 +138,8 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// Repeats a request that succeeded before. A closed connection counts as a refusal only if the server still
-/// answers this request.
+/// Repeats a request that succeeded before. If it fails now, earlier closed connections do not count as refusals, and
+/// the results are marked as unknown.
 fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
     if matches!(negotiate(visit, &[dialect]), Ok(Some(_))) {
         return;

@@ -99,7 +99,7 @@ fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
     ))
 }
 
-/// Starts a key exchange that offers only this kind of host key, and reads the key from the answer.
+/// Starts a key exchange that offers only the host key kind `kind`, and reads the key from the answer.
 fn key_of(visit: &Visit, kind: &str, algorithms: &Algorithms) -> Result<HostKey, ProbeError> {
     let exchange = wire::exchange(algorithms, visit)?;
     let (mut connection, _, _) = begin(visit)?;

@@ -6,26 +6,26 @@ use crate::visit::Connection;
 /// A protocol that starts in plain text and switches to TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starttls {
-    /// RFC 3207.
+    /// SMTP with STARTTLS (RFC 3207).
     Smtp,
-    /// RFC 9051 section 6.2.1.
+    /// IMAP with STARTTLS (RFC 9051 section 6.2.1).
     Imap,
-    /// RFC 2595 section 4.
+    /// POP3 with STLS (RFC 2595 section 4).
     Pop3,
-    /// RFC 4511 section 4.14.
+    /// LDAP with the StartTLS operation (RFC 4511 section 4.14).
     Ldap,
     /// The SSLRequest of PostgreSQL.
     Postgres,
     /// The SSLRequest of MySQL and MariaDB.
     Mysql,
-    /// RFC 4217.
+    /// FTP with AUTH TLS (RFC 4217).
     Ftp,
-    /// RFC 6120 section 5, from client to server.
+    /// XMPP with STARTTLS, from client to server (RFC 6120 section 5).
     Xmpp,
 }
 
 impl Starttls {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 8] = [
         Self::Smtp,
         Self::Imap,
@@ -89,7 +89,7 @@ impl Starttls {
 /// Maximum length of a line, in bytes. RFC 5321 section 4.5.3.1.5 allows 512; servers send longer lines.
 const LINE: usize = 4096;
 
-/// Maximum number of lines in a greeting or list.
+/// Maximum number of lines in a greeting or in a list of capabilities.
 const LINES: usize = 100;
 
 /// Reads a reply of SMTP or FTP: lines `250-…` and a last line `250 …`.

@@ -68,7 +68,7 @@ pub struct VersionReport {
     pub version: Version,
     /// Whether the server supports the version.
     pub state: VersionState,
-    /// Reason of a refusal, or the part of the result that is unknown.
+    /// Why the server refused the version, or which part of the result is unknown; `None` for a complete result.
     pub why: Option<String>,
     /// Cipher suites by their IANA names, in the order in which the server chose them.
     pub suites: Vec<String>,
@@ -93,9 +93,9 @@ pub struct Chain {
     pub certificates: Vec<Certificate>,
     /// Reason why the chain does not lead to a root of this machine; `None` if it does.
     pub untrusted: Option<String>,
-    /// An OCSP response was stapled; `None` if the probe did not request one.
+    /// Whether the server stapled an OCSP response; `None` if the probe did not request one.
     pub stapled: Option<bool>,
-    /// Same reason as `untrusted`, as a type that selects a fix.
+    /// The reason of `untrusted` as a type; it selects the fix in a report.
     #[serde(skip)]
     pub distrust: Option<Distrust>,
     /// The certificates in DER.
@@ -112,7 +112,7 @@ pub struct Question<'a> {
     pub name: Option<&'a str>,
     /// Trusted root certificates.
     pub roots: &'a Roots,
-    /// Time at which certificates are judged.
+    /// Time for which the validity of the certificates is checked.
     pub now: Timestamp,
 }
 
@@ -359,7 +359,7 @@ fn staple(door: &Door<'_>, versions: &[Found], der: &[Vec<u8>]) -> Option<bool> 
     known
 }
 
-/// Tests renegotiation. Tests only TLS 1.2, because the library of the handshake supports nothing older.
+/// Tests whether clients may renegotiate, in TLS 1.2 only: the TLS library does not support older versions.
 fn renegotiation(door: &Door<'_>, versions: &[Found]) -> Renegotiation {
     let older = [Version::Tls11, Version::Tls10, Version::Ssl3];
     match speaks(versions, Version::Tls12) {
@@ -395,8 +395,8 @@ fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
 }
 
 impl Report {
-    /// Returns whether the server supports a version or refused one in TLS. Otherwise the port is not TLS or
-    /// did not answer.
+    /// Returns whether the port speaks TLS, that is, whether the server supports at least one version or refused one
+    /// with a TLS message.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         self.versions

@@ -98,7 +98,7 @@ impl Visit {
         }))
     }
 
-    /// Creates a visit to a known address without connecting, also for UDP.
+    /// Creates a visit to a known address without connecting. Also used for UDP.
     #[must_use]
     pub fn at(target: &Target, address: SocketAddr, patience: Patience, seed: [u8; 32]) -> Self {
         Self {
@@ -243,7 +243,7 @@ pub(crate) struct Connection<'v> {
 }
 
 impl Connection<'_> {
-    /// Sets the name of the next answer, for error messages.
+    /// Sets what the next answer is, as a noun phrase for error messages.
     pub(crate) fn expect(&mut self, waiting_for: &'static str) {
         self.waiting_for = waiting_for;
     }

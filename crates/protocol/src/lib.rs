@@ -239,7 +239,7 @@ pub enum Sync {
 }
 
 impl Sync {
-    /// Returns the name on the command line.
+    /// Returns the name that the command line uses for this method.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -253,7 +253,7 @@ impl Sync {
 /// Answer of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The agent is there.
+    /// Answer to [`AgentRequest::Hello`]: the agent runs.
     Hello,
     /// Standard output of the command.
     Out(Vec<u8>),
@@ -267,9 +267,10 @@ pub enum Reply {
     NoCommand,
     /// A piece of the requested data: part of a file, or a name in a directory.
     Piece(Vec<u8>),
-    /// The request is complete; contains the numbers of the answer.
+    /// The request is complete. The numbers are its results, for example type, size and device numbers for
+    /// [`PathLook::Stat`].
     Done(Vec<u64>),
-    /// The kernel refused.
+    /// The request failed: the kernel returned an error, or the agent refused the request.
     Failed {
         /// Error number; 0 if the agent itself refused.
         errno: u32,

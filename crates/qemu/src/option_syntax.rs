@@ -25,8 +25,8 @@ pub fn escape_path(path: impl AsRef<OsStr>) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Returns `cache` of a block node (qemu(1), table at `-drive cache=`). Flushing every write is set elsewhere:
-/// `write-cache` of a device, `writethrough` of an export.
+/// Returns the value of the `cache` option of a block node (qemu(1), table at `-drive cache=`). That a write is flushed
+/// at once is a different option: `write-cache` of a device, `writethrough` of an export.
 #[must_use]
 pub fn cache_option(mode: CacheMode) -> Value {
     json!({ "direct": mode.direct(), "no-flush": mode.ignores_flushes() })

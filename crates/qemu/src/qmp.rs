@@ -60,10 +60,10 @@ pub struct Qmp {
 }
 
 impl Qmp {
-    /// Connects to a socket of QEMU; the path may be longer than the socket limit.
+    /// Connects to a socket of QEMU. The path may be longer than a socket address permits.
     ///
     /// # Errors
-    /// Nobody listens there, or the listener is not a monitor.
+    /// No program listens on the socket, or the listener is not a QEMU monitor.
     pub fn connect(socket: &Path) -> Result<Self, QmpError> {
         let connect = || -> io::Result<_> {
             let stream = assay_host::socket::connect(socket)?;
@@ -123,7 +123,8 @@ impl Qmp {
         }
     }
 
-    /// Returns the events since the last call, up to the last answer.
+    /// Returns and removes the events received so far. Does not read from the connection, so events after the last
+    /// answer are not included.
     pub fn take_events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }

@@ -41,8 +41,8 @@ impl Style {
         self.paint("2", text)
     }
 
-    /// Appends text behind a label and indents further lines like the first. The label may be
-    /// empty; `indent` is in columns.
+    /// Appends text after a label and indents further lines like the first. The label may be empty; `indent` is in
+    /// columns.
     pub fn write_paragraph(self, out: &mut String, label: &str, indent: usize, text: &str) {
         let room = self.columns().saturating_sub(indent).max(20);
         let pad = " ".repeat(indent);

@@ -50,7 +50,7 @@ pub struct Findings<'a> {
     fail_on: Severity,
     /// The worst severity among violations.
     worst: Option<Severity>,
-    /// Findings that count, the most urgent first.
+    /// Findings that the user did not accept, the most urgent first.
     findings: Vec<Named<'a>>,
     /// Findings that the user accepted.
     accepted: Vec<AcceptedNamed<'a>>,
@@ -72,7 +72,7 @@ pub struct Findings<'a> {
 /// A finding with its identity.
 #[derive(Serialize, JsonSchema)]
 struct Named<'a> {
-    /// Id of the page.
+    /// Id of the rule, also of its page in the catalogue.
     rule: &'a str,
     domain: &'a str,
     /// Subject as the prefix of its facts; empty for the machine as a whole.
@@ -85,7 +85,7 @@ struct Named<'a> {
     places: &'a [FactPlace],
     evidence: &'a [Seen],
     fix: &'a Fix,
-    /// Id of the advice whose trial decides.
+    /// Id of the advice that `assay trial` can test here; `None` if a measurement cannot decide it.
     trial: Option<&'a str>,
     /// Result of the newest trial on this machine; absent without a trial.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +218,7 @@ pub(crate) fn not_asked(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
-/// Heading of the list.
+/// Heading of the list that [`not_asked`] returns.
 pub(crate) const NOT_ASKED: &str = "Not asked from here: run assay check on the machine itself";
 
 /// Describes the result of a trial on this machine: `tried here: no practical difference on /srv
@@ -251,7 +251,7 @@ pub(crate) fn format_counts(checked: &Checked) -> String {
     }
 }
 
-/// Formats [`counts`], and that some rules were not evaluated.
+/// Formats the counts of [`format_counts`], followed by the number of rules that were not evaluated.
 pub(crate) fn format_result(checked: &Checked) -> String {
     let found = match checked.nothing_read {
         true => NOTHING_READ.to_owned(),
@@ -298,7 +298,7 @@ pub(crate) fn without_rules(checked: &Checked) -> String {
     programs.collect::<Vec<_>>().join(", ")
 }
 
-/// Heading of the list.
+/// Heading of the list that [`without_rules`] returns.
 pub(crate) const WITHOUT_RULES: &str = "Running here, and assay has no rules for it";
 
 /// Replaces "nothing found" if no service was read.

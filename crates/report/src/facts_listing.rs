@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Widest key after which values are aligned.
+/// Maximum width of the key column; values of longer keys are not aligned with the others.
 const WIDEST_KEY: usize = 22;
 
 /// Formats all facts, grouped by the first part of their keys.

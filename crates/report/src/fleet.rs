@@ -287,7 +287,7 @@ struct Entry<'a> {
     /// Rules that could not be evaluated remotely, with reasons; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_asked: &'a [NotAsked],
-    /// Name of the same machine in the list.
+    /// Name of the entry in this list that is the same machine; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

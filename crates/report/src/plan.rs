@@ -37,7 +37,7 @@ struct DiskRow<'a> {
     size: u64,
 }
 
-/// Joins runs of equal disks.
+/// Groups neighbouring disks with equal contents.
 fn join_equal_disks(disks: &[Vec<Segment>]) -> Vec<DiskRow<'_>> {
     let mut rows: Vec<DiskRow<'_>> = Vec::new();
     for disk in disks {

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 /// Longest text in characters, which is more than a sentence with a path.
 const MOST_OF_ONE: usize = 1000;
-/// Characters of all texts together.
+/// Maximum characters of all texts together.
 const MOST_OF_ALL: usize = 2_000_000;
-/// Characters that a text counts at least, because a page sets each one in markup.
+/// Characters that each text counts at least towards [`MOST_OF_ALL`], because a page adds markup to every text.
 const LEAST_OF_ONE: usize = 20;
 /// Most elements of a list that contains texts. Lists of figures may be longer.
 const MOST_LISTED: usize = 1000;
-/// Elements that stay in a list once [`MOST_OF_ALL`] is used up: a tuple keeps its form.
+/// Number of elements that a list always keeps, even if [`MOST_OF_ALL`] is used up, so that tuples keep their length.
 const LEAST_LISTED: usize = 8;
 
 /// Cuts long texts and names of fields, and drops the end of long lists of texts. An ellipsis marks a cut text.
@@ -74,7 +74,7 @@ fn bound_text(text: &mut String, left: &mut usize) {
     *left = left.saturating_sub(text.chars().count().max(LEAST_OF_ONE));
 }
 
-/// Renames fields. Those that get the same name become one.
+/// Renames fields. If two fields get the same name, the later one replaces the other.
 fn rename_fields(fields: &mut Map<String, Value>, mut rename: impl FnMut(String) -> String) {
     let all = std::mem::take(fields).into_iter();
     *fields = all.map(|(name, value)| (rename(name), value)).collect();

@@ -45,7 +45,7 @@ pub struct TrialView<'a> {
     pub judgement: &'a Judgement,
     /// Latencies of all operations of A and of B, over the pairs that count; may be empty.
     pub latency: &'a [Histogram; 2],
-    /// Smallest fraction that this many pairs would distinguish from none at the measured noise:
-    /// `(30, 0.04)` for 4 % in 30 pairs. May be empty.
+    /// For several numbers of pairs, the smallest effect that this many pairs would detect at the measured noise: `(30,
+    /// 0.04)` is 4 % with 30 pairs. May be empty.
     pub smallest: &'a [(u32, f64)],
 }

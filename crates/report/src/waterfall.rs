@@ -48,7 +48,8 @@ pub(crate) struct RungLine<'a> {
     /// Name of the layer.
     pub(crate) label: String,
     pub(crate) depth: usize,
-    /// Time per I/O below the layer and with the layer, in nanoseconds.
+    /// Time per I/O at the start of the bar (without the layer) and, in `to`, at its end (with the layer), in
+    /// nanoseconds.
     pub(crate) from: f64,
     pub(crate) to: Option<f64>,
     pub(crate) step: Option<&'a Step>,

@@ -1,12 +1,12 @@
-//! What a visitor may start, as the words of a command line of assay. Nothing else is ever started, and no shell is
-//! between.
+//! Command lines of assay that a visitor may start with a form. Nothing else is ever started, and no shell interprets
+//! the arguments.
 
 use assay_advice::Catalogue;
 use std::collections::BTreeMap;
 
-/// Longest value of a field in bytes.
+/// Maximum length of a form field in bytes.
 const MOST_BYTES: usize = 1_024;
-/// Most fields of a form.
+/// Maximum number of form fields.
 const MOST_FIELDS: usize = 16;
 
 /// The fields of a form, as sent.
@@ -14,10 +14,11 @@ const MOST_FIELDS: usize = 16;
 pub(crate) struct FormFields(BTreeMap<String, String>);
 
 impl FormFields {
-    /// Decodes the body of a form. Nothing is cut: a name that were shortened would be another name.
+    /// Decodes the body of a form. Too long values are refused and not cut, because a shortened name could be the name
+    /// of something else.
     ///
     /// # Errors
-    /// A field stands twice, is too long, or there are too many.
+    /// A field occurs twice, a value is too long, or there are too many fields.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, String> {
         let mut all = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(body) {
@@ -45,21 +46,21 @@ impl FormFields {
     }
 }
 
-/// A command that was asked for.
+/// A command that a visitor requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ActionRequest {
     /// `trial`, `run`, `web`, `why`, `tune` or `undo`.
     pub(crate) kind: &'static str,
-    /// What it is about, for people.
+    /// Subject of the command for people, such as the advice or the target.
     pub(crate) subject: String,
-    /// The words after `assay`.
+    /// Arguments after `assay`.
     pub(crate) words: Vec<String>,
 }
 
-/// Builds the command line that a form asks for.
+/// Builds the command line that a form requests.
 ///
 /// # Errors
-/// A field is missing or not of its form, as a sentence.
+/// A field is missing or invalid; the text is a sentence for the user.
 pub(crate) fn build_request(
     fields: &FormFields,
     catalogue: &Catalogue,
@@ -194,7 +195,8 @@ fn read_target(fields: &FormFields) -> Result<String, String> {
     }
 }
 
-/// Refuses control characters and marks that reverse text: a log must show what was started.
+/// Refuses control characters and characters that reverse the direction of text, because the log must show what was
+/// started.
 fn check_text(what: &str, text: &str) -> Result<(), String> {
     match assay_render::text::escape_line(text) == text {
         true => Ok(()),

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
 
-/// Shorter answers are not compressed.
+/// Minimum length in bytes of an answer that is compressed.
 const LEAST_COMPRESSED: usize = 1024;
 
 /// An answer with a body of text.
@@ -23,11 +23,11 @@ pub(crate) struct Answer {
     pub(crate) is_live: bool,
 }
 
-/// Cache header of pages: the browser always requests them again, because the store changes.
+/// `Cache-Control` of pages: browsers do not store pages, because the measurements change.
 const FRESH: &str = "no-store";
 
 impl Answer {
-    /// A page.
+    /// Creates the answer for an HTML page.
     pub(crate) fn page(body: String) -> Self {
         Self {
             status: StatusCode::OK,
@@ -39,7 +39,7 @@ impl Answer {
         }
     }
 
-    /// A JSON document, as `--json` prints it.
+    /// Creates the answer for a JSON document, formatted as `--json` prints it.
     pub(crate) fn json(document: &serde_json::Value) -> Self {
         Self {
             kind: "application/json",
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// Plain text of a kind.
+    /// Creates the answer for text of the MIME type `kind`.
     pub(crate) fn text(kind: &'static str, body: String) -> Self {
         Self {
             kind,
@@ -55,7 +55,7 @@ impl Answer {
         }
     }
 
-    /// An asset whose name contains its hash: it never changes.
+    /// Creates the answer for an asset. Its name contains its hash, so browsers may cache it forever.
     pub(crate) fn asset(kind: &'static str, body: String) -> Self {
         Self {
             kind,
@@ -64,7 +64,7 @@ impl Answer {
         }
     }
 
-    /// Sends the browser to another page of this site.
+    /// Creates a redirection to another page of this site.
     pub(crate) fn redirect(location: String) -> Self {
         Self {
             status: StatusCode::SEE_OTHER,
@@ -123,7 +123,7 @@ impl Refusal {
         }
     }
 
-    /// The page or record does not exist.
+    /// Refuses a request for a page or record that does not exist.
     pub(crate) fn missing(text: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not found", text)
     }

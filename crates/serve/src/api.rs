@@ -17,10 +17,10 @@ use assay_store::RunFilter;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Runs in one answer; `?plan=`, `?target=` and `?newest=` choose among them.
+/// Maximum number of runs in one answer; `?plan=`, `?target=` and `?newest=` select runs.
 const MOST_RUNS: usize = 10_000;
 
-/// The OpenAPI description of these paths.
+/// Returns the OpenAPI description of these paths.
 pub(crate) fn openapi(_: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     Ok(Answer::text(
         "application/json",
@@ -28,7 +28,7 @@ pub(crate) fn openapi(_: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     ))
 }
 
-/// `assay report runs --json`.
+/// Answers like `assay report runs --json`.
 pub(crate) fn runs(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let query = &request.query;
     let newest = query.get("newest").and_then(|text| text.parse().ok());
@@ -45,7 +45,7 @@ pub(crate) fn runs(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     ))
 }
 
-/// `assay report show RUN --json`.
+/// Answers like `assay report show RUN --json`.
 pub(crate) fn run(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve(&request.name)?;
@@ -58,7 +58,7 @@ pub(crate) fn run(site: &Site, request: &PageRequest) -> Result<Answer, Refusal>
     )))
 }
 
-/// `assay trial --list --json`.
+/// Answers like `assay trial --list --json`.
 pub(crate) fn trials(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let mut all = Vec::new();
@@ -73,7 +73,7 @@ pub(crate) fn trials(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     Ok(Answer::json(&assay_report::trial::trials_to_json(&views)))
 }
 
-/// `assay trial --show TRIAL --json`.
+/// Answers like `assay trial --show TRIAL --json`.
 pub(crate) fn trial(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_trial(&request.name)?;
@@ -85,7 +85,7 @@ pub(crate) fn trial(site: &Site, request: &PageRequest) -> Result<Answer, Refusa
     )))
 }
 
-/// `assay tune --list --json`.
+/// Answers like `assay tune --list --json`.
 pub(crate) fn sessions(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let all = site.store.read(assay_store::Store::tunes)?;
     let mut read = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn sessions(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> 
     Ok(Answer::json(&json!(tune_list_document(&views))))
 }
 
-/// `assay tune --show SESSION --json`.
+/// Answers like `assay tune --show SESSION --json`.
 pub(crate) fn session(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_tune(&request.name)?;
@@ -119,7 +119,7 @@ pub(crate) fn session(site: &Site, request: &PageRequest) -> Result<Answer, Refu
     }))))
 }
 
-/// `assay why --list --json`, with runs of `assay net` and checks of Wi-Fi.
+/// Answers like `assay why --list --json`; the list also contains runs of `assay net` and checks of Wi-Fi.
 pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| store.observations(MOST_RUNS))?;
     let rows = read.unwrap_or_default();
@@ -128,7 +128,8 @@ pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refus
     ))
 }
 
-/// The document of the verb: `assay why --show N --json`, `assay net run --json`, `assay check wifi --json`.
+/// Answers with the document of the verb that made the observation: `assay why --show N --json`, `assay net run --json`
+/// or `assay check wifi --json`.
 pub(crate) fn observation(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_observation(&request.name)?;
@@ -146,10 +147,10 @@ fn refuse_session(error: &assay_tune::ReplayError) -> Refusal {
     )
 }
 
-/// A machine with its newest check, where its bundle is kept.
+/// Name of a machine, and the check of its newest bundle; `None` if no bundle is stored.
 pub(crate) type NamedCheck = (String, Option<Arc<MachineCheck>>);
 
-/// Machines with their newest checks, for `assay fleet check --json` and Prometheus.
+/// Checks the newest bundle of each machine, for `assay fleet check --json` and Prometheus.
 pub(crate) fn check_machines(site: &Site) -> Result<Vec<NamedCheck>, Refusal> {
     let state = site.fleet_state()?;
     let check = |machine: &MachineState| (machine.name.clone(), read_check(site, machine).0);
@@ -160,7 +161,8 @@ pub(crate) fn check_machines(site: &Site) -> Result<Vec<NamedCheck>, Refusal> {
     Ok(looked.map(check).collect())
 }
 
-/// Describes machines as `assay fleet check` does. What is kept of a machine may be gone; then there is no check.
+/// Converts checks to the form that `assay fleet check` reports. A machine without a stored bundle is reported as
+/// failed.
 pub(crate) fn as_asked(checks: &[NamedCheck]) -> Vec<AskedMachine<'_>> {
     checks
         .iter()
@@ -174,13 +176,13 @@ pub(crate) fn as_asked(checks: &[NamedCheck]) -> Vec<AskedMachine<'_>> {
         .collect()
 }
 
-/// `assay fleet check --json`, from the newest bundles.
+/// Answers like `assay fleet check --json`, from the newest bundles.
 pub(crate) fn machines(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let checks = check_machines(site)?;
     Ok(Answer::json(&assay_report::fleet::json(&as_asked(&checks))))
 }
 
-/// `assay check --json`, from the newest bundle of a machine.
+/// Answers like `assay check --json`, from the newest bundle of a machine.
 pub(crate) fn machine(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let missing = || Refusal::missing("There is no such machine, or no bundle of it is kept.");
@@ -194,7 +196,7 @@ pub(crate) fn machine(site: &Site, request: &PageRequest) -> Result<Answer, Refu
     Ok(Answer::json(&document))
 }
 
-/// Figures that shifted, as in the document of `assay fleet changed --json`, without causes.
+/// Answers with the figures that shifted, as in `assay fleet changed --json`, but without causes.
 pub(crate) fn changed(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let figures: Vec<_> = state

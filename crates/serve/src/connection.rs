@@ -1,4 +1,4 @@
-//! A connection that is closed if its client stops reading, so that no answer waits for a slow reader forever.
+//! A connection that is closed if its client stops reading. Otherwise a slow reader could keep an answer open forever.
 
 use std::future::Future as _;
 use std::io;
@@ -9,13 +9,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// Longest time in which a client accepts no byte of an answer.
+/// Closes the connection if the client accepts no byte for this time.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A stream whose writes have a time-out.
 pub(crate) struct LimitedStream {
     stream: TcpStream,
-    /// Runs while a write waits for the client.
+    /// Timer that runs while a write waits for the client.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -27,7 +27,7 @@ impl LimitedStream {
         }
     }
 
-    /// Returns the result of a write, or the time-out.
+    /// Passes on the result of a write; returns an error if the write has been pending for [`WRITE_TIMEOUT`].
     fn limit<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -1,16 +1,16 @@
-//! Bundles of made-up machines: a few real configuration files each, judged by the real catalogue.
+//! Bundles of invented machines: a few real configuration files for each, checked by the real catalogue.
 
 use std::collections::BTreeMap;
 use tar::{Builder, EntryType, Header};
 
-/// The index of a bundle from which everything was collected.
+/// Index of a bundle in which nothing is missing.
 const INDEX: &str = r#"{"schema":1,"commands":[]}"#;
 
-/// Files and links of a machine by path.
+/// Contents of a bundle: regular files, and symbolic links of sysfs, by path.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     texts: BTreeMap<&'static str, String>,
-    /// Links of sysfs, with what they point to.
+    /// Symbolic links of sysfs: path and target.
     links: Vec<(&'static str, &'static str)>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn add_nginx(files: &mut Files, protocols: &str, autoindex: bool) {
     );
 }
 
-/// Sets up `/` on a mirror of two disks, whole or with one of them failed.
+/// Adds `/` on a RAID 1 of two disks. If `is_whole` is false, one disk has failed.
 pub(crate) fn add_mirror(files: &mut Files, is_whole: bool) {
     let state = if is_whole {
         "sda1[0] sdb1[1]"
@@ -132,7 +132,7 @@ pub(crate) fn add_mirror(files: &mut Files, is_whole: bool) {
     files.links.extend(MIRROR_LINKS);
 }
 
-/// What the kernel says of the file system and the devices of a mirror.
+/// Files of /proc and /sys that describe the file system and the block devices of the RAID 1.
 const MIRROR: [(&str, &str); 26] = [
     (
         "proc/self/mountinfo",
@@ -219,7 +219,7 @@ const MIRROR: [(&str, &str); 26] = [
     ),
 ];
 
-/// The names under which the kernel shows these devices.
+/// Symbolic links in sysfs for the block devices of the RAID 1: path and target.
 const MIRROR_LINKS: [(&str, &str); 13] = [
     ("sys/block/md0", "../devices/virtual/block/md0"),
     (

@@ -1,5 +1,5 @@
-//! A small made-up fleet, so that a newcomer sees every page: five machines with configuration files that the real
-//! catalogue judges, two months of nightly runs, and a few trials that the real judge decides.
+//! A small invented fleet for a demonstration of every page: five machines whose configuration files the real catalogue
+//! checks, two months of nightly runs, and a few trials that are judged by the real rules.
 
 use crate::demo_bundle::{Files, add_mirror, add_nginx, base_files, pack_bundle};
 use crate::demo_observations::{watch_network, watch_web_server};
@@ -16,30 +16,30 @@ use assay_store::{SpanLook, Store};
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
 
-/// Days ago on which machines were checked, the newest last.
+/// Ages in days of the checks of each machine, the newest last.
 const CHECKS: [i64; 6] = [60, 30, 12, 5, 2, 0];
 
-/// How much is made up.
+/// Size of the demonstration.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoSize {
-    /// Nights of runs.
+    /// Number of nights with runs.
     pub nights: i64,
-    /// Checks of each machine, at most six.
+    /// Number of checks of each machine, at most six.
     pub checks: usize,
 }
 
 impl DemoSize {
-    /// What a newcomer sees.
+    /// The size that `assay lab demo --serve` uses.
     pub const WHOLE: Self = Self {
         nights: 45,
         checks: CHECKS.len(),
     };
 }
 
-/// What went wrong while the fleet was made.
+/// Error while the fleet is created.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// A line for every page of a store with this fleet.
+/// Notice printed on every page of a store with this fleet.
 pub const NOTICE: &str =
     "This is a demonstration: the machines are made up, and their figures come from a formula.";
 
@@ -54,7 +54,7 @@ owner = "ops"
 expires = "2099-12-31"
 "#;
 
-/// A machine of the fleet.
+/// A machine of the demonstration fleet.
 struct DemoMachine {
     name: &'static str,
     cpu: &'static str,
@@ -172,7 +172,7 @@ pub fn fill(
     Ok(())
 }
 
-/// Returns the files of a machine so many days ago.
+/// Returns the files that a machine had `days` days ago.
 fn describe_files(machine: &DemoMachine, days: i64) -> Files {
     let kernel = match (machine.name, days) {
         ("db1" | "web1", ..=12) => NEW_KERNEL,
@@ -301,7 +301,7 @@ fn add_run(
     Ok(())
 }
 
-/// Builds one run of the fleet with its samples, such as for tests.
+/// Builds one run of the fleet with its samples. Used by tests.
 ///
 /// # Panics
 /// Never: the plan is part of the program.

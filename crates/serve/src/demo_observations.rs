@@ -1,4 +1,5 @@
-//! Made-up observations: a group at its CPU quota, and people on a crowded network. The real judges decide.
+//! Invented observations for the demonstration: a control group at its CPU quota, and people on a crowded network. They
+//! are judged by the real rules.
 
 use crate::demo_records::Random;
 use assay_net::air::{Air, Point, Sample};
@@ -14,11 +15,11 @@ use assay_why::{
 use assay_wifi::channel::Channel;
 use jiff::{SignedDuration, Timestamp};
 
-/// Seconds of an observation.
+/// Duration of an observation in seconds.
 const SECONDS: u64 = 30;
 const MICROSECONDS: u64 = 1_000_000;
 
-/// Builds an answer of `assay why` on a web server: its PHP workers are stopped at a quota.
+/// Builds an answer of `assay why` about a web server whose PHP workers are throttled by a CPU quota.
 pub(crate) fn watch_web_server(
     machine: &str,
     started: Timestamp,
@@ -145,7 +146,7 @@ fn fill_role(role: &str, random: &mut Random) -> RoleRecord {
     }
 }
 
-/// Returns a walk to another access point: the device keeps the weak one for too long.
+/// Returns radio samples of a device that roams to another access point, but stays too long with the weak one.
 fn walk_to_other_point() -> Air {
     let sample = |second: u64| {
         let (point, mhz, signal) = match second {

@@ -1,4 +1,4 @@
-//! Runs of made-up machines. Their figures come from a formula, are measured nowhere, and say so in a remark.
+//! Runs of invented machines. Their figures come from a formula; a remark in each run says so.
 
 use assay_model::plan::{Plan, PlanError, PlanSpec, Settings};
 use assay_model::run::{Origin, RunState};
@@ -9,14 +9,14 @@ use assay_model::workload::Engine;
 use assay_model::{Bytes, FactKind, Facts, Histogram, Nanos, Run, RunId, Sample, TargetInfo};
 use jiff::{SignedDuration, Timestamp};
 
-/// What every made-up record says.
+/// Remark in every invented record.
 pub(crate) const REMARK: &str =
     "made up by `assay lab demo --serve` from a formula; nobody measured it";
 
-/// Length of a sample.
+/// Duration of a sample.
 const SAMPLE: Nanos = Nanos(2_000_000_000);
 
-/// splitmix64: the same fleet every time.
+/// splitmix64 generator of random numbers. Its seed is fixed, so that the fleet is always the same.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -28,23 +28,23 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Between 0 and 1.
+    /// Returns a number between 0 and 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal, with deviation 1.
+    /// Returns an approximately normal number with mean 0 and standard deviation 1.
     pub(crate) fn bell(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// A name of 32 hexadecimal digits.
+    /// Returns a random name of 32 hexadecimal digits.
     pub(crate) fn uid(&mut self) -> String {
         format!("{:016x}{:016x}", self.next(), self.next())
     }
 }
 
-/// The plan that the machines run every night.
+/// Returns the plan that the machines run every night.
 pub(crate) fn nightly_plan(target: &str, seed: u64) -> Result<Plan, PlanError> {
     let text = r#"
 name = "nightly"
@@ -74,16 +74,16 @@ queue_depth = 32
     PlanSpec::from_toml(text, "nightly.toml")?.resolve(&settings)
 }
 
-/// How fast a machine is.
+/// Speed of a machine's storage, as mean latencies in nanoseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Speed {
-    /// Mean latency of one read at a time.
+    /// Mean latency with one read in flight, in nanoseconds.
     pub(crate) alone_ns: f64,
-    /// Mean latency with 32 reads in flight.
+    /// Mean latency with 32 reads in flight, in nanoseconds.
     pub(crate) crowded_ns: f64,
 }
 
-/// Fills a histogram with about log-normal latencies.
+/// Fills a histogram with `count` approximately log-normal latencies; `mean` is in nanoseconds.
 pub(crate) fn fill_histogram(mean: f64, count: u64, random: &mut Random) -> Histogram {
     const DRAWN: u64 = 600;
     let mut histogram = Histogram::default();

@@ -1,4 +1,4 @@
-//! Trials of made-up machines, with slots from a formula; the verdicts come from the real judge.
+//! Trials of invented machines. The slots come from a formula; the verdicts come from the real rules.
 
 use crate::demo_records::{
     REMARK, Random, build_sample, describe_facts, describe_target, fill_operations,
@@ -12,22 +12,22 @@ use assay_model::{Bytes, Load, Nanos, Workload};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// A trial to make up.
+/// Parameters of an invented trial.
 pub(crate) struct DemoTrial {
     pub(crate) advice: &'static str,
     pub(crate) title: &'static str,
     pub(crate) target: &'static str,
     pub(crate) setting: Setting,
     pub(crate) value: &'static str,
-    /// Latency of B ÷ that of A.
+    /// Latency of B ÷ latency of A.
     pub(crate) ratio: f64,
-    /// Pairs that were measured.
+    /// Number of measured pairs.
     pub(crate) pairs: u32,
     pub(crate) state: TrialState,
     pub(crate) kept: Option<Kept>,
 }
 
-/// Lists the trials of the fleet: index of the machine, days ago, and the trial.
+/// Lists the trials of the fleet: index of the machine, age in days, and the trial.
 pub(crate) fn list_trials() -> [(usize, i64, DemoTrial); 5] {
     let queue = |attribute: &str| Setting::Queue {
         device: "sda".to_owned(),

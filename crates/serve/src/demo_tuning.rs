@@ -1,4 +1,4 @@
-//! A made-up session of tuning: the real planner asks, a formula answers.
+//! An invented tuning session: the real planner chooses the steps, and a formula supplies the figures.
 
 use crate::demo_records::{REMARK, Random, describe_facts, describe_target};
 use assay_model::advice::{Guard, RiskLevel, Standing};
@@ -16,7 +16,8 @@ use jiff::{SignedDuration, Timestamp};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Pages that the session tries: id, title, setting of `sda` or of the kernel, value, and true gain.
+/// Advice that the session tries: id, title, setting of `sda` or of the kernel, value, and the true gain in the
+/// formula.
 const PAGES: [(&str, &str, &str, &str, f64); 4] = [
     (
         "io-scheduler=none",
@@ -48,7 +49,7 @@ const PAGES: [(&str, &str, &str, &str, f64); 4] = [
     ),
 ];
 
-/// A machine whose truth is the table above.
+/// An invented machine whose true gains are in [`PAGES`].
 struct Formula<'a> {
     elapsed: u64,
     random: &'a mut Random,
@@ -204,7 +205,7 @@ fn build_plan(goal: &str, seed: u64) -> Result<TunePlan, Box<dyn std::error::Err
     Ok(plan.check()?)
 }
 
-/// Makes up a session on the mail server that began at `started`.
+/// Builds a session on the mail server that began at `started`.
 pub(crate) fn tune_mail(
     started: Timestamp,
     random: &mut Random,

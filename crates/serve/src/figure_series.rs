@@ -1,5 +1,5 @@
-//! Figures of the same plan on the same machine over time: the points, their intervals, and where a figure shifted.
-//! What is derived from a run is kept, because a run that has ended does not change.
+//! Figures of one plan on one machine over time: the points with their intervals, and the times at which the figure
+//! shifted. Values derived from a run are cached, because a run that has ended does not change.
 
 use crate::fleet_run::{FleetRun, RunKey, SharedValues};
 use assay_judge::shift::{
@@ -18,16 +18,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Fewer runs show no shift.
+/// Minimum number of runs for the detection of a shift.
 const FEWEST: usize = 7;
-/// Digests that are kept; all are dropped when there are more.
+/// Maximum number of cached digests; if it is exceeded, all are dropped.
 pub(crate) const MOST_DIGESTS: usize = 50_000;
 
-/// What is derived from a run for lists and curves.
+/// Figures and missed criteria of a run, for lists and charts.
 #[derive(Debug)]
 pub(crate) struct RunDigest {
     figures: Box<[DigestFigure]>,
-    /// Criteria that were missed, as sentences.
+    /// Criteria that the run missed, as sentences.
     pub(crate) missed: Box<[String]>,
 }
 
@@ -79,14 +79,14 @@ pub(crate) struct SeriesPoint {
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) key: SeriesKey,
-    /// Ascending by time.
+    /// Points, ascending by time.
     pub(crate) points: Vec<SeriesPoint>,
     /// Shifts, the oldest first.
     pub(crate) shifts: Vec<FigureShift>,
 }
 
 impl Series {
-    /// Returns how a shift is to be judged: for a latency, less is better.
+    /// Returns whether a shift is better, worse or unclear. For latencies, smaller is better.
     pub(crate) fn judge_shift(&self, shift: &FigureShift) -> Change {
         let is_clear = shift
             .interval
@@ -100,13 +100,13 @@ impl Series {
     }
 }
 
-/// Machine, plan and targets: runs that are comparable.
+/// Key of comparable runs: machine, plan and targets.
 pub(crate) type PlanKey = (Option<Arc<Machine>>, Arc<str>, Arc<[String]>);
 
 /// Number of runs and newest run: what is derived from a series holds while these are the same.
 pub(crate) type SeriesState = (usize, Option<RunKey>);
 
-/// Digests of runs, and shifts of series.
+/// Cache of run digests and of the shifts of series.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesCache {
     digests: Mutex<HashMap<RunKey, Arc<RunDigest>>>,
@@ -114,7 +114,7 @@ pub(crate) struct SeriesCache {
     shifts: Mutex<HashMap<SeriesKey, (SeriesState, Vec<FigureShift>)>>,
 }
 
-/// Series of runs, and whether some runs were not read because the time was over.
+/// The series found, and whether some runs were not read because the deadline passed.
 #[derive(Debug, Default)]
 pub(crate) struct FoundSeries {
     pub(crate) all: Vec<Series>,
@@ -146,10 +146,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SeriesCache {
-    /// Returns the digest of a run, reading the run if it is not known yet.
+    /// Returns the digest of a run. Reads the run if its digest is not cached.
     ///
     /// # Errors
-    /// The run does not read back.
+    /// The stored run cannot be read.
     pub(crate) fn digest(
         &self,
         store: &Store,
@@ -170,15 +170,15 @@ impl SeriesCache {
         Ok(digest)
     }
 
-    /// Returns whether the digest of a run is known.
+    /// Returns whether the digest of a run is cached.
     pub(crate) fn is_known(&self, run: &FleetRun) -> bool {
         lock(&self.digests).contains_key(&run.key)
     }
 
-    /// Returns the series of these runs. Runs that are not known are read until `deadline`.
+    /// Returns the series of these runs. Runs without a cached digest are read until `deadline`.
     ///
     /// # Errors
-    /// A run does not read back.
+    /// A stored run cannot be read.
     pub(crate) fn find_series<'a>(
         &self,
         store: &Store,

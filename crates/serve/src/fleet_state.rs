@@ -21,27 +21,28 @@ use std::time::{Duration, Instant};
 const FRESH: Duration = Duration::from_secs(2);
 /// How long a state of an unchanged store is shown: what is new today is not new for ever.
 const LONGEST_SHOWN: Duration = Duration::from_secs(600);
-/// Time for reading runs that are not known yet; the rest is read for the next page.
+/// Time limit for reading runs that are not cached; the other runs are read for the next page.
 const READING: Duration = Duration::from_millis(1_500);
 /// Pause between readings in the background while this machine measures, so that they do not disturb it.
 const MEASURING_PAUSE: Duration = Duration::from_secs(60);
-/// Findings that are read of all machines.
+/// Maximum number of findings that are read, over all machines.
 const MOST_FINDINGS: u32 = 100_000;
-/// A finding is new for this long.
+/// A finding counts as new for this time.
 const NEW: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// A shift is shown on the overview for this long.
 const SHIFT_SHOWN: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// A finding that stands.
+/// A finding that is still open.
 #[derive(Clone, Debug)]
 pub(crate) struct StandingFinding {
     pub(crate) rule: String,
-    /// What it is about; empty for the machine as a whole.
+    /// Subject of the finding; empty for the machine as a whole.
     pub(crate) subject: String,
     pub(crate) severity: Severity,
-    /// When it was first seen.
+    /// Time of the first check that contained the finding.
     pub(crate) since: Timestamp,
-    /// The machine was seen without it before, and it is not old.
+    /// Whether the finding appeared recently: an earlier check of the machine did not contain it, and it is not older
+    /// than [`NEW`].
     pub(crate) is_new: bool,
 }
 
@@ -49,15 +50,15 @@ pub(crate) struct StandingFinding {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineState {
     pub(crate) name: String,
-    /// Names under which it was checked: `root@web1` and `web1` are one machine.
+    /// Names under which the machine was checked: `root@web1` and `web1` are the same machine.
     pub(crate) hosts: Vec<String>,
-    /// First and last check.
+    /// Times of the first and the last check.
     pub(crate) looked: Option<[Timestamp; 2]>,
-    /// The most severe first.
+    /// Open findings, the most severe first.
     pub(crate) findings: Vec<StandingFinding>,
-    /// Numbers into [`FleetState::runs`], the newest first.
+    /// Indices into [`FleetState::runs`], the newest run first.
     pub(crate) runs: Vec<usize>,
-    /// Numbers into [`FleetState::trials`], the newest first.
+    /// Indices into [`FleetState::trials`], the newest trial first.
     pub(crate) trials: Vec<usize>,
 }
 
@@ -72,32 +73,32 @@ impl MachineState {
 /// A run whose criteria were missed.
 #[derive(Clone, Debug)]
 pub(crate) struct MissedRun {
-    /// Number into [`FleetState::runs`].
+    /// Index into [`FleetState::runs`].
     pub(crate) run: usize,
     pub(crate) criteria: Vec<String>,
 }
 
-/// A shift that happened not long ago.
+/// A recent shift of a figure.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentShift {
     pub(crate) series: Series,
     pub(crate) shift: FigureShift,
 }
 
-/// All machines, runs and trials.
+/// State of all machines, runs and trials.
 #[derive(Debug, Default)]
 pub(crate) struct FleetState {
-    /// By name.
+    /// Machines, sorted by name.
     pub(crate) machines: Vec<MachineState>,
-    /// The newest first.
+    /// Runs, the newest first.
     pub(crate) runs: Vec<FleetRun>,
-    /// The newest first.
+    /// Trials, the newest first.
     pub(crate) trials: Vec<Arc<TrialSummary>>,
     pub(crate) missed: Vec<MissedRun>,
     pub(crate) shifts: Vec<Arc<RecentShift>>,
     /// Some runs were not read yet: shifts and missed criteria may be incomplete.
     pub(crate) is_partial: bool,
-    /// When the newest machine was checked, or the newest run began.
+    /// Time of the newest check or of the start of the newest run, whichever is later.
     pub(crate) newest: Option<Timestamp>,
 }
 
@@ -123,7 +124,7 @@ impl FleetState {
     }
 }
 
-/// `root@web1` is web1.
+/// Returns the host without the user: `root@web1` becomes `web1`.
 pub(crate) fn short_host(name: &str) -> &str {
     name.rsplit_once('@').map_or(name, |(_, host)| host)
 }
@@ -140,7 +141,7 @@ struct LastState {
     mark: Option<ContentMark>,
 }
 
-/// The last state, and what is known of single runs.
+/// Cache of the last state and of values derived from single runs.
 #[derive(Debug, Default)]
 pub(crate) struct FleetStateCache {
     last: Mutex<Option<LastState>>,
@@ -164,7 +165,7 @@ impl RecentShift {
     }
 }
 
-/// Returns the machine of this name, entering it first if it is new.
+/// Returns the machine with this name; adds the machine if it is missing.
 fn enter_machine<'a>(
     machines: &'a mut BTreeMap<String, MachineState>,
     name: &str,
@@ -215,7 +216,7 @@ impl Site {
         Ok(state)
     }
 
-    /// Reads the runs that are not known yet, as far as the cache holds them.
+    /// Reads runs in advance until all are cached, as long as the cache has room for all of them.
     pub(crate) fn read_ahead(&self) {
         while let Ok(state) = self.fleet_state()
             && state.is_partial
@@ -361,7 +362,7 @@ impl Site {
     }
 }
 
-/// Returns the finding of a span; `None` if its severity is unknown.
+/// Converts a stored span to an open finding; `None` if its severity is unknown.
 fn standing_finding(span: &Span, now: Timestamp) -> Option<StandingFinding> {
     let severity = serde_json::from_value(span.value.clone()?).ok()?;
     let (rule, subject) = span.key.split_once('@').unwrap_or((&span.key, ""));

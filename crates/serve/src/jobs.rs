@@ -1,6 +1,6 @@
-//! Commands of assay that visitors started: each is a child process with an argument vector, stopped as by Ctrl-C, and
-//! written to a log before it begins. When the server is killed, the kernel sends its children SIGTERM, and they undo
-//! what they changed.
+//! Commands of assay that visitors started. Each is a child process with an argument vector (no shell), is stopped by
+//! SIGINT as with Ctrl-C, and is logged before it starts. If the server is killed, the kernel sends SIGTERM to the
+//! children, and these revert their changes.
 
 use crate::action_request::ActionRequest;
 use assay_host::process::{Dies, Running};
@@ -20,18 +20,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Lines of output that are kept of a job.
+/// Maximum number of output lines that are kept of a job.
 const MOST_LINES: usize = 400;
-/// Bytes of a line that are kept.
+/// Maximum bytes of a line that are kept.
 const MOST_LINE_BYTES: u64 = 4_096;
-/// Jobs that are remembered; the log has all.
+/// Maximum number of jobs in memory; the log contains all.
 const MOST_JOBS: usize = 200;
-/// Jobs that run at a time; only one of them measures.
+/// Maximum number of running jobs; at most one of them measures or changes the machine.
 const MOST_RUNNING: usize = 8;
-/// How often a job is looked at.
+/// Interval between two checks of a job.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What visitors may start, and with what.
+/// Configuration of what visitors may start.
 pub struct ActionOptions {
     /// The program file of assay.
     pub program: PathBuf,
@@ -39,21 +39,21 @@ pub struct ActionOptions {
     pub store: PathBuf,
     /// Directory with the user's own advice.
     pub advice_dir: Option<PathBuf>,
-    /// File that records who started and stopped what.
+    /// Log of who started and stopped which command.
     pub log: PathBuf,
 }
 
-/// A command that runs, or ran.
+/// A command that is running or has ended.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) id: usize,
     pub(crate) kind: &'static str,
     pub(crate) subject: String,
-    /// The whole command line, for people.
+    /// Complete command line, for people.
     pub(crate) command: String,
     pub(crate) started: Timestamp,
     output: Mutex<JobOutput>,
-    /// Times that somebody asked it to stop.
+    /// Number of requests to stop the job.
     stops: AtomicUsize,
     /// Tells streams that a line came, or that it ended.
     changes: watch::Sender<()>,
@@ -62,13 +62,13 @@ pub(crate) struct Job {
 #[derive(Debug, Default)]
 struct JobOutput {
     lines: VecDeque<String>,
-    /// Lines that came so far.
+    /// Number of lines received so far, including those that are no longer kept.
     count: usize,
     ended: Option<(Timestamp, String)>,
 }
 
 impl Job {
-    /// Returns the number of lines so far, the last ones, and when and how it ended.
+    /// Returns the number of lines so far, the last lines, and, if the job has ended, when and how.
     pub(crate) fn output(&self) -> (usize, Vec<String>, Option<(Timestamp, String)>) {
         let output = lock(&self.output);
         (
@@ -97,7 +97,7 @@ impl Job {
         self.stops.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether it measures or changes the machine: only one such job runs at a time.
+    /// Returns whether the job measures or changes the machine. Only one such job runs at a time.
     fn is_exclusive(&self) -> bool {
         self.kind != "why"
     }
@@ -106,7 +106,7 @@ impl Job {
 /// All jobs of a server.
 pub(crate) struct JobTable {
     options: ActionOptions,
-    /// Secret in every form: a page of another site cannot know it.
+    /// Secret in every form. A page of another site cannot read it and therefore cannot send a valid form.
     pub(crate) form_token: String,
     jobs: Mutex<Vec<Arc<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -115,9 +115,9 @@ pub(crate) struct JobTable {
 /// Why a job did not start.
 #[derive(Debug)]
 pub(crate) enum StartRefusal {
-    /// Another one runs.
+    /// Another job is running.
     Busy(Arc<Job>),
-    /// The log cannot be written, or the program not be started.
+    /// The log cannot be written, or the program cannot be started.
     Failed(String),
 }
 
@@ -125,7 +125,7 @@ pub(crate) enum StartRefusal {
 struct LogLine<'a> {
     at: String,
     event: &'a str,
-    /// Process number of the server: each server numbers its jobs from 1.
+    /// Process id of the server, because each server numbers its jobs from 1.
     server: u32,
     job: usize,
     from: &'a str,
@@ -139,10 +139,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl JobTable {
-    /// Prepares for jobs.
+    /// Creates an empty table and opens the log.
     ///
     /// # Errors
-    /// The kernel gives no random bytes, or the log cannot be opened.
+    /// The kernel returns no random bytes, or the log cannot be opened.
     pub(crate) fn new(options: ActionOptions) -> io::Result<Self> {
         let mut secret = [0; 32];
         rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())?;
@@ -173,7 +173,7 @@ impl JobTable {
         running.map(|job| job.id).collect()
     }
 
-    /// Returns the job of a kind that runs.
+    /// Returns the running job of a kind, if any.
     pub(crate) fn running(&self, kind: &str) -> Option<Arc<Job>> {
         let jobs = lock(&self.jobs);
         jobs.iter()
@@ -184,7 +184,7 @@ impl JobTable {
     /// Starts a command. `from` is the address of the visitor.
     ///
     /// # Errors
-    /// Another one measures, or it cannot be logged or started.
+    /// Another job measures, or the command cannot be logged or started.
     pub(crate) fn start(
         self: &Arc<Self>,
         request: ActionRequest,
@@ -240,7 +240,7 @@ impl JobTable {
         Ok(job)
     }
 
-    /// Asks a job to stop, as Ctrl-C does. One that has ended stays as it is.
+    /// Asks a job to stop, like Ctrl-C. A job that has ended is not changed.
     pub(crate) fn stop(&self, job: &Job, from: &str) {
         if !job.is_running() {
             return;
@@ -250,7 +250,7 @@ impl JobTable {
         let _ = self.log("stop", job, from, None);
     }
 
-    /// Stops all jobs and waits for their ends.
+    /// Stops all jobs and waits until they have ended.
     pub(crate) fn end_all(&self) {
         for job in &self.list() {
             self.stop(job, "the end of the server");

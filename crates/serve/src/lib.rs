@@ -1,8 +1,9 @@
-//! The store in a browser: machines, runs, trials and the catalogue as pages, the same documents as JSON, and figures
-//! for Prometheus. Pages have the design of the reports, whose code draws them.
+//! The store in a browser: machines, runs, trials and the catalogue as pages, the same documents as JSON, and metrics
+//! for Prometheus. The pages use the design and the rendering code of the reports.
 //!
-//! Everything is read-only but for [`ActionOptions`]: then visitors start and stop commands of assay. Names and
-//! texts of machines are data: templates escape them, and the content security policy allows no inline script.
+//! Everything is read-only, unless [`ActionOptions`] are given; then visitors can start and stop commands of assay.
+//! Names and texts of machines are untrusted: templates escape them, and the content security policy forbids inline
+//! scripts.
 #![allow(
     clippy::disallowed_methods,
     reason = "a server reads its clock, and the identity of the store's file"

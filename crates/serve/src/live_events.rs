@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// A stream ends after this time; the browser opens a new one.
+/// Maximum duration of a stream; the browser then opens a new one.
 const LONGEST: Duration = Duration::from_secs(3_600);
 /// After this time without an event, a comment shows whether the browser is still there.
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
@@ -48,7 +48,7 @@ async fn answer(site: Arc<Site>, kind: RecordKind, name: String) -> Response<Bod
     }
 }
 
-/// What a stream remembers between events.
+/// State of one event stream between two events.
 struct EventStream<T> {
     changes: watch::Receiver<T>,
     began: Instant,

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bundles whose results are kept; all are dropped when there are more.
+/// Maximum number of cached checks; if it is exceeded, all are dropped.
 const MOST_CHECKS: usize = 600;
 
-/// A machine as its newest bundle shows it.
+/// Facts and findings of a machine, from its newest bundle.
 #[derive(Debug)]
 pub(crate) struct MachineCheck {
-    /// When the bundle was made.
+    /// Time at which the bundle was collected.
     pub(crate) at: Timestamp,
     pub(crate) facts: Facts,
     pub(crate) checked: Checked,
@@ -27,7 +27,7 @@ pub(crate) struct MachineCheck {
     pub(crate) stack: Option<Stack>,
 }
 
-/// Checks by the hashes of their bundles. A bundle never changes, nor does the catalogue of a running server.
+/// Cache of checks by the hash of the bundle. Neither a bundle nor the catalogue of a running server changes.
 #[derive(Debug, Default)]
 pub(crate) struct CheckCache(Mutex<HashMap<String, Arc<MachineCheck>>>);
 
@@ -35,7 +35,7 @@ impl Site {
     /// Returns the check of the newest bundle of a machine; `None` without a bundle.
     ///
     /// # Errors
-    /// What was kept cannot be read, as a sentence.
+    /// A stored bundle cannot be read; the text is a sentence for the user.
     pub(crate) fn check_machine(&self, host: &str) -> Result<Option<Arc<MachineCheck>>, String> {
         let entries = self
             .history
@@ -92,7 +92,8 @@ impl Site {
         Ok(Some(check))
     }
 
-    /// Returns path and text of the file with accepted findings. One that cannot be read accepts nothing.
+    /// Returns path and content of the file with accepted findings; `None` if the file cannot be read, and then nothing
+    /// is accepted.
     fn read_accepted(&self) -> Option<(String, String)> {
         let path = self.options.accept.as_ref()?;
         let text = LiveHost.read_text(path).ok()?;

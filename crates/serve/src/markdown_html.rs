@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// Renders Markdown. Headings are one level deeper than in the source file at least.
+/// Renders Markdown. Headings are at least one level deeper than in the source file.
 pub(crate) fn render_markdown(text: &str) -> String {
     let options = Options::ENABLE_TABLES;
     let events = Parser::new_ext(text, options).map(|event| match event {
@@ -43,7 +43,8 @@ fn lower(level: HeadingLevel) -> HeadingLevel {
     }
 }
 
-/// `../web/nginx-gzip.md` is the page of that advice; other files of the book are not part of this site.
+/// Returns the URL on this site for a hyperlink in the book: `../web/nginx-gzip.md` becomes the page of that advice.
+/// Other chapters of the book are not part of this site.
 fn choose_destination(url: &str) -> String {
     if url.starts_with("https://") || url.starts_with("http://") {
         return url.to_owned();

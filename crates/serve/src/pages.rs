@@ -31,27 +31,27 @@ use assay_render::text::{escape_line, shorten_line};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Characters of a foreign name that a page shows; the rest is in its tooltip and on its own page.
+/// Maximum characters of a foreign name on a page; the whole name is in its tooltip and on its own page.
 const MOST_NAME: usize = 80;
 
-/// Bytes of a name that links contain; longer names would make addresses that no server takes.
+/// Maximum bytes of a name in a hyperlink, because servers refuse very long URLs.
 const MOST_LINKED: usize = 600;
 
-/// A link with its text.
+/// A hyperlink: text and address.
 #[derive(Clone, Debug, Serialize)]
 struct LinkView {
     text: String,
     href: String,
 }
 
-/// A time: how long ago, and exactly.
+/// A point in time in several formats.
 #[derive(Clone, Debug, Serialize)]
 struct TimeView {
     /// `3 h ago`.
     ago: String,
-    /// For people, exactly.
+    /// Exact time, for people.
     exact: String,
-    /// For programs.
+    /// Exact time, for programs (ISO 8601).
     iso: String,
 }
 
@@ -92,7 +92,7 @@ fn machine_link(name: &str) -> LinkView {
     }
 }
 
-/// Returns the end of the id of a finding on the page of its machine.
+/// Returns the part of a finding's HTML id that identifies its rule.
 fn finding_anchor(rule: &str) -> String {
     let start: String = rule.chars().take(MOST_NAME).collect();
     encode_segment(&start)
@@ -111,10 +111,10 @@ fn join_some(names: &[String], most: usize) -> String {
     }
 }
 
-/// Rows of one page of a list.
+/// Number of rows on one page of a list.
 const ROWS: usize = 100;
 
-/// Links to the other pages of a list.
+/// Position in a long list, and hyperlinks to its other pages.
 #[derive(Clone, Debug, Serialize)]
 struct PagerView {
     from: usize,
@@ -125,7 +125,7 @@ struct PagerView {
 }
 
 impl PagerView {
-    /// Cuts the rows of the page that the query asks for.
+    /// Returns the rows of the requested page, and the hyperlinks to the other pages.
     fn cut<'a, T>(rows: &'a [T], query: &QueryParameters) -> (&'a [T], Self) {
         let last = rows.len().div_ceil(ROWS).max(1);
         let page = query.page().min(last);
@@ -151,7 +151,7 @@ struct OptionView {
     chosen: bool,
 }
 
-/// Most options of a filter; a longer list is no help.
+/// Maximum number of options of a filter; a longer list would not be usable.
 const MOST_OPTIONS: usize = 300;
 
 /// Builds the options of a filter from the values that occur, in order.

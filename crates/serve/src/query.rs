@@ -1,10 +1,10 @@
-//! The query of a URL: filters and choices. The URL holds the whole state of a page.
+//! The query of a URL: filters and choices. The URL contains the whole state of a page.
 
 use std::collections::BTreeMap;
 
-/// Parameters that are read; a longer query is cut.
+/// Maximum number of parameters; the rest of the query is ignored.
 const MOST_PARAMETERS: usize = 64;
-/// Characters of a value that are read.
+/// Maximum characters of a value; the rest is ignored.
 const MOST_CHARACTERS: usize = 512;
 
 /// Decoded parameters, each with its values in order.
@@ -34,7 +34,7 @@ impl QueryParameters {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns a number from 1 on; 1 if it is missing or none.
+    /// Returns the page number, from 1; 1 if the parameter is missing or invalid.
     pub(crate) fn page(&self) -> usize {
         let number = self.get("page").and_then(|text| text.parse().ok());
         number.unwrap_or(1).clamp(1, 1_000_000)

@@ -34,7 +34,7 @@ pub fn render_run_record(
     }
 }
 
-/// What `assay web` measured, when a run is one of its own.
+/// Returns the results of `assay web`, if the run was measured by it.
 #[must_use]
 pub fn find_web_results(run: &Run, samples: &[Sample]) -> Option<assay_report::web::Stored> {
     let steps = assay_web::record::steps(run, samples)?;
@@ -42,8 +42,8 @@ pub fn find_web_results(run: &Run, samples: &[Sample]) -> Option<assay_report::w
     Some(assay_report::web::Stored::of(run, steps, judged))
 }
 
-/// Name and text of every job file. In a directory the file that assay made is gone: the first job
-/// makes it again, under a name that says what it is.
+/// Returns name and text of every fio job file. The scratch files of the run are gone, so for a directory target the
+/// first job creates a new file with a descriptive name.
 fn job_files(run: &Run) -> Vec<(String, String)> {
     if run.origin != Origin::Measured {
         return Vec::new();

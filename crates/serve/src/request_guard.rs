@@ -1,4 +1,5 @@
-//! Checks before a request reaches a page: method, origin, length, `Host`, and the token. Headers of every answer.
+//! Checks a request before it reaches a page: method, origin, length, `Host` header and token. Also adds the security
+//! headers to every answer.
 
 use crate::answer::{Answer, Refusal};
 use crate::query::QueryParameters;
@@ -15,7 +16,7 @@ const MOST_URL_BYTES: usize = 8 << 10;
 /// Cookie that replaces the token after the first visit.
 const COOKIE: &str = "assay_session";
 
-/// Headers of every answer. Scripts, styles and requests come from this server only.
+/// Security headers of every answer. Scripts, styles and requests may only come from this server.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -35,7 +36,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// Checks a request, hands it on, and adds the headers.
+/// Checks a request, passes it on, and adds the headers to the answer.
 pub(crate) async fn guard(
     State(site): State<Arc<Site>>,
     request: Request,
@@ -55,10 +56,10 @@ pub(crate) async fn guard(
     response
 }
 
-/// An answer that is given instead of the page.
+/// Answer to a request that does not reach a page.
 enum Refused {
     Answer(Box<Answer>),
-    /// The token was right: a redirection with the cookie.
+    /// The token was correct: a redirection that sets the session cookie.
     Signed(Box<Response<Body>>),
 }
 
@@ -146,8 +147,8 @@ fn check(site: &Site, request: &Request) -> Result<(), Refused> {
     )))
 }
 
-/// Whether `Host` is an address, `localhost`, or a name that the user gave. A name that somebody else points to this
-/// machine is none of these (DNS rebinding).
+/// Returns whether `Host` is an IP address, `localhost`, or a name that the user configured. This prevents DNS
+/// rebinding: a stranger's host name that resolves to this machine is refused.
 fn is_known_host(site: &Site, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -169,8 +170,8 @@ fn is_known_host(site: &Site, headers: &HeaderMap) -> bool {
             .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether a form was sent by a page of this server: `Origin` names the host of the request, and `Sec-Fetch-Site`,
-/// which newer browsers send, says so too. Browsers send `Origin` with every POST, and no page can change it.
+/// Returns whether a page of this server sent the form: `Origin` names the host of the request, and `Sec-Fetch-Site`
+/// (sent by newer browsers) is same-origin. Browsers send `Origin` with every POST, and a page cannot change it.
 fn is_same_origin(headers: &HeaderMap) -> bool {
     let single = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
@@ -190,7 +191,7 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     is_own_site && origin_host.is_some_and(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// `name:80` is `name`; an IPv6 address keeps its brackets.
+/// Removes the default port: `name:80` becomes `name`. An IPv6 address keeps its brackets.
 fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
@@ -208,7 +209,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     given.strip_prefix("Bearer ").map(str::trim)
 }
 
-/// What the cookie holds: it proves the token and does not contain it.
+/// Returns the value of the session cookie. It proves that the visitor had the token, but does not contain the token.
 fn session_value(token: &blake3::Hash) -> String {
     blake3::Hash::from(blake3::derive_key(
         "assay serve session 1",

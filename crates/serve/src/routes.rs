@@ -1,4 +1,4 @@
-//! Which function answers which path.
+//! Maps each path to the function that answers it.
 
 use crate::answer::{Answer, Refusal};
 use crate::query::QueryParameters;
@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a page is asked for.
+/// Parameters of a page request.
 pub(crate) struct PageRequest {
     /// The variable part of the path; empty without one.
     pub(crate) name: String,
@@ -92,7 +92,7 @@ fn shared_address(site: &Site, path: &str, request: &PageRequest) -> String {
     format!("{path} {:?} {:?} {jobs:?}", request.name, request.query)
 }
 
-/// Answers a path by a function that runs on a thread of its own, within the limits of the site.
+/// Creates a route for a page function. The function runs on a separate thread, within the limits of the site.
 fn page(function: PageFunction) -> MethodRouter<Arc<Site>> {
     get(
         async move |State(site): State<Arc<Site>>,
@@ -110,9 +110,9 @@ fn page(function: PageFunction) -> MethodRouter<Arc<Site>> {
     )
 }
 
-/// Largest form in bytes.
+/// Maximum length of a form in bytes.
 const MOST_FORM: usize = 16 << 10;
-/// A form arrives within this time.
+/// Time limit for receiving a form.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 async fn start_action(State(site): State<Arc<Site>>, request: Request) -> Response<Body> {
@@ -123,7 +123,7 @@ async fn stop_action(State(site): State<Arc<Site>>, request: Request) -> Respons
     take_form(site, request, pages::actions::stop).await
 }
 
-/// Reads a form and hands it on.
+/// Receives a form and passes it to its function.
 async fn take_form(
     site: Arc<Site>,
     request: Request,

@@ -15,13 +15,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Connections that are served at the same time.
+/// Maximum number of simultaneous connections.
 const MOST_CONNECTIONS: usize = 1_500;
-/// Threads that read the store and draw pages.
+/// Number of threads that read the store and render pages.
 const PAGE_THREADS: usize = 4;
-/// A client sends the head of its request within this time, or the connection is closed.
+/// Time limit for receiving the head of a request; then the connection is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest head of a request.
+/// Maximum length of a request's head in bytes.
 const MOST_HEAD_BYTES: usize = 32 << 10;
 /// Interval at which the server checks whether to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(250);
@@ -33,7 +33,7 @@ const BUSY: &[u8] =
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken or not of this machine.
+    /// The address is in use or does not belong to this machine.
     #[error("cannot listen on {address}: {source}. {way_out}")]
     Listen {
         /// The address.
@@ -43,7 +43,7 @@ pub enum ServeError {
         /// What the user can do.
         way_out: &'static str,
     },
-    /// Others could reach the server without a token.
+    /// No token is set, although other machines could reach the server.
     #[error(
         "cannot listen on {address}: other machines could read the store. Give --token-file FILE, or listen on \
          127.0.0.1 and use `ssh -L`."
@@ -52,36 +52,36 @@ pub enum ServeError {
         /// The address.
         address: SocketAddr,
     },
-    /// Other users of this machine could start measurements.
+    /// No token is set, although other users of this machine could start measurements.
     #[error(
         "cannot allow actions without a token: every user of this machine could start commands as you. Give \
          --token-file FILE"
     )]
     ActionsNeedToken,
-    /// What visitors start could not be recorded.
+    /// The log of started commands cannot be written.
     #[error(
         "cannot write the log of actions: {0}. Set ASSAY_STATE to a directory that you can write to"
     )]
     Log(#[source] io::Error),
-    /// The token can be guessed.
+    /// The token is too short and could be guessed.
     #[error(
         "the token has {length} characters: use at least {least}, such as those of `openssl rand -hex 16`"
     )]
     ShortToken {
-        /// Its length.
+        /// Length of the token in characters.
         length: usize,
-        /// The shortest that is accepted.
+        /// Minimum length in characters.
         least: usize,
     },
-    /// The kernel gives no event loop.
+    /// The event loop could not be created.
     #[error("cannot start the server: {0}")]
     Runtime(#[source] io::Error),
 }
 
-/// Shortest token.
+/// Minimum length of a token in characters.
 const LEAST_TOKEN: usize = 16;
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     listener: TcpListener,
     site: Arc<Site>,
@@ -91,7 +91,7 @@ impl Server {
     /// Opens the socket.
     ///
     /// # Errors
-    /// The port is in use or not permitted, or the address is reachable from elsewhere and no token is given.
+    /// The port is in use or not permitted, or other machines can reach the address and no token is set.
     pub fn bind(address: SocketAddr, options: SiteOptions) -> Result<Self, ServeError> {
         Self::check(address, &options)?;
         let fail = |source: io::Error| ServeError::Listen {
@@ -108,7 +108,7 @@ impl Server {
         Self::on(TcpListener::bind(address).map_err(fail)?, options)
     }
 
-    /// Takes a socket that listens already, such as one of systemd.
+    /// Uses a socket that already listens, such as one passed by systemd.
     ///
     /// # Errors
     /// As [`Server::bind`].
@@ -124,7 +124,7 @@ impl Server {
         })
     }
 
-    /// Refuses what would let strangers in.
+    /// Refuses options that would give strangers access.
     fn check(address: SocketAddr, options: &SiteOptions) -> Result<(), ServeError> {
         match &options.token {
             None if !address.ip().is_loopback() => return Err(ServeError::NoToken { address }),
@@ -140,10 +140,10 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address on which the server listens.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel cannot return the address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -217,7 +217,7 @@ async fn refuse(mut stream: TcpStream) {
     let _ = written.await;
 }
 
-/// Raises the limit of open files as far as this user may: every connection is one.
+/// Raises the limit of open files to its maximum for this user, because every connection needs a file descriptor.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = (MOST_CONNECTIONS + 100) as u64;

@@ -1,4 +1,4 @@
-//! Trials of other people's machines: the bundles that `assay fleet pool add` keeps beside the store.
+//! Trials from machines of other people: bundles that `assay fleet pool add` stores beside the store.
 
 use crate::site::Site;
 use assay_host::{Host as _, LiveHost};
@@ -7,15 +7,15 @@ use assay_pool::{Pool, Pooled, page_effects};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ends the names of bundles.
+/// File name extension of bundles.
 const ENDING: &str = ".pool";
 
-/// The bundles of the last request, with the names of their files.
+/// Cache of the parsed bundles, with the file names for which it is valid.
 #[derive(Debug, Default)]
 pub(crate) struct PoolCache(Mutex<Option<(Vec<String>, Arc<Pool>)>>);
 
 impl Site {
-    /// Returns what the shared trials of a piece of advice amount to; nothing without bundles.
+    /// Returns the combined effects of the shared trials of a piece of advice; empty without bundles.
     pub(crate) fn pooled_effects(&self, advice: &Advice) -> Vec<Pooled> {
         let Some(dir) = &self.options.pool else {
             return Vec::new();
@@ -50,7 +50,8 @@ impl Site {
     }
 }
 
-/// Returns the names of the bundles, sorted. They contain the hashes of their contents.
+/// Returns the file names of the bundles, sorted. A name contains the hash of the content, so equal names mean equal
+/// content.
 fn list_bundles(dir: &Path) -> Vec<String> {
     let names = LiveHost.list(dir).unwrap_or_default();
     let mut names: Vec<String> = names

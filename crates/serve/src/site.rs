@@ -1,4 +1,4 @@
-//! What all requests share: the store, the catalogue, caches, and the limits of drawing pages.
+//! State that all requests share: the store, the catalogue, caches, and limits for rendering pages.
 
 use crate::answer::{Answer, Refusal};
 use crate::drawn_pages::DrawnPages;
@@ -23,15 +23,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Requests that wait for a thread; more are refused.
+/// Maximum number of requests that wait for a thread; more are refused.
 const MOST_WAITING: usize = 256;
-/// How long a page may take, with the time that it waits for a thread.
+/// Time limit for a page, including the time that it waits for a thread.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Reads the facts of this machine, and of the file system that advice is judged for.
+/// Reads the facts of this machine and of the file system for which advice is judged.
 pub type ReadFacts = Box<dyn Fn() -> (Facts, Option<TargetInfo>) + Send + Sync>;
 
-/// What a site shows, and to whom.
+/// Configuration of the site: what it shows, and who may see it.
 pub struct SiteOptions {
     /// The store: a file, or a URL.
     pub store: PathBuf,
@@ -49,15 +49,15 @@ pub struct SiteOptions {
     pub read_facts: ReadFacts,
     /// Token that every visitor needs.
     pub token: Option<String>,
-    /// Host names by which the server is reached, besides addresses and `localhost`.
+    /// Host names of the server, besides IP addresses and `localhost`.
     pub names: Vec<String>,
     /// Version of assay.
     pub version: &'static str,
-    /// Name of this machine, as records of this store call it.
+    /// Name of this machine in the records of the store.
     pub machine: Option<String>,
-    /// What visitors may start; `None` for a server that only shows.
+    /// Commands that visitors may start; `None` for a read-only server.
     pub actions: Option<ActionOptions>,
-    /// A line above every page, such as that its figures are made up.
+    /// Notice above every page, for example that the figures are invented.
     pub notice: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Site {
     pub(crate) styles: StyleRegistry,
     pub(crate) pool: PoolCache,
     pub(crate) duplicates: DuplicatesCache,
-    /// What visitors started; `None` for a server that only shows.
+    /// Jobs that visitors started; `None` for a read-only server.
     pub(crate) jobs: Option<Arc<JobTable>>,
     token: Option<blake3::Hash>,
     facts: OnceLock<(Facts, Option<TargetInfo>)>,
@@ -147,9 +147,10 @@ impl Site {
         self.facts.get_or_init(|| (self.options.read_facts)())
     }
 
-    /// Returns the advice of an id. Ids come from the store and may be anything.
+    /// Returns the advice with this id. Ids come from the store and may contain anything.
     pub(crate) fn find_advice(&self, id: &str) -> Option<&Advice> {
-        /// More than the longest id; an unknown one is compared with all others.
+        /// Maximum length of an id that is looked up. A catalogue id is shorter, and the search for an unknown id
+        /// compares it with all others.
         const MOST: usize = 100;
         match id.len() <= MOST {
             true => self.options.catalogue.get(id).ok(),
@@ -157,8 +158,8 @@ impl Site {
         }
     }
 
-    /// Runs a page function on a thread, within the limits. Even if the function panics, there is
-    /// an answer.
+    /// Runs a page function on a thread, within the limits. If the function panics, the visitor still receives an
+    /// answer.
     pub(crate) async fn draw(
         self: &Arc<Self>,
         function: PageFunction,
@@ -190,7 +191,7 @@ impl Site {
         }
     }
 
-    /// Returns the page of a refusal.
+    /// Renders the page for a refusal.
     pub(crate) fn refusal_page(&self, refusal: &Refusal) -> Answer {
         let values = minijinja::context! {
             title => &refusal.title,
@@ -203,7 +204,7 @@ impl Site {
         }
     }
 
-    /// Returns the page that asks for the token.
+    /// Renders the form for the token.
     pub(crate) fn token_page(&self, was_wrong: bool) -> Answer {
         let template = include_str!("templates/token.html");
         let values = minijinja::context! { was_wrong };

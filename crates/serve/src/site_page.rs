@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Part of the site that a page belongs to.
+/// Section of the site to which a page belongs; it is marked in the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
@@ -22,9 +22,9 @@ pub(crate) enum Section {
     Plan,
     Duplicates,
     Measure,
-    /// None of these: an error, or the page about the server.
+    /// No section: an error page, or the page about the server.
     None,
-    /// Nothing is shown before the token is known.
+    /// The form for the token, which shows no navigation.
     Closed,
 }
 
@@ -80,7 +80,7 @@ impl Asset {
 
 const CSS: &str = "text/css; charset=utf-8";
 
-/// Style of reports, style of this site, script, icon.
+/// Assets of every page: style of reports, style of this site, script, icon.
 pub(crate) static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
     let own = |text: &str| text.to_owned();
     [
@@ -101,16 +101,16 @@ pub(crate) static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// Styles that single reports bring along, by the names of their assets. They are parts of the program, so that there
-/// are only as many as there are kinds of reports.
+/// CSS of single kinds of reports, by asset name. The CSS is compiled into assay, so there is at most one for each kind
+/// of report.
 #[derive(Debug, Default)]
 pub(crate) struct StyleRegistry(Mutex<HashMap<String, String>>);
 
-/// More kinds of reports than there are.
+/// Maximum number of styles, well above the number of kinds of reports.
 const MOST_STYLES: usize = 64;
 
 impl StyleRegistry {
-    /// Enters a style and returns the name of its asset.
+    /// Registers a style and returns the name of its asset.
     fn enter(&self, style: &str) -> String {
         let asset = Asset::new("page", "css", CSS, style.to_owned());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl StyleRegistry {
     }
 }
 
-/// Leaves out the skip link at the start of a report.
+/// Removes the skip link at the start of a report, because the frame has its own.
 fn drop_skip_link(body: &str) -> &str {
     match body.trim_start().strip_prefix("<a class=\"skip\"") {
         Some(rest) => rest.split_once("</a>").map_or(body, |(_, rest)| rest),
@@ -136,7 +136,7 @@ fn drop_skip_link(body: &str) -> &str {
 }
 
 impl Site {
-    /// Renders a template of this crate. Macros of `parts.html` are there, as in reports.
+    /// Renders a template of this crate. It may use the macros of `parts.html`, as reports do.
     pub(crate) fn render_page(
         &self,
         title: &str,

@@ -1,4 +1,4 @@
-//! Access to the store for requests: a few open connections, replaced when the file is replaced. Nothing is written.
+//! Read-only access to the store for requests: a few open connections, which are reopened if the file is replaced.
 
 use assay_store::{Store, StoreError, is_url};
 use std::os::unix::fs::MetadataExt as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Open connections that are kept between requests.
+/// Maximum number of open connections that are kept between requests.
 const MOST_IDLE: usize = 4;
 
 /// Device and inode of the store's file; `None` for a URL.
@@ -29,7 +29,7 @@ struct MarkConnection {
     store: Store,
 }
 
-/// The store, opened when a request needs it.
+/// The store, which is opened when the first request needs it.
 #[derive(Debug)]
 pub(crate) struct StoreAccess {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) struct StoreAccess {
 }
 
 impl StoreAccess {
-    /// Names the store. Nothing is opened yet.
+    /// Sets the location of the store without opening it.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -89,10 +89,10 @@ impl StoreAccess {
         path.to_string_lossy().into_owned()
     }
 
-    /// Runs `read` on the store. Returns `None` when there is no such file.
+    /// Runs `read` on the store. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// The store is locked, newer, damaged, or of another program; or `read` failed.
+    /// The store is locked, damaged, from a newer version or from another program; or `read` failed.
     pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, StoreError>,

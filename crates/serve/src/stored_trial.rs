@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A trial with everything that is derived from it.
+/// A trial with its slots and everything derived from them.
 pub struct StoredTrial {
     /// The trial.
     pub trial: Trial,
@@ -47,12 +47,12 @@ impl StoredTrial {
     /// Reads a trial and judges it.
     ///
     /// # Errors
-    /// It is not there, or does not read back.
+    /// The trial does not exist or cannot be read.
     pub fn read(store: &Store, id: TrialId) -> Result<Self, StoreError> {
         Ok(Self::new(store.trial(id)?, store.slots(id)?))
     }
 
-    /// Returns what reports take.
+    /// Returns the view that reports need.
     #[must_use]
     pub fn view(&self) -> TrialView<'_> {
         TrialView {
@@ -99,7 +99,7 @@ impl StoredTrial {
     }
 }
 
-/// What lists show of a trial.
+/// Summary of a trial for lists.
 #[derive(Clone, Debug)]
 pub(crate) struct TrialSummary {
     pub(crate) id: TrialId,
@@ -110,24 +110,24 @@ pub(crate) struct TrialSummary {
     pub(crate) state: TrialState,
     pub(crate) verdict: Verdict,
     pub(crate) is_aa: bool,
-    /// Above 1 is better.
+    /// Improvement factor; above 1 is better.
     pub(crate) improvement: Option<f64>,
-    /// Ends of its interval.
+    /// Ends of the interval of `improvement`.
     pub(crate) interval: Option<[f64; 2]>,
-    /// The figure of B ÷ that of A.
+    /// Figure of B ÷ figure of A.
     pub(crate) change: Option<f64>,
-    /// Share below which a change does not matter.
+    /// Fraction below which a change does not matter.
     pub(crate) margin: f64,
     pub(crate) pairs: u32,
     pub(crate) most_pairs: u32,
     pub(crate) kept: Option<Kept>,
-    /// The change is better and may be kept, but was reverted.
+    /// The verdict is better, but the change was reverted; the user may still keep it.
     pub(crate) waits_for_keep: bool,
     /// Name of the machine.
     pub(crate) machine: Option<String>,
 }
 
-/// Summaries of trials that have ended: judging one takes milliseconds.
+/// Cache of the summaries of trials that have ended, because judging a trial takes milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct TrialCache(Mutex<HashMap<String, Arc<TrialSummary>>>);
 

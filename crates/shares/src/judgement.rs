@@ -1,4 +1,4 @@
-//! Judges the transfers: the criterion of a full gigabit link, and what limited them. Pure.
+//! Judges the transfers: whether the share fills a network of 1 Gbit/s, and what limited the transfers. Pure.
 
 use crate::link::ShareLink;
 use crate::{Protection, ShareTransfers};
@@ -6,31 +6,33 @@ use serde::Serialize;
 
 /// Bytes of the criterion's transfer.
 const BYTES: f64 = 10e9;
-/// Payload of 1 Gbit/s in bytes per second: frames of 1538 bytes carry 1448 bytes over Ethernet, IP and TCP.
+/// Maximum payload of 1 Gbit/s in bytes per second: an Ethernet frame of 1538 bytes on the wire carries 1448 bytes of
+/// TCP payload.
 const GIGABIT: f64 = 1e9 / 8.0 * 1448.0 / 1538.0;
-/// Fraction of a rate from which it counts as reached; the protocol's headers and rounding take the rest.
+/// Fraction of the maximum rate from which the rate counts as reached; the rest is headers of the protocol and
+/// rounding.
 const REACHED: f64 = 0.95;
-/// Fraction of a CPU from which the client is the limit.
+/// CPU usage (1 is one full CPU) from which the client counts as the limit.
 const FULL: f64 = 0.9;
 
-/// Whether 10 GB are written and read as fast as 1 Gbit/s allows.
+/// Whether 10 GB are written and read as fast as 1 Gbit/s permits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ShareCriterion")]
 pub struct Criterion {
-    /// Both directions reach it, with the weakest protection that the server allows.
+    /// Whether writes and reads both reach the rate, with the weakest protection that the server allows.
     pub met: bool,
     /// Seconds for writing 10 GB.
     pub write_seconds: f64,
     /// Seconds for reading 10 GB.
     pub read_seconds: f64,
-    /// Seconds that a link of 1 Gbit/s takes.
+    /// Seconds for 10 GB at the maximum payload of 1 Gbit/s.
     pub link_seconds: f64,
 }
 
 /// What limited the transfers.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareLimit {
-    /// Part.
+    /// The limiting part.
     pub by: LimitedBy,
     /// Evidence, in a sentence.
     pub evidence: String,
@@ -40,13 +42,13 @@ pub struct ShareLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
-    /// The link.
+    /// The network between client and server.
     Link,
     /// The client's CPU.
     Client,
-    /// Signing or encryption: without them the transfers are faster.
+    /// Signing or encryption: the transfers without it are faster.
     Protection,
-    /// Nothing on this side: the server, its disk or its CPU.
+    /// The server, its disk or its CPU: nothing on the client's side was the limit.
     ServerSide,
 }
 

@@ -1,4 +1,5 @@
-//! Records of the test files that assay has on shares, so that a killed measurement leaves nothing for ever.
+//! Records of the test files that assay created on shares, so that the next measurement can remove a file that a killed
+//! measurement left.
 
 use crate::smb_client::SmbClient;
 use crate::{ShareError, ShareUrl};
@@ -18,8 +19,8 @@ struct Record {
     file: String,
 }
 
-/// The record of a file that may exist. It is locked while the file is in use, so that another measurement leaves
-/// the file alone; the lock ends with the process.
+/// Record of a test file that may exist on a share. The record is locked while the file is in use, so that another
+/// measurement does not remove the file. The lock ends with the process.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     path: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct Leftover {
 }
 
 impl Leftover {
-    /// Writes the record, before the file is made.
+    /// Writes the record. Called before the file is created.
     pub(crate) fn record(dir: &Path, url: &ShareUrl, file: &str) -> Result<Self, ShareError> {
         let path = dir.join(format!("{file}.json"));
         let record = Record {
@@ -51,7 +52,7 @@ impl Leftover {
         }
     }
 
-    /// Removes the record, after the file was removed.
+    /// Removes the record. Called after the file was removed.
     pub(crate) fn forget(self) -> Result<(), ShareError> {
         match fs::remove_file(&self.path) {
             // The measurement that wrote it ended just now.
@@ -64,7 +65,7 @@ impl Leftover {
     }
 }
 
-/// Opens a record that no running measurement holds.
+/// Opens and locks a record; `None` if a running measurement holds it or if it is invalid.
 fn open_record(path: &Path) -> Option<(Leftover, Record)> {
     let mut lock = File::open(path).ok()?;
     lock.try_lock().ok()?;

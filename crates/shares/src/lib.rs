@@ -1,6 +1,6 @@
-//! Measures a share of a file server: writes and reads one file with each kind of protection, beside the local
-//! disk, the link and the client's CPU. SMB is spoken by `smbclient`; nothing is mounted. The text of a result is
-//! in `assay`.
+//! Measures a share of a file server: writes and reads one file with each kind of protection, and compares with the
+//! local disk, the network and the client's CPU. `smbclient` speaks SMB; nothing is mounted. The text of a result is in
+//! `assay`.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate starts smbclient, measures time and owns its files"
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// Reasons why a share cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ShareError {
-    /// The URL is not one of a share.
+    /// The text is not the URL of a share.
     #[error("cannot measure {url}: {why}")]
     Url {
         /// URL as given, without a password.
@@ -56,7 +56,7 @@ pub enum ShareError {
     /// The user interrupted the measurement.
     #[error("stopped before the end")]
     Stopped,
-    /// `smbclient` did not end.
+    /// `smbclient` did not end within the time limit.
     #[error(
         "cannot use {share}: smbclient did not end within {} minutes. Take a smaller file with --size.",
         LONGEST.as_secs() / 60
@@ -89,7 +89,7 @@ impl ShareError {
     }
 }
 
-/// Start of the name of every test file.
+/// Prefix of the name of every test file.
 pub const FILE_PREFIX: &str = "assay-share-";
 
 /// Parameters of a measurement.
@@ -105,7 +105,7 @@ pub struct ShareRequest<'a> {
     pub rounds: u32,
     /// Directory in which assay records the files that it has on shares.
     pub records: &'a Path,
-    /// Name of the test file: [`FILE_PREFIX`] and letters or digits that no other measurement has.
+    /// Name of the test file: [`FILE_PREFIX`] followed by letters or digits that are unique to this measurement.
     pub file_name: &'a str,
     /// Seed of the data.
     pub seed: u64,
@@ -146,7 +146,7 @@ pub struct ShareTransfers {
     pub writes: Vec<f64>,
     /// Bytes per second of each read, in order.
     pub reads: Vec<f64>,
-    /// CPU time of the client ÷ time of the transfers.
+    /// CPU time of the client ÷ duration of the transfers.
     pub client_cpu: f64,
     /// Why there are no figures: the server refused this kind.
     pub refused: Option<String>,
@@ -157,7 +157,7 @@ pub struct ShareTransfers {
 pub struct ShareResult {
     /// `//server/share`.
     pub share: String,
-    /// Program that spoke the protocol, with its version.
+    /// Name and version of the SMB client program.
     pub client: String,
     /// Dialect that client and server agreed on, such as `SMB3_11`.
     pub dialect: Option<String>,
@@ -171,11 +171,11 @@ pub struct ShareResult {
     pub link: ShareLink,
     /// Transfers, by protection.
     pub transfers: Vec<ShareTransfers>,
-    /// Whether the share fills a link of 1 Gbit/s.
+    /// Whether the share fills a network of 1 Gbit/s.
     pub criterion: Criterion,
     /// What limited the transfers.
     pub limit: ShareLimit,
-    /// Test files of earlier, killed measurements that were removed.
+    /// Names of test files left by earlier, killed measurements; they were removed.
     pub swept: Vec<String>,
 }
 
@@ -250,7 +250,7 @@ pub fn measure_share(
     })
 }
 
-/// Transfers the file with each kind of protection in each round, so that drift meets all kinds alike.
+/// Transfers the file with each kind of protection in each round, so that drift affects all kinds equally.
 fn measure_transfers(
     request: &ShareRequest<'_>,
     client: &SmbClient<'_>,

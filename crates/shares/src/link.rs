@@ -1,25 +1,25 @@
-//! The link to a server: interface, its speed, and how long a connection takes.
+//! The network path to a server: interface, its speed, and the time to open a connection.
 
 use serde::Serialize;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Link to a server.
+/// Network path to a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareLink {
     /// Interface of the route to the server, such as `eth0`; `lo` if the server is this machine.
     pub interface: Option<String>,
-    /// Speed of the interface in Mbit/s; null for interfaces without one.
+    /// Speed of the interface in Mbit/s; null if the interface reports none.
     pub mbit_per_s: Option<u64>,
-    /// Time of opening a TCP connection: about one round trip, in milliseconds.
+    /// Time to open a TCP connection in milliseconds, about one round trip.
     pub connect_ms: Option<f64>,
 }
 
-/// Longest wait for a connection.
+/// Time limit for opening the connection.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Finds the link to a server; what cannot be found stays absent.
+/// Finds the network path to a server. Values that cannot be determined are `None`.
 pub(crate) fn find_link(host: &str, port: u16) -> ShareLink {
     let Some(address) = (host, port)
         .to_socket_addrs()
@@ -52,7 +52,7 @@ pub(crate) fn find_link(host: &str, port: u16) -> ShareLink {
     }
 }
 
-/// Asks the kernel for the route, through `ip`.
+/// Finds the interface of the route to an address, with the command `ip`.
 fn find_interface(address: SocketAddr) -> Option<String> {
     let mut command = Command::new("ip");
     command

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Bytes written at once.
 const CHUNK: usize = 1 << 20;
 
-/// Returns `TMPDIR`, or `/var/tmp`: `/tmp` is often in memory, which is no disk to compare with.
+/// Returns `TMPDIR`, or else `/var/tmp`. Not `/tmp`, which is often in memory and therefore no disk to compare with.
 fn choose_directory() -> PathBuf {
     match std::env::var_os("TMPDIR") {
         Some(chosen) => PathBuf::from(chosen),
@@ -24,7 +24,8 @@ pub(crate) struct LocalFile {
 }
 
 impl LocalFile {
-    /// Writes a file of random bytes; returns also the bytes per second. Making the data is not part of the time.
+    /// Writes a file of random bytes and returns it with its rate in bytes per second. The time to generate the data is
+    /// not counted.
     pub(crate) fn create(
         bytes: u64,
         seed: u64,

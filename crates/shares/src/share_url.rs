@@ -28,7 +28,7 @@ impl ShareUrl {
     /// Parses a URL.
     ///
     /// # Errors
-    /// The URL has no share, contains a password, or is of NFS, which the kernel alone speaks.
+    /// The URL has no share, contains a password, or is an NFS URL (only the kernel has an NFS client).
     pub fn parse(word: &str) -> Result<Self, ShareError> {
         let fail = |why: &str| ShareError::Url {
             url: hide_password(word),
@@ -128,7 +128,7 @@ fn split_port(server: &str) -> Option<(&str, u16)> {
     }
 }
 
-/// Replaces the password of a URL.
+/// Replaces the password in a URL, for error messages.
 fn hide_password(word: &str) -> String {
     let hidden = word.split_once("://").and_then(|(scheme, rest)| {
         let (login, server) = rest.split_once('@')?;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time after which a client that does not end is killed.
+/// Time limit for one call of `smbclient`; then it is killed.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1800);
-/// Output of a client that is kept.
+/// How much of the client's output is kept.
 const KEEP: Keep = Keep {
     stdout: 64 << 10,
     stderr: 64 << 10,
@@ -28,7 +28,7 @@ pub(crate) struct Transfer {
     pub write: f64,
     /// Bytes per second.
     pub read: f64,
-    /// CPU time of the client ÷ time of the connection.
+    /// CPU time of the client ÷ duration of the connection.
     pub client_cpu: f64,
 }
 
@@ -41,7 +41,7 @@ impl<'a> SmbClient<'a> {
         self.url.share_name()
     }
 
-    /// Returns whether the client is for this directory.
+    /// Returns whether this client is for the given share, port and directory.
     pub(crate) fn is_for(&self, share: &str, port: u16, directory: &str) -> bool {
         self.url.share_name() == share
             && self.url.port() == port
@@ -107,7 +107,7 @@ impl<'a> SmbClient<'a> {
         })
     }
 
-    /// Removes a file from the share; a file that does not exist is removed.
+    /// Removes a file from the share. Succeeds if the file does not exist.
     pub(crate) fn delete(&self, name: &str, stop: &dyn Fn() -> bool) -> Result<(), ShareError> {
         let (done, _) = self.run(self.command(None, &format!("del \"{name}\"")), stop)?;
         let text = join_output(&done);
@@ -143,7 +143,7 @@ impl<'a> SmbClient<'a> {
         command
     }
 
-    /// Runs a client to its end; returns also how long it took.
+    /// Runs a client until it ends; returns its output and its duration.
     fn run(
         &self,
         mut command: Command,
@@ -226,8 +226,8 @@ fn join_output(done: &Collected) -> String {
     text(&done.stdout) + &text(&done.stderr)
 }
 
-/// Finds the rate of a transfer in bytes per second: `putting file … (42778.1 kb/s) (average …)`,
-/// `getting file … (125188.2 KiloBytes/sec) (average …)`. smbclient counts 1024 bytes.
+/// Finds the rate of a transfer in the output, in bytes per second: `putting file … (42778.1 kb/s) (average …)`,
+/// `getting file … (125188.2 KiloBytes/sec) (average …)`. A kilobyte of smbclient has 1024 bytes.
 fn find_rate(text: &str, start: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with(start))?;
     let (before, _) = line.rsplit_once(" (average")?;

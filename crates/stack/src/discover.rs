@@ -1,4 +1,4 @@
-//! Finds the layers: one module for each kind.
+//! Finds the layers below a target. There is one module for each kind of layer.
 
 mod crypt;
 mod device;
@@ -25,12 +25,12 @@ use std::time::Duration;
 pub use guest::RUNS;
 pub use users::find_users;
 
-/// Target whose layers are wanted.
+/// Target whose layers are searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackTarget {
     /// An absolute path: a directory, a file, an image, a block device.
     Path(PathBuf),
-    /// A virtual machine: libvirt name, Proxmox number, process number, or QEMU's `-name`.
+    /// A virtual machine: libvirt name, Proxmox number, process id, or QEMU's `-name`.
     Guest(String),
 }
 
@@ -58,7 +58,7 @@ pub enum StackError {
     Ambiguous {
         /// Requested name.
         name: String,
-        /// Their process numbers.
+        /// Process ids of the matching virtual machines.
         pids: Vec<u32>,
     },
     /// Processes cannot be listed.
@@ -96,12 +96,12 @@ pub fn discover(host: &dyn Host, target: &StackTarget) -> Result<Stack, StackErr
     Ok(finder.stack)
 }
 
-/// Most nested layers; more are taken for a cycle.
+/// Maximum nesting depth of layers; a deeper stack is treated as a cycle.
 const DEPTH: usize = 48;
-/// Most layers under one target.
+/// Maximum number of layers below one target.
 const MANY: usize = 4096;
 
-/// Some tools scan every device of the machine first.
+/// Limits of the tools that are run. The time limit is long because some tools scan every device of the machine.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
@@ -109,7 +109,7 @@ const LIMITS: Limits = Limits {
 /// State of the search with the layers found so far.
 struct Finder<'a> {
     host: &'a dyn Host,
-    /// Source of image headers: bytes of which only numbers and a name are used.
+    /// Unredacted access for reading image headers; only numbers and a file name are taken from a header.
     headers: Option<&'a dyn Host>,
     stack: Stack,
     /// Index of each layer by its identity, so that none is added twice.
@@ -153,7 +153,8 @@ impl<'a> Finder<'a> {
         at
     }
 
-    /// Puts one layer on another. A layer that would stand on itself is reported and left out.
+    /// Connects a layer with the layer below it. A connection that would create a cycle is reported as unknown and not
+    /// added.
     fn stand(&mut self, at: usize, below: usize) {
         if self.above.contains(&below) {
             let name = self.stack.layers[below].name.clone();
@@ -224,7 +225,7 @@ impl<'a> Finder<'a> {
         self.mounts.get_or_insert_with(read).clone()
     }
 
-    /// Finds the layers of the user's path.
+    /// Finds the layers below the path that the user gave.
     fn target(&mut self, path: &Path) -> Result<(), StackError> {
         // Its error explains best why nothing is visible.
         assay_facts::target(self.host, path)?;

@@ -1,7 +1,7 @@
 //! Hints: short remarks on settings, each with its facts and source.
 //!
-//! A hint is a place to look at, not a verdict: a trial or a measurement of the layers shows the cost of a setting on
-//! this machine.
+//! A hint suggests what to examine and is not a verdict. A trial or a measurement of the layers shows the cost of a
+//! setting on this machine.
 
 mod guest;
 mod storage;
@@ -15,7 +15,7 @@ type Rule = fn(&Look<'_>) -> Option<Said>;
 struct Said {
     text: String,
     because: String,
-    /// Page of the catalogue, with the current state of knowledge and a trial.
+    /// Id of the page in the advice catalogue, which has the current state of knowledge and a trial.
     page: &'static str,
     source: &'static str,
 }

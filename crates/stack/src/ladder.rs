@@ -2,7 +2,7 @@
 //! with all layers in random order.
 //!
 //! [`prepare`] plans the ladder and changes nothing; [`execute`] creates the rungs, measures them and removes
-//! everything. Samples are stored as those of a run whose targets are the rungs.
+//! everything. The samples are stored as a run; its targets are the rungs.
 
 mod bench;
 mod error;
@@ -43,5 +43,5 @@ pub use assay_measure::engine::{Environment, MeasureEvent, Tell};
 /// Default plan.
 pub const DEFAULT_PLAN: &str = include_str!("ladder/stack.toml");
 
-/// Label of a measurement's session in the journal.
+/// Label of the journal session of a measurement.
 pub const LABEL: &str = "measuring a stack";

@@ -30,7 +30,8 @@ impl Kind {
         }
     }
 
-    /// Table of the parts, and its column with the number of the record.
+    /// Returns the table of the parts, and its column that contains the record's number; `None` if records of this kind
+    /// have no parts.
     pub(crate) fn parts_table(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Run => Some(("sample", "run")),
@@ -39,8 +40,8 @@ impl Kind {
         }
     }
 
-    /// SQL that sets `tabled` to null when the state is final, so that the rows of the record are written
-    /// again.
+    /// Returns SQL that sets the column `tabled` to null if the state is final, which causes the SQL rows of the record
+    /// to be written again.
     pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
         match self {
             Self::Study | Self::Tune | Self::Observation => String::new(),
@@ -56,9 +57,9 @@ pub(crate) struct Record<'a> {
     pub(crate) ended: Option<Timestamp>,
     pub(crate) state: String,
     pub(crate) name: &'a str,
-    /// Targets of a run as JSON, the target of a trial, or what was observed as JSON.
+    /// Subject of the record: targets of a run as JSON, target of a trial, or subject of an observation as JSON.
     pub(crate) about: String,
-    /// Number of parts when complete.
+    /// Number of parts of the complete record.
     pub(crate) planned: usize,
     pub(crate) body: Vec<u8>,
 }
@@ -145,7 +146,7 @@ pub(crate) trait Timeline {
 
 /// Database operations for SQL tables.
 pub(crate) trait RowStore {
-    /// Returns the records whose rows are missing or older than their end.
+    /// Returns the records whose SQL rows are missing, or were written before the record ended.
     fn without_rows(&self, kind: Kind) -> Result<Vec<i64>, StoreError>;
 
     /// Replaces the rows of a record, and of the given parts.

@@ -110,7 +110,7 @@ pub enum StoreError {
         /// URL without its password.
         path: PathBuf,
     },
-    /// A row cannot be read back, or could not be if it were stored.
+    /// A row cannot be decoded. Also returned before writing, if the row could not be decoded later.
     #[error(
         "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay report runs delete` removes a damaged one"
     )]
@@ -129,7 +129,7 @@ pub enum StoreError {
         what: &'static str,
         /// Name that the user gave.
         asked: String,
-        /// Existing ones.
+        /// Existing records, as text for the user.
         known: String,
     },
     /// Several records match.
@@ -178,7 +178,7 @@ impl StoreError {
         }
     }
 
-    /// Builds the error for a row that cannot be read back.
+    /// Builds the error for a row that cannot be decoded.
     pub(crate) fn row(path: &Path, what: &str, source: Cause) -> Self {
         Self::Row {
             path: path.to_owned(),

@@ -150,7 +150,7 @@ impl Store {
     }
 }
 
-/// Returns the model's name of a state or side.
+/// Returns the serialised name of a state or side, as `assay_model` defines it.
 fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

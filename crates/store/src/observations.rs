@@ -1,5 +1,5 @@
-//! What was observed without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi, each
-//! stored whole.
+//! Observations, made without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi. Each is
+//! stored as one record.
 
 use crate::database::{Kind, Listing, Record};
 use crate::error::Cause;
@@ -18,7 +18,7 @@ impl std::fmt::Display for ObservationId {
     }
 }
 
-/// The verb that observed.
+/// The verb that made the observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observer {
@@ -45,9 +45,9 @@ impl Observer {
 /// An observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// The same in every store.
+    /// Uid, the same in every store.
     pub uid: String,
-    /// The verb that observed.
+    /// The verb that made the observation.
     pub by: Observer,
     /// Start time.
     pub started: Timestamp,
@@ -57,7 +57,7 @@ pub struct Observation {
     pub subject: String,
     /// The result in one line. Not escaped.
     pub summary: String,
-    /// What the verb judged, as JSON; the report is rendered from it.
+    /// Result of the verb as JSON; the report is rendered from this document.
     pub document: serde_json::Value,
 }
 
@@ -67,9 +67,9 @@ pub struct ObservationRow {
     /// Number in this store.
     #[schemars(with = "i64")]
     pub id: ObservationId,
-    /// The same in every store.
+    /// Uid, the same in every store.
     pub uid: String,
-    /// The verb that observed.
+    /// The verb that made the observation.
     pub by: Observer,
     /// Start time.
     pub started: Timestamp,

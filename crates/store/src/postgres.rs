@@ -1,5 +1,5 @@
-//! PostgreSQL: tables, rows and transactions. Each operation is one repeatable transaction, and is repeated if
-//! the server was restarted during the operation.
+//! PostgreSQL: tables, rows and transactions. Each operation is one transaction and can be repeated; it is repeated if
+//! the server restarted during the operation.
 
 mod connect;
 mod encryption;
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time limit for a server that restarts.
+/// Time limit for waiting for a server that restarts.
 const LONGEST_RESTART: Duration = Duration::from_secs(30);
 
 /// An open database.

@@ -28,12 +28,13 @@ impl PrunableKind {
     }
 }
 
-/// Which records to remove. A record is removed if both parts allow it.
+/// Rule for the records to remove. A record is removed only if both conditions are met: it began before `before`, and
+/// it is not among the newest `keep`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneRule {
     /// Records that began before this time.
     pub before: Timestamp,
-    /// Newest records that stay: of each verb on each machine, or of each plan on the same targets of each machine.
+    /// Number of newest records to keep: per verb and machine for observations; per plan, targets and machine for runs.
     pub keep: usize,
 }
 
@@ -42,23 +43,24 @@ pub struct PruneRule {
 pub struct PrunableRecord {
     /// Number in this store.
     pub id: i64,
-    /// The same in every store.
+    /// Uid, the same in every store.
     pub uid: String,
-    /// Verb that observed, or plan of the run. Not escaped.
+    /// Verb of the observation, or plan of the run. Not escaped.
     pub name: String,
     /// The machine; none if unknown.
     pub machine: Option<Machine>,
     /// Start time.
     pub started: Timestamp,
-    /// Stored bytes, compressed, without the rows for SQL.
+    /// Stored bytes, compressed, without the derived SQL rows.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Returns the records that a rule removes, oldest first. A run that goes on, or was cut off, is not among them.
+    /// Returns the records that a rule removes, oldest first. Runs that still go on or were interrupted are never
+    /// included.
     ///
     /// # Errors
-    /// A row cannot be read back, or the database reports an error.
+    /// A row cannot be decoded, or the database reports an error.
     pub fn list_prunable(
         &self,
         kind: PrunableKind,
@@ -112,8 +114,8 @@ impl Store {
         self.sql.delete_many(kind.kind(), &ids)
     }
 
-    /// Rewrites the file if much of it is unused, and returns by how many bytes it is smaller. `None` if the space
-    /// stays for later records: in PostgreSQL, or while others use the file.
+    /// Rewrites the file if much of it is unused, and returns by how many bytes it shrank. Returns `None` if the space
+    /// is kept for later records: in PostgreSQL, or while other processes use the file.
     ///
     /// # Errors
     /// The database reports an error.
@@ -122,7 +124,7 @@ impl Store {
     }
 }
 
-/// Records of a group follow one another: the newest stay.
+/// Returns the key of a record's group. Within each group the newest records are kept.
 fn group_key(kind: Kind, row: &Listed) -> (Option<String>, String, String) {
     let machine = row.machine.as_ref().map(|machine| machine.id.clone());
     let targets = match kind {

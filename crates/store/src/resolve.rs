@@ -43,10 +43,10 @@ impl Store {
         self.resolve_among(Kind::Study, asked).map(StudyId)
     }
 
-    /// The session of tuning that a person means: `3`, `last`, `last~1`, the start of a uid.
+    /// Resolves the name of a tuning session: `3`, `last`, `last~1`, the start of a uid.
     ///
     /// # Errors
-    /// None, or several, fit; the error says which there are.
+    /// No session or several sessions match; the error lists them.
     pub fn resolve_tune(&self, asked: &str) -> Result<TuneId, StoreError> {
         self.resolve_among(Kind::Tune, asked).map(TuneId)
     }
@@ -60,8 +60,8 @@ impl Store {
             .map(ObservationId)
     }
 
-    /// Resolves the name of an observation of a verb: `last` and `last~1` count its own only. A number or uid of
-    /// another verb is found too.
+    /// Resolves the name of an observation of a verb. `last` and `last~1` count only this verb's observations; a number
+    /// or uid may also name an observation of another verb.
     ///
     /// # Errors
     /// As [`Store::resolve_observation`].

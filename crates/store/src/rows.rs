@@ -12,7 +12,8 @@ use assay_model::trial::{Slot, Trial, TrialId};
 use assay_model::{Facts, Run, RunId, Sample, TargetInfo};
 use std::collections::BTreeSet;
 
-/// Version of the rows, stored in `tabled` when the rows are written.
+/// Version of the derived SQL rows. It is stored in the column `tabled` when the rows are written; rows with an older
+/// version are written again.
 pub(crate) const TABLED: i64 = 1;
 /// Value of `tabled` for a damaged record, which has no rows.
 pub(crate) const UNREADABLE: i64 = 0;
@@ -45,7 +46,7 @@ pub(crate) struct PartRow {
     pub(crate) outcome: &'static str,
     /// `None` until the record has ended.
     pub(crate) validity: Option<String>,
-    /// Codes separated by spaces.
+    /// Codes of the doubts, separated by spaces.
     pub(crate) doubts: Option<String>,
     /// Number and value of each metric.
     pub(crate) figures: Vec<(i64, f64)>,
@@ -296,7 +297,7 @@ fn or_unreadable(rows: Result<Rows, StoreError>) -> Result<Rows, StoreError> {
     }
 }
 
-/// Ignores that another process removed the record.
+/// Turns the error that the record is missing into success, because another process may have removed the record.
 fn removed_is_fine(filled: Result<(), StoreError>) -> Result<(), StoreError> {
     match filled {
         Err(StoreError::Missing { .. }) => Ok(()),

@@ -1,5 +1,6 @@
-//! History of machines: values of facts and severities of findings, with the time for which they applied. Only
-//! changes are written. An unreadable value is neither a change nor an end.
+//! History of machines: values of facts and severities of findings, each with the time for which it applied. A survey
+//! reads all values of a machine; only changes are written. A value that is unreadable for a time is not a change and
+//! does not end its row.
 
 mod decide;
 mod join;
@@ -14,7 +15,7 @@ pub use listing::{Ask, Span};
 
 /// Default number of days for which ended rows are kept.
 pub const DAYS: u32 = 2 * 365;
-/// Marks a value that was unreadable at the first look and ever since. No real value has this form.
+/// Value of a key that was unreadable at the first survey and ever since. No real value is equal to it.
 pub(crate) const UNREAD: &str = "?";
 
 /// Kind of a row.
@@ -48,7 +49,7 @@ impl About {
 /// Kind and key of a row.
 pub type Key = (About, String);
 
-/// Observed value of a key. A missing key was looked for and not found.
+/// Observed value of a key. A key that is missing in the map was searched and does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanValue {
     /// Value as JSON.
@@ -57,15 +58,15 @@ pub enum SpanValue {
     Unread,
 }
 
-/// One look at a machine.
+/// One survey of a machine: all its facts and findings at one time.
 #[derive(Clone, Debug)]
 pub struct SpanLook<'a> {
     /// Name of the machine.
     pub host: &'a str,
     /// Time in whole seconds.
     pub at: Timestamp,
-    /// Set of rules. A key that these rules do not check is not absent. Looks with different scopes are
-    /// compared only in common keys.
+    /// Id of the set of rules that ran. A missing key counts as absent only if these rules check it. Surveys with
+    /// different scopes are compared only by the keys that both check.
     pub scope: &'a str,
     /// Observed values.
     pub seen: BTreeMap<Key, SpanValue>,
@@ -73,24 +74,24 @@ pub struct SpanLook<'a> {
     pub lost: Vec<String>,
 }
 
-/// A machine.
+/// State of a machine in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) first: i64,
     pub(crate) last: i64,
     pub(crate) scope: String,
-    /// Time since which this scope is used.
+    /// Time since which the surveys have had this scope, in seconds since 1970.
     pub(crate) scoped: i64,
     pub(crate) digest: Vec<u8>,
 }
 
-/// A row: the value of a key over a time.
+/// A row: the value of a key and the time for which it applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) key: Key,
     pub(crate) since: i64,
-    /// Last time at which the value was seen; `None` means at the last look.
+    /// Last time at which the value was seen; `None` means that the last survey saw it.
     pub(crate) seen: Option<i64>,
     /// Value; `None` means that the key was absent.
     pub(crate) value: Option<String>,
@@ -104,15 +105,15 @@ pub(crate) struct Changes<'a> {
     pub(crate) expected: Option<&'a Host>,
     /// Rows that are new or have a new end.
     pub(crate) rows: &'a [Row],
-    /// Remove all other rows.
+    /// Whether to remove all other rows of the machine.
     pub(crate) instead: bool,
-    /// Remove rows that ended before this time.
+    /// Remove rows that ended before this time, in seconds since 1970.
     pub(crate) before: i64,
 }
 
 impl Store {
-    /// Stores a look and returns the number of changed values. A look that is not newer than the last one adds
-    /// nothing.
+    /// Stores a survey and returns the number of changed values. A survey that is not newer than the last one is
+    /// ignored.
     ///
     /// # Errors
     /// The database reports an error.
@@ -152,7 +153,7 @@ impl Store {
         self.sql.spans(ask)
     }
 
-    /// Returns the machines with their first and last look.
+    /// Returns the machines, each with the time of the first and the last survey.
     ///
     /// # Errors
     /// The database reports an error.
@@ -173,7 +174,7 @@ impl Store {
         Ok(self.sql.days()?.unwrap_or(DAYS))
     }
 
-    /// Sets how many days ended rows are kept. They are removed at the machine's next look.
+    /// Sets how many days ended rows are kept. Older rows are removed at the machine's next survey.
     ///
     /// # Errors
     /// The database reports an error.

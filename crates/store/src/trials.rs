@@ -1,4 +1,4 @@
-//! Trials and their slots, as runs and samples.
+//! Trials and their slots, stored like runs and their samples.
 
 use crate::database::{Kind, Part, Record};
 use crate::rows::PartRow;
@@ -35,7 +35,7 @@ impl Store {
         }
     }
 
-    /// Stores a slot durably. The same side of the same pair is replaced.
+    /// Stores a slot durably. An earlier slot of the same side and pair is replaced.
     ///
     /// # Errors
     /// The database reports an error: full, locked, read-only, no such trial.

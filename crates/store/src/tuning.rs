@@ -1,4 +1,4 @@
-//! Sessions of tuning: one record each, whole, written anew after each step.
+//! Tuning sessions. Each is one record, which is written again completely after each step.
 
 use crate::database::{Kind, Record};
 use crate::{Store, StoreError, word};
@@ -6,10 +6,10 @@ use assay_model::Machine;
 use assay_tune::{TuneId, TuneRecord, TuneState};
 
 impl Store {
-    /// Stores a session, or what has become of one that is stored: it is on the disk when this returns.
+    /// Stores a session durably, or replaces its earlier state.
     ///
     /// # Errors
-    /// What the database says: full, locked, read-only.
+    /// The database reports an error: full, locked, read-only.
     pub fn put_tune(&mut self, session: &TuneRecord) -> Result<TuneId, StoreError> {
         let record = self.tune_record(session)?;
         let here = self.here.as_ref();
@@ -20,11 +20,11 @@ impl Store {
         Ok(TuneId(id))
     }
 
-    /// Stores a session from elsewhere, as one of that machine: whether it is new, and whether one that was
-    /// there had seen less.
+    /// Stores a session of another machine. Returns whether it is new, and whether it replaced an earlier state with
+    /// fewer observations.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn import_tune(
         &mut self,
         session: &TuneRecord,
@@ -44,10 +44,10 @@ impl Store {
         Ok((false, grown))
     }
 
-    /// All sessions, newest first.
+    /// Returns all sessions, newest first.
     ///
     /// # Errors
-    /// One does not read back, or what the database says.
+    /// A session cannot be decoded, or the database reports an error.
     pub fn tunes(&self) -> Result<Vec<(TuneId, TuneRecord)>, StoreError> {
         let bodies = self.sql.bodies(Kind::Tune)?;
         let read = |(id, body): &(i64, Vec<u8>)| {
@@ -56,18 +56,18 @@ impl Store {
         bodies.iter().map(read).collect()
     }
 
-    /// A session.
+    /// Returns a session.
     ///
     /// # Errors
-    /// It is not there, or does not read back.
+    /// The session does not exist or cannot be decoded.
     pub fn tune(&self, id: TuneId) -> Result<TuneRecord, StoreError> {
         self.read(Kind::Tune, id.0)
     }
 
-    /// The machine that a session tuned; none when that is not known.
+    /// Returns the machine that a session tuned; `None` if unknown.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database reports an error.
     pub fn machine_of_tune(&self, id: TuneId) -> Result<Option<Machine>, StoreError> {
         self.sql.machine(Kind::Tune, id.0)
     }

@@ -1,4 +1,4 @@
-//! The environment of a bench.
+//! The environment that a bench receives from the study.
 
 use crate::StudyError;
 use assay_changes::{ChangeSession, MadeId, OwnDirectory};
@@ -35,7 +35,7 @@ pub struct BenchContext<'a> {
     pub accel: Option<Accel>,
     /// Seed of order, offsets and data.
     pub seed: u64,
-    /// Shows the current activity to the user, next to the progress.
+    /// Callback that shows the current activity to the user, next to the progress.
     pub say: &'a dyn Fn(&str),
 }
 
@@ -80,7 +80,7 @@ impl BenchContext<'_> {
         Ok(self.session.own_directory(self.env.host, dir, name)?)
     }
 
-    /// Creates a directory in the session's own directory, for mounts and programs that use paths: nobody else
+    /// Creates a directory in the session's own directory, for mounts and for programs that need a path. No other user
     /// can replace it. It has little space.
     ///
     /// # Errors
@@ -95,10 +95,10 @@ impl BenchContext<'_> {
         Ok(dir)
     }
 
-    /// Removes a recorded object.
+    /// Removes an object that the journal contains.
     ///
     /// # Errors
-    /// The object cannot be removed; this is retried when the session closes.
+    /// The object cannot be removed; the removal is tried again when the session closes.
     pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
         Ok(self.session.unmake(self.env.host, id)?)
     }

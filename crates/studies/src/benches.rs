@@ -16,15 +16,15 @@ use crate::{BenchContext, StudyBench, StudyError};
 pub struct NamedBench {
     /// Name in study files.
     pub name: &'static str,
-    /// Storage of the user that the bench can use.
+    /// Storage that the user can name for this bench, besides the directory.
     pub own: UserTarget,
     make: for<'a> fn(&'a BenchContext<'a>) -> Box<dyn StudyBench + 'a>,
 }
 
-/// Storage of the user that a bench can use in addition to the directory.
+/// Storage that a user can name for a bench, besides the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserTarget {
-    /// No other storage.
+    /// Nothing else.
     Nothing,
     /// A ZFS file system ([`BenchContext::on`]). Then no guest image is needed.
     Dataset,

@@ -72,8 +72,8 @@ pub fn builtin_study(name: &str) -> Result<Study, StudyError> {
     })
 }
 
-/// Updates a stored study with the published figures and conclusions of the current built-in study of the same
-/// name, if that still measures the same.
+/// Updates a stored study with the published figures and conclusions of the current built-in study of the same name, if
+/// both measure the same configurations and figures.
 #[must_use]
 pub fn with_current_text(stored: Study) -> Study {
     match builtin_study(&stored.name) {
@@ -89,10 +89,10 @@ pub fn with_current_text(stored: Study) -> Study {
     }
 }
 
-/// Parses a study; `file` is for messages.
+/// Parses a study; `file` is its name for messages.
 ///
 /// # Errors
-/// Contains the file, the line, and the mistake.
+/// The study contains a mistake; the error names the file and the line.
 pub fn parse(text: &str, file: &str) -> Result<Study, StudyError> {
     let study: Study = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());

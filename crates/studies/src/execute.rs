@@ -1,4 +1,4 @@
-//! Carries out a study in rounds. Each round measures everything once in its own random order.
+//! Carries out a study in rounds. Each round measures everything once, in a new random order.
 
 use crate::{StudyBench, StudyError};
 use assay_loads::Cancel;
@@ -16,15 +16,15 @@ pub struct Task<'a> {
     pub study: &'a Study,
     /// Form, which sets the amount of work.
     pub form: &'a Form,
-    /// Seed of the order.
+    /// Seed of the random order.
     pub seed: u64,
     /// Continue after an error.
     pub keep_going: bool,
-    /// Observations before an interruption, which are not measured again.
+    /// Observations from before an interruption; they are not measured again.
     pub done: &'a [Observation],
 }
 
-/// One call of [`crate::StudyBench::measure`].
+/// Arguments of one call of [`crate::StudyBench::measure`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyStep<'a> {
     /// Round, from 1.
@@ -82,7 +82,7 @@ pub(crate) fn group_figures(study: &Study) -> Vec<Vec<&Figure>> {
     groups
 }
 
-/// Runs every step and passes each observation on at once.
+/// Runs every step and passes each observation to the caller immediately.
 ///
 /// # Errors
 /// The bench cannot start, or a step fails and `keep_going` is not set. Earlier observations stay valid.
@@ -121,7 +121,7 @@ struct Course<'a, 'b> {
     keep_going: bool,
     cancel: &'a Cancel,
     done: usize,
-    /// A configuration that failed is not tried again.
+    /// Configuration and first figure of steps that failed; they are not tried again in later rounds.
     failed: BTreeSet<(&'a str, &'a str)>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> StudyStep<'a> {
         (&self.configuration.name, &self.figures[0].name)
     }
 
-    /// Lists its figures for people.
+    /// Lists the figures of the step for people.
     fn what(&self) -> String {
         let figures: Vec<&str> = self.figures.iter().map(|figure| figure.title()).collect();
         match figures[..] {

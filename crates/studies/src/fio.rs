@@ -41,7 +41,7 @@ fn default_true() -> bool {
     true
 }
 
-/// Which value of fio's result a figure is.
+/// The value of fio's result that a figure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Of {
@@ -56,7 +56,7 @@ pub(crate) enum Of {
 /// Converts a figure to a workload that runs for `runtime`.
 ///
 /// # Errors
-/// Names the figure and the setting.
+/// A setting of the figure is invalid; the error names both.
 pub(crate) fn to_workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, Of), StudyError> {
     let wanted: Wanted = settings::of_figure(figure)?;
     let workload = Workload {
@@ -78,12 +78,12 @@ pub(crate) fn to_workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, 
     Ok((workload, wanted.of))
 }
 
-/// Workloads of figures that are measured together, in sequence in one fio process.
+/// Workloads of figures that are measured together: they run one after the other in one fio process.
 pub(crate) struct Jobs<'a>(Vec<(Workload, Vec<(&'a Figure, Of)>)>);
 
 impl<'a> Jobs<'a> {
-    /// Builds the jobs of figures; equal workloads share one. Each round starts with another job, so that the
-    /// order varies.
+    /// Builds the jobs of figures; figures with equal workloads share a job. Each round starts with a different job, so
+    /// that the order varies.
     ///
     /// # Errors
     /// As [`to_workload`].
@@ -185,7 +185,7 @@ fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
     )
 }
 
-/// Directory for job files and results of the host's fio.
+/// Private directory for job files and results of the host's fio.
 pub(crate) struct Work(PathBuf);
 
 impl Work {

@@ -1,4 +1,4 @@
-//! Operations of all benches with guests.
+//! Operations that several benches need in guests.
 
 use crate::StudyError;
 use assay_fio::json::FioDocument;

@@ -26,11 +26,11 @@ pub use execute::{StudyStep, Task, execute, plan_steps};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::time::Duration;
 
-/// Carries out the configurations of a study. A bench serves every study with the same kind of objects: guests
+/// Carries out the configurations of a study. A bench serves all studies that need the same kind of objects: guests
 /// with virtual disks, pools in a guest, file systems on loop devices.
 ///
-/// Order of calls: `outline` (changes nothing), `begin` once, then `measure` for each step. Dropping a bench
-/// removes everything it created.
+/// Order of calls: `outline` (changes nothing), `begin` once, then `measure` for each step. Dropping a bench removes
+/// everything it created.
 pub trait StudyBench {
     /// Describes the work for the plan that is shown first. Parses every setting, so that mistakes are found
     /// early.
@@ -49,7 +49,7 @@ pub trait StudyBench {
     /// Measures figures of one configuration that belong together, in one round.
     ///
     /// # Errors
-    /// The measurement failed; others may succeed.
+    /// This measurement failed; later ones may succeed.
     fn measure(
         &mut self,
         configuration: &Configuration,
@@ -69,9 +69,9 @@ pub trait StudyBench {
 /// Description of a bench's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Objects that it creates, and where; one line each.
+    /// Objects that the bench will create, and where; one line each.
     pub makes: Vec<String>,
-    /// Configurations that are known to be impossible here.
+    /// Names of configurations that cannot be measured on this machine.
     pub leaves_out: Vec<String>,
     /// The bench needs the guest image.
     pub guest: bool,

@@ -1,8 +1,8 @@
-//! For tests only: what a test says beside passing.
+//! Helpers for tests: how a test reports that it was skipped, or how many attacks it tried.
 //!
-//! A test that cannot run says so with [`skipped`], one that attacks says with [`attacked`] how often
-//! it tried. `cargo test` hides what a passing test prints, so both are also written to the file that
-//! `ASSAY_TEST_NOTES` names; `scripts/test` and `scripts/attack` make their tables from it.
+//! A test that cannot run calls [`skipped`]; a test that attacks assay reports the number of attempts with
+//! [`attacked`]. `cargo test` hides the output of a passing test, so both reports are also written to the file named by
+//! `ASSAY_TEST_NOTES`. `scripts/test` and `scripts/attack` print tables from this file.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests write their notes to a file that the caller names"
@@ -14,14 +14,14 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Says that a test does not run because `part` is missing: a short name such as `fio`, `root`,
-/// `guest-image`. `why` is for people.
+/// Reports that a test does not run because `part` is missing, a short name such as `fio`, `root` or `guest-image`.
+/// `why` is the reason as text for people.
 ///
-/// With `ASSAY_NO_SKIP=1` this is a failure, except for the parts listed in `ASSAY_MAY_SKIP`,
-/// separated by commas: those that this machine cannot have.
+/// With `ASSAY_NO_SKIP=1` a skipped test fails, unless the part is listed in `ASSAY_MAY_SKIP` (separated by commas),
+/// for parts that this machine cannot have.
 ///
 /// # Panics
-/// Where nothing may be skipped.
+/// The test must not be skipped.
 pub fn skipped(part: &str, why: impl Display) {
     eprintln!("skipped: {part}: {why}");
     note(&format!("skipped\t{part}\t{why}\t{}", test_name()));
@@ -35,7 +35,7 @@ pub fn skipped(part: &str, why: impl Display) {
     }
 }
 
-/// Prints how many attacks were tried and how many assay withstood; fails if one succeeded.
+/// Reports how many attacks were tried and how many assay withstood.
 ///
 /// # Panics
 /// Nothing was tried, or an attack succeeded.
@@ -50,8 +50,7 @@ fn hold(name: &str, tried: u64, held: u64) {
     assert_eq!(tried, held, "{name}: not all attacks were held");
 }
 
-/// Ends an attacking thread on drop, also after a panic: a failing test must not wait for its
-/// attacker.
+/// Stops an attacking thread on drop, also after a panic, because a failing test must not wait for its attacker.
 pub struct Stop<'a>(pub &'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -60,8 +59,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Normalises output for a snapshot: replaces each value that differs between runs, such as the
-/// directory of a test, by its name, in the given order.
+/// Normalises output for a snapshot: replaces each value that differs between runs, such as the test's directory, by a
+/// placeholder, in the given order.
 #[must_use]
 pub fn normalize_output<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]) -> String {
     known.iter().fold(said.to_string(), |said, (thing, name)| {

@@ -1,24 +1,24 @@
-//! For tests only: real services on which a piece of advice can be tried.
+//! Real services for tests of advice.
 //!
-//! Every rig lives in a temporary directory with its own configuration and a free port, touches
-//! nothing of the machine's own service, and is gone when it is dropped; its processes die with
-//! the thread that started it, so a rig belongs into the test that uses it. `start` returns an
-//! error that says what is missing; [`lacks`] tells it beforehand, for a test to be skipped.
+//! Every service runs in a temporary directory with its own configuration and a free port, does not touch the machine's
+//! own service, and is removed when it is dropped. Its processes end with the thread that started them, so a service
+//! must be created in the test that uses it. `start` returns an error that names what is missing; [`find_missing`]
+//! reports this in advance, so that a test can be skipped.
 //!
-//! - [`busybox`]: a root directory with a shell and nothing else.
+//! - [`busybox`]: a root directory with only a shell.
 //! - [`shells`]: each shell with each awk that another machine may have.
-//! - [`nginx::Nginx`]: a web server with a small file to fetch.
+//! - [`nginx::Nginx`]: a web server with a small file.
 //! - [`apache::Apache`]: Apache with an MPM that can be changed.
 //! - [`http2::Server`]: nginx, h2o or Apache with HTTP/2.
-//! - [`dovecot::Dovecot`]: IMAP with two passdbs, PAM before SQL. The user is in SQL alone, so
-//!   every login first fails in PAM, which takes its time (pam_unix asks for 2 s).
-//! - [`postfix::Postfix`]: a queue of its own that empties into a sink.
-//! - [`postgres::Postgres`], [`mariadb::MariaDb`]: databases that listen on a socket alone.
-//! - [`sshd::Sshd`]: OpenSSH in a network namespace whose only resolver, [`dns::SlowDns`], takes
-//!   a configured time, so that `UseDNS` costs something.
+//! - [`dovecot::Dovecot`]: IMAP with two password databases, PAM before SQL. The user is only in SQL, so every login
+//!   first fails in PAM, which takes time (pam_unix delays by 2 s).
+//! - [`postfix::Postfix`]: a private queue that is delivered to a sink.
+//! - [`postgres::Postgres`], [`mariadb::MariaDb`]: databases that listen only on a socket.
+//! - [`sshd::Sshd`]: OpenSSH in a network namespace whose only resolver, [`dns::SlowDns`], has a configured delay, so
+//!   that `UseDNS` costs time.
 //!
-//! Each gives the file to change, the argument vectors that check it and make the service read it,
-//! and what a load needs.
+//! Each service returns the file to change, the commands that validate the file and make the service read it, and what
+//! a load needs.
 #![allow(
     clippy::disallowed_methods,
     reason = "a rig starts processes and owns its files"
@@ -67,7 +67,7 @@ pub fn skip(programs: &[&str], root: bool) -> bool {
     missing.is_some()
 }
 
-/// Finds a program on PATH or in the directories of the administrator.
+/// Finds a program on PATH or in the directories for administrators' programs (`/usr/sbin`, …).
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -130,7 +130,7 @@ fn start_listening(
     )))
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 fn check(argv: &[impl AsRef<OsStr>]) -> io::Result<()> {
     let output = Command::new(&argv[0])
         .args(&argv[1..])

@@ -18,40 +18,40 @@ pub const VISITS: usize = 6;
 /// Number of visits needed to decide "met" if the rounds of each visit are in the steady state of
 /// SNIA.
 pub const STEADY_VISITS: usize = 3;
-/// Rounds of a visit. SNIA's window has five.
+/// Number of rounds of a visit. The steady-state window of SNIA has five.
 pub const ROUNDS: u32 = 8;
 
-/// Result of one visit: for each wish, the figure of each round in base units.
+/// Result of one visit: for each sub-goal, the figure of each round in base units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
-    /// For each wish, the figure of each round in base units.
+    /// For each sub-goal, the figure of each round in base units.
     pub figures: Vec<Vec<f64>>,
 }
 
-/// State of a wish before anything is changed.
+/// State of a sub-goal before anything is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Standing {
-    /// The wish is met.
+    /// The criterion is met.
     Met {
-        /// Probability that it is met, 0 to 1.
+        /// Probability that the criterion is met, 0 to 1.
         probability: f64,
     },
-    /// The wish seems met, but there are too few visits to decide.
+    /// The criterion seems to be met, but there are too few visits to decide.
     MetForNow {
-        /// Probability that it is met, 0 to 1.
+        /// Probability that the criterion is met, 0 to 1.
         probability: f64,
     },
-    /// The wish is missed, or it is too close to the threshold.
+    /// The criterion is missed, or the figure is too close to the threshold to call it met.
     Missed {
-        /// Probability that it is met, 0 to 1.
+        /// Probability that the criterion is met, 0 to 1.
         probability: f64,
     },
-    /// The wish is `more` or `less`, which is never met.
+    /// The sub-goal is `more` or `less`, which has no threshold and is never met.
     Open,
 }
 
-/// Returns the state of a wish after these visits; `index` is its position in the goal.
+/// Returns the state of a sub-goal after these visits; `index` is its position in the goal.
 #[must_use]
 pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> Standing {
     let Some(criterion) = want.criterion() else {
@@ -69,8 +69,8 @@ pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> Standing {
     }
 }
 
-/// Returns the probability that the criterion is met. With one visit, its rounds are the
-/// observations; with several, each visit is one observation, by its geometric mean.
+/// Returns the probability that the criterion is met, 0 to 1. With one visit, each round is one observation. With
+/// several visits, each visit is one observation: the geometric mean of its rounds.
 fn probability_of(criterion: &Criterion, visits: &[Vec<f64>]) -> Option<f64> {
     match visits {
         [rounds] => probability_met(criterion, rounds),
@@ -81,8 +81,8 @@ fn probability_of(criterion: &Criterion, visits: &[Vec<f64>]) -> Option<f64> {
     }
 }
 
-/// Returns whether each visit is steady, and the means of the visits too. SNIA's window needs five
-/// values, so the means are repeated if there are fewer.
+/// Returns whether the rounds of each visit are in the steady state of SNIA, and the means of the visits too. SNIA's
+/// window needs five values; if there are fewer means, they are repeated.
 fn is_steady_across(visits: &[Vec<f64>]) -> bool {
     let means: Vec<f64> = visits.iter().filter_map(|rounds| mean(rounds)).collect();
     let window: Vec<f64> = means
@@ -100,15 +100,16 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// What the lowest layer reaches alone under the same load. No setting above it can reach more.
+/// Figure that the lowest layer alone reaches under the same load. No setting of a layer above it can improve the
+/// figure beyond that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BottomRung {
     /// What was measured: `vda alone`, `the flush of vda`.
     pub what: String,
-    /// The figure of the objective, base units, with its uncertainty.
+    /// The objective's figure in base units, with its uncertainty.
     pub figure: Interval,
-    /// Whether settings that are tried act on this figure too: a server gives its smallest answer with its own
-    /// settings.
+    /// Whether candidates also change this figure. True for a server, because its settings also affect the smallest
+    /// answer that serves as its lowest layer.
     #[serde(default, skip_serializing_if = "is_no")]
     pub is_tunable: bool,
 }
@@ -119,8 +120,8 @@ fn is_no(value: &bool) -> bool {
 }
 
 impl BottomRung {
-    /// Whether even the bottom rung misses the criterion, by the more hopeful end of its interval and with a gain
-    /// of `hope` below it, 0.2 for 20 %.
+    /// Returns whether even the lowest layer misses the criterion. The optimistic end of its interval counts, plus a
+    /// gain of `hope` (0.2 for 20 %) that candidates may bring to the lowest layer itself.
     #[must_use]
     pub fn is_short_of(&self, criterion: &Criterion, hope: f64) -> bool {
         let best = match criterion.comparison {

@@ -1,14 +1,14 @@
-//! Time of a session: expected costs of the steps, spent time, and the reserve for the end.
+//! Time of a session: expected durations of the steps, time spent, and the reserve for the end.
 
 use crate::candidate::Candidate;
 use assay_model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Indexes of the candidates that are switched on.
+/// Indices of the candidates that are switched on.
 pub type Row = BTreeSet<usize>;
 
-/// Expected costs of the steps, before the first one.
+/// Expected durations of the steps, estimated before the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     /// Measured time of a slot.
@@ -17,21 +17,22 @@ pub struct Costs {
     pub washout: Nanos,
     /// Time to start and end the load.
     pub start: Nanos,
-    /// Time to create scratch files, open the journal and start the stand-by process.
+    /// Time to create scratch files, open the journal and start the watchdog process.
     pub set_up: Nanos,
     /// Time to revert everything and to remove scratch files.
     pub set_back: Nanos,
 }
 
 impl Costs {
-    /// Returns the time of one slot without a switch.
+    /// Returns the expected time of one slot: start of the load, washout, measured time. Switching candidates is not
+    /// included.
     #[must_use]
     pub fn slot(&self) -> Nanos {
         add(self.slot, add(self.washout, self.start))
     }
 
-    /// Returns the time of a pair with this number of alternations between rows that differ in
-    /// these candidates.
+    /// Returns the expected time of a pair with this number of alternations. `differ` contains the candidates that are
+    /// switched between the sides.
     #[must_use]
     pub fn pair(&self, candidates: &[Candidate], differ: &Row, alternations: u32) -> Nanos {
         let switches = differ.iter().map(|at| candidates[*at].switch.0).sum();
@@ -47,12 +48,12 @@ pub struct Clock {
     pub budget: Nanos,
     /// Time spent so far.
     pub spent: Nanos,
-    /// Steps with an expected time: the time spent on them and the time that was expected.
+    /// For all steps with an expected duration: sum of the actual times, and sum of the expected times.
     foreseen: [Nanos; 2],
 }
 
 impl Clock {
-    /// Starts with nothing spent.
+    /// Creates an unspent budget.
     #[must_use]
     pub fn new(budget: Nanos) -> Self {
         Self {
@@ -80,7 +81,8 @@ impl Clock {
         }
     }
 
-    /// Returns the time that is left if `reserve` is kept for the end, in units of expected time.
+    /// Returns the time left after keeping `reserve` for the end. The result is expected time: if steps take longer
+    /// than expected, less is left.
     #[must_use]
     pub fn left(&self, reserve: Nanos) -> Nanos {
         let left = self.budget.0.saturating_sub(self.spent.0) as f64 / self.pace();

@@ -1,5 +1,5 @@
-//! A candidate: one advice page with one value, as the planner needs it. `left_out.rs` decides which candidates are
-//! not tried.
+//! A candidate: an advice page with one value, in the form that the planner needs. `left_out.rs` decides which
+//! candidates are not tried.
 
 use assay_model::advice::{MovedOperation, MovedOperations, RiskLevel, Standing};
 use assay_model::criterion::{Direction, Metric};
@@ -19,35 +19,35 @@ pub struct Candidate {
     pub title: String,
     /// Whether the page applies to this machine and target.
     pub state: Applicability,
-    /// Names of the settings that it changes: `queue/sda/scheduler`. Two candidates with a common
-    /// name are alternatives.
+    /// Names of the settings that the candidate changes: `queue/sda/scheduler`. Two candidates that change the same
+    /// setting are alternatives.
     pub touches: Vec<String>,
-    /// Ids of candidates that must not be on at the same time, in addition to alternatives.
+    /// Ids of candidates that exclude this one, in addition to alternatives.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// What can go wrong.
+    /// Highest risk of the change.
     pub risk: RiskLevel,
-    /// Reason why it may be tried but never kept, or why it cannot be undone.
+    /// Reason why the candidate may be tried but never kept, or why it cannot be undone; `None` if it may be kept.
     #[serde(default)]
     pub never_kept: Option<String>,
-    /// Assessment of the literature for these versions.
+    /// Assessment of the literature for the versions on this machine.
     pub literature: Standing,
     /// The assessment as a sentence.
     #[serde(default)]
     pub literature_text: String,
-    /// What it acts on.
+    /// What the change acts on.
     pub acts: Acts,
-    /// Measured share of an operation that it can influence, if measured.
+    /// The part of an operation that the candidate can influence; `None` if it was not measured.
     #[serde(default)]
     pub share: Option<OperationShare>,
-    /// Verdict of an earlier session for the same page, value, load and kernel.
+    /// Verdict of an earlier session on the same page, value, load and kernel.
     #[serde(default)]
     pub before: Option<Before>,
-    /// Expectation before anything is measured.
+    /// Expected effect before anything is measured.
     pub prior: Prior,
-    /// How it is switched on and off.
+    /// How the candidate is switched on and off.
     pub toggle: Toggle,
-    /// Time of one switch.
+    /// Duration of one switch.
     pub switch: Nanos,
 }
 
@@ -55,9 +55,9 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Applicability {
-    /// It applies, and the value differs.
+    /// The page applies, and the current value differs.
     Applies,
-    /// It does not apply to this machine or target.
+    /// The page does not apply to this machine or target.
     DoesNotApply {
         /// The text `otherwise` of the page, with facts inserted.
         why: String,
@@ -69,13 +69,13 @@ pub enum Applicability {
     },
 }
 
-/// What a change acts on. It determines the order of the candidates and which of them are left out.
+/// What a change acts on. This determines the order of the candidates and which of them are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acts {
-    /// Limits that it relieves.
+    /// Limits that the change relieves.
     #[serde(default)]
     pub relieves: Vec<LimitKind>,
-    /// Kinds of loads for which it makes sense: `fio`, `http`, `command`; empty for all.
+    /// Kinds of loads for which the change makes sense: `fio`, `http`, `command`; empty for all.
     #[serde(default)]
     pub loads: Vec<String>,
     /// Operations whose performance it changes; all operations if nothing is restricted.
@@ -88,25 +88,25 @@ pub struct Acts {
 pub struct LoadShape {
     /// `fio`, `http`, `imap`, `command`, …
     pub kind: String,
-    /// It reads.
+    /// Whether the load reads.
     pub reads: bool,
-    /// It writes.
+    /// Whether the load writes.
     pub writes: bool,
-    /// It requests durable writes.
+    /// Whether the load requests durable writes.
     pub flushes: bool,
-    /// It bypasses the page cache.
+    /// Whether the load bypasses the page cache.
     pub direct: bool,
     /// Whether its storage operations are unknown, as those of a command or a server. No candidate
     /// is then left out because of its operations.
     #[serde(default)]
     pub opaque: bool,
-    /// Whether its offsets are random; None if unknown.
+    /// Whether the offsets of the operations are random; `None` if unknown.
     #[serde(default)]
     pub random: Option<bool>,
-    /// Size of one operation.
+    /// Size of one operation; `None` if unknown.
     #[serde(default)]
     pub block_size: Option<Bytes>,
-    /// Operations in flight.
+    /// Number of operations in flight; `None` if unknown.
     #[serde(default)]
     pub in_flight: Option<u32>,
 }
@@ -139,7 +139,7 @@ impl LoadShape {
         }
     }
 
-    /// Returns whether this load performs the operation and the metric counts it.
+    /// Returns whether this load performs the operation and the metric covers it.
     #[must_use]
     pub fn counts(&self, operation: MovedOperation, metric: Metric) -> bool {
         let counted = |direction: Direction, done: bool| {
@@ -159,7 +159,7 @@ impl LoadShape {
 /// The part of an operation that a change can influence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationShare {
-    /// Its name: `encryption`, `start of the process`.
+    /// Name of the part: `encryption`, `start of the process`.
     pub part: String,
     /// Duration of the part.
     pub takes: Nanos,
@@ -168,8 +168,8 @@ pub struct OperationShare {
 }
 
 impl OperationShare {
-    /// Returns the largest possible gain, 0.25 for 25 %: if the part took no time at all, 1 ÷ (1 −
-    /// s) − 1 (Amdahl 1967). None if the part is the whole operation.
+    /// Returns the largest possible gain, 0.25 for 25 %. If the part with fraction s of the time took no time at all,
+    /// the gain would be 1 ÷ (1 − s) − 1 (Amdahl 1967). `None` if the part is the whole operation.
     #[must_use]
     pub fn ceiling(&self) -> Option<f64> {
         let rest = self
@@ -186,7 +186,7 @@ impl OperationShare {
 pub struct Before {
     /// The verdict.
     pub verdict: Verdict,
-    /// When and where, for people: `session 3, 12 November`.
+    /// Time and place of the verdict, as text: `session 3, 12 November`.
     pub when: String,
 }
 
@@ -194,29 +194,29 @@ pub struct Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Toggle {
-    /// Written to the kernel; effective at once.
+    /// The change is written to the kernel and is effective at once.
     Cheap,
     /// A service reads its configuration again.
     Reload,
     /// A service is restarted.
     Restart,
-    /// Two objects are created and measured side by side.
+    /// Two objects are created, one for each side, and measured side by side.
     Remake,
-    /// Takes effect only at the next boot.
+    /// The change takes effect only at the next boot.
     Reboot,
 }
 
-/// Expected effect of a candidate. It determines only the order.
+/// Expected effect of a candidate. It influences the order in which candidates are tried, but not the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prior {
-    /// Probability that it helps, 0 to 1.
+    /// Probability that the candidate helps, 0 to 1.
     pub helps: f64,
     /// Gain if it helps, 0.1 for 10 %.
     pub gain: f64,
 }
 
 impl Prior {
-    /// Returns the expectation from the literature alone.
+    /// Returns the expected effect according to the literature alone.
     #[must_use]
     pub fn by_literature(standing: Standing) -> Self {
         let helps = match standing {
@@ -228,13 +228,13 @@ impl Prior {
     }
 }
 
-/// Returns whether `excluded` is the id of a candidate, or of its page with any value.
+/// Returns whether `excluded` is the id `id`, or the id of its page without a value.
 fn names_page(excluded: &str, id: &str) -> bool {
     excluded == id || id.split_once('=').is_some_and(|(page, _)| page == excluded)
 }
 
 impl Candidate {
-    /// Returns whether the two cannot be on at the same time.
+    /// Returns whether the two candidates cannot be on at the same time.
     #[must_use]
     pub fn collides(&self, other: &Self) -> bool {
         self.touches.iter().any(|what| other.touches.contains(what))

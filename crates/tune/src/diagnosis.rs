@@ -1,5 +1,6 @@
-//! What limits the load, measured once after the baseline: it orders candidates, bounds what each can gain, and
-//! shows whether the goal can be reached at all. How it is measured is in `assay_measure::tuning`.
+//! The diagnosis: what limits the load, measured once after the baseline. It determines the order of the candidates,
+//! bounds the gain of each, and shows whether the goal can be reached at all. The measurement is in
+//! `assay_measure::tuning`.
 
 use crate::baseline::BottomRung;
 use crate::candidate::{Candidate, OperationShare};
@@ -9,19 +10,19 @@ use assay_model::advice::MovedOperation;
 use assay_model::result::{Limit, LimitKind};
 use serde::{Deserialize, Serialize};
 
-/// What was found out about the load on the machine as it is.
+/// Result of the diagnosis, measured without changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// What limits it, with the evidence in words.
+    /// What limits the load, with the evidence as text.
     #[serde(default)]
     pub limit: Option<Limit>,
-    /// Parts of an operation whose time is known.
+    /// Parts of an operation whose duration is known.
     #[serde(default)]
     pub parts: Vec<PartTime>,
-    /// What the lowest layer reaches under the same load.
+    /// Figure that the lowest layer reaches under the same load; `None` if it was not measured.
     #[serde(default)]
     pub bottom: Option<BottomRung>,
-    /// Why there is no lowest layer to compare with.
+    /// Reason why there is no lowest layer to compare with.
     #[serde(default)]
     pub no_bottom: Option<String>,
 }
@@ -32,23 +33,23 @@ pub struct Diagnosis {
 pub enum OperationPart {
     /// The flush after a write.
     Flush,
-    /// Time of all CPUs, spent by the load, by servers and by anything else.
+    /// CPU time of the whole machine: of the load, of servers and of everything else.
     Cpu,
 }
 
-/// The time of a part.
+/// Duration of a part of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartTime {
-    /// Which part.
+    /// The part.
     pub part: OperationPart,
-    /// Its time within an operation.
+    /// Time that the part takes within an operation.
     pub takes: Nanos,
-    /// Time of the operation.
+    /// Duration of the whole operation.
     pub of: Nanos,
 }
 
 impl OperationPart {
-    /// Whether a candidate acts on this part and on nothing else.
+    /// Returns whether a candidate acts only on this part, so that the part bounds its gain.
     fn bounds(self, candidate: &Candidate) -> bool {
         match self {
             Self::Flush => candidate.acts.moves.operations == [MovedOperation::Flush],
@@ -70,7 +71,8 @@ impl OperationPart {
 }
 
 impl TunePlan {
-    /// Enters a diagnosis: the limit, the lowest layer, and the share of an operation that each candidate can act on.
+    /// Applies a diagnosis to the session's plan: the limit, the lowest layer, and for each candidate the part of an
+    /// operation that it can influence.
     pub(crate) fn enter_diagnosis(&mut self, diagnosis: &Diagnosis) {
         self.limit = diagnosis.limit.as_ref().map(|limit| limit.what);
         self.bottom.clone_from(&diagnosis.bottom);
@@ -89,8 +91,9 @@ impl TunePlan {
         }
     }
 
-    /// Largest gain that candidates in `order` expect below the lowest layer that is measured, 0.2 for 20 %: a
-    /// scheduler acts on what the device alone reaches, and any setting of a server on its smallest answer.
+    /// Returns the largest gain that a candidate in `order` is expected to bring to the lowest layer itself, 0.2 for 20
+    /// %. Candidates that act on the device count (such as a scheduler) and, if the lowest layer is the smallest answer
+    /// of a server, all candidates.
     pub(crate) fn hope_below_bottom(&self, order: &[usize]) -> f64 {
         let is_tunable = self.bottom.as_ref().is_some_and(|rung| rung.is_tunable);
         let below = |at: &&usize| is_tunable || self.candidates[**at].acts_on_device();
@@ -102,7 +105,7 @@ impl TunePlan {
 }
 
 impl Candidate {
-    /// Whether it changes the device or its queue, and not a layer above it.
+    /// Returns whether the candidate changes the device or its queue, not a layer above.
     fn acts_on_device(&self) -> bool {
         let below = [
             "queue/",

@@ -1,4 +1,4 @@
-//! The interface to whatever executes the steps, and the loop that executes them.
+//! The interface to the driver that executes the steps, and the loop over the steps.
 
 use crate::baseline::Visit;
 use crate::budget::Row;
@@ -14,10 +14,9 @@ use assay_model::trial::PairOutcome;
 
 /// Executes steps on a machine with a load, or on a simulation with known effects.
 ///
-/// Every method leaves the machine with only the kept changes switched on. A row contains indexes
-/// of candidates of the plan. The driver holds a reversible switch for each candidate; to apply a
-/// row, it sets every candidate of the pair, including those that already have the right state, so
-/// that both sides have the same history.
+/// When a method returns, only the kept changes are switched on. A row contains indices of candidates of the plan. The
+/// driver has a reversible switch for each candidate. To apply a row, it sets every candidate of the pair, including
+/// those that already have the right state, so that both sides have the same history.
 pub trait Driver {
     /// Error that ends the session.
     type Error: From<Unexpected>;
@@ -25,25 +24,26 @@ pub trait Driver {
     /// Returns the time since the session began, without pauses.
     fn elapsed(&self) -> Nanos;
 
-    /// Creates scratch files, opens the journal and starts the stand-by process.
+    /// Creates scratch files, opens the journal and starts the watchdog process.
     ///
     /// # Errors
     /// The target cannot be used.
     fn set_up(&mut self) -> Result<(), Self::Error>;
 
-    /// Waits for `wait`, then measures all wishes with nothing switched on.
+    /// Waits for `wait`, then measures all sub-goals with nothing switched on.
     ///
     /// # Errors
     /// The load cannot be started.
     fn visit(&mut self, wants: &[Want], wait: Nanos, rounds: u32) -> Result<Visit, Self::Error>;
 
-    /// Finds out what limits the load as it is, and measures the lowest layer for so many rounds; none for 0.
+    /// Finds out what limits the load without changes. Also measures the lowest layer for `rounds` rounds; 0 skips it.
     ///
     /// # Errors
-    /// The load cannot be started. A lowest layer that cannot be measured is no error.
+    /// The load cannot be started. It is no error if the lowest layer cannot be measured.
     fn diagnose(&mut self, objective: &Want, rounds: u32) -> Result<Diagnosis, Self::Error>;
 
-    /// Runs the load for one slot with one candidate on; returns what the load reported if it failed.
+    /// Runs the load for one slot with one candidate on. Returns the message of the load if it failed, otherwise
+    /// `None`.
     ///
     /// # Errors
     /// The candidate cannot be switched off again.
@@ -62,7 +62,7 @@ pub trait Driver {
         guards: &[Guard],
     ) -> Result<(PairOutcome, Option<[f64; 2]>), Self::Error>;
 
-    /// Applies a row permanently, as one session that one command reverts.
+    /// Applies a row permanently, as one journal session that one command reverts.
     ///
     /// # Errors
     /// The row cannot be kept; it was reverted.
@@ -71,18 +71,17 @@ pub trait Driver {
     /// Reverts everything and removes scratch files.
     ///
     /// # Errors
-    /// Something cannot be reverted; it stays in the journal.
+    /// A change cannot be reverted; it stays in the journal.
     fn revert(&mut self) -> Result<(), Self::Error>;
 
     /// Called between steps: returns what ends the session, such as a signal, a failed guard
     /// command, or a setting that another program changed.
     fn incident(&mut self) -> Option<Incident>;
 
-    /// Stores the outcome of a step before the next step begins, so that the session can be
-    /// resumed.
+    /// Stores the outcome of a step before the next step begins, so that the session can be resumed.
     ///
     /// # Errors
-    /// It cannot be stored.
+    /// The outcome cannot be stored.
     fn record(&mut self, seen: &StepOutcome) -> Result<(), Self::Error>;
 }
 

@@ -1,5 +1,5 @@
-//! The goal of the user: a criterion as in `assay run`, or `more FIGURE`, or `less FIGURE`. `baseline.rs` compares
-//! criteria with measurements.
+//! The goal of the user, which consists of sub-goals: a criterion as in `assay run`, `more FIGURE`, or `less FIGURE`.
+//! `baseline.rs` compares criteria with measurements.
 
 use assay_model::advice::Guard;
 use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric, Quantity};
@@ -15,33 +15,33 @@ pub const EXAMPLES: [&str; 3] = [
     "less p50",
 ];
 
-/// Marks the name of a figure that the load prints.
+/// Prefix of the name of a figure that the load prints.
 const PRINTED: &str = "printed:";
 
-/// Name of the only load of a session: a command or a web server.
+/// Workload name of the only load of a session (a command or a web server): `load.p50`.
 const ONLY_LOAD: &str = "load";
 
-/// One wish.
+/// One sub-goal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Want {
-    /// A threshold: it is met or missed.
+    /// A figure with a threshold, which is met or missed.
     Criterion(Criterion),
-    /// As much as possible within the budget; never met.
+    /// The figure shall be as large as the budget permits; never met.
     More(Figure),
-    /// As little as possible within the budget; never met.
+    /// The figure shall be as small as the budget permits; never met.
     Less(Figure),
     /// A figure that the load prints.
     Printed(PrintedWant),
 }
 
-/// A wish about a figure in the output of the load.
+/// A sub-goal about a figure in the output of the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintedWant {
     /// Name of the figure, as the load prints it.
     pub name: String,
-    /// Whether less of it is better.
+    /// Whether smaller values are better.
     pub less: bool,
-    /// Its threshold; None for as much (little) as possible.
+    /// Threshold; `None` means as large or as small as possible.
     pub criterion: Option<Criterion>,
 }
 
@@ -68,26 +68,26 @@ pub enum GoalError {
         /// The cause.
         why: CriterionError,
     },
-    /// The goal contains no wish.
+    /// The goal is empty.
     #[error("no goal is given: name one, such as `{}`", EXAMPLES[0])]
     Empty,
-    /// Two wishes contradict each other.
+    /// Two sub-goals contradict each other.
     #[error("`{one}` and `{other}` contradict each other: no value fulfils both")]
     Contradiction {
-        /// One wish.
+        /// One sub-goal.
         one: Box<Want>,
-        /// The other wish.
+        /// The other sub-goal.
         other: Box<Want>,
     },
-    /// A printed figure is the only wish about the output of the load.
+    /// There are two sub-goals about the output of the load; only one is supported.
     #[error("`{one}` and `{other}` are both printed by the load: tune for one of them")]
     TwoPrinted {
-        /// One wish.
+        /// One sub-goal.
         one: Box<Want>,
-        /// The other wish.
+        /// The other sub-goal.
         other: Box<Want>,
     },
-    /// The wishes concern two loads, but all candidates are measured under one load.
+    /// The sub-goals concern two loads, but all candidates are measured under one load.
     #[error(
         "`{one}` and `{other}` need two loads: tune one load at a time, or write one load that mixes them"
     )]
@@ -122,7 +122,8 @@ impl FromStr for Want {
     }
 }
 
-/// Reads `more NAME`, `less NAME` or `NAME >= VALUE`. With `marked`, only where the name begins with `printed:`.
+/// Parses `more NAME`, `less NAME` or `NAME >= VALUE`. If `marked` is true, returns `None` unless the name begins with
+/// `printed:`.
 fn parse_printed(text: &str, marked: bool) -> Option<Result<Want, CriterionError>> {
     let name_of = |text: &str| match text.trim().strip_prefix(PRINTED) {
         Some(name) => Some(name.trim().to_owned()),
@@ -156,7 +157,7 @@ fn parse_printed(text: &str, marked: bool) -> Option<Result<Want, CriterionError
     })
 }
 
-/// Reads `>= 900`, `< 5ms`. Times are in seconds then, as printed figures are.
+/// Parses a comparison such as `>= 900` or `< 5ms`. Times are converted to seconds, the unit of printed figures.
 fn parse_bound(text: &str) -> Option<(Comparison, f64, &str)> {
     let signs = [
         ("<=", Comparison::AtMost),
@@ -179,7 +180,7 @@ fn parse_bound(text: &str) -> Option<(Comparison, f64, &str)> {
     (value > 0.0 && value.is_finite()).then_some((comparison, value, written))
 }
 
-/// The criterion with the name of the only load, where it names none: `p50 <= 3s` is `load.p50 <= 3s`.
+/// Adds the name of the only load to a criterion without a name: `p50 <= 3s` becomes `load.p50 <= 3s`.
 fn add_only_load(text: &str) -> Cow<'_, str> {
     let figure = text.split(['<', '>']).next().unwrap_or_default().trim();
     match figure.len() < text.len() && figure.parse::<Metric>().is_ok() && !has_direction(figure) {
@@ -188,7 +189,8 @@ fn add_only_load(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `read.p99` may be the figure of a workload `read`, as it always was.
+/// Returns whether the figure contains a direction (`read.p99`). Such a figure gets no `load.` prefix, because `read`
+/// may also be the name of a workload.
 fn has_direction(figure: &str) -> bool {
     figure.contains("read.") || figure.contains("write.") || figure.contains("flush.")
 }
@@ -266,11 +268,11 @@ impl<'de> Deserialize<'de> for Want {
 }
 
 impl Want {
-    /// Parses a wish about a load whose output counts too: a name that is no figure of assay is one that the load
-    /// prints, such as `more tps`.
+    /// Parses a sub-goal for a load whose output is read. A name that is not a figure of assay is a figure that the
+    /// load prints, such as `more tps`.
     ///
     /// # Errors
-    /// The text is no wish.
+    /// The text is no sub-goal.
     pub fn parse_for_command(text: &str) -> Result<Self, GoalError> {
         let own = text.parse();
         let is_own = |want: &Self| {
@@ -284,7 +286,7 @@ impl Want {
         }
     }
 
-    /// Returns the name of the figure that the load prints, if the wish is about one.
+    /// Returns the name of the figure that the load prints, if the sub-goal is about such a figure.
     #[must_use]
     pub fn printed_name(&self) -> Option<&str> {
         match self {
@@ -302,7 +304,7 @@ impl Want {
         }
     }
 
-    /// Returns the metric of the wish.
+    /// Returns the metric of the sub-goal.
     #[must_use]
     pub fn metric(&self) -> Metric {
         match self {
@@ -315,7 +317,7 @@ impl Want {
         }
     }
 
-    /// Returns the workload of the wish; None for the only workload.
+    /// Returns the workload of the sub-goal; `None` for the only workload.
     #[must_use]
     pub fn workload(&self) -> Option<&str> {
         match self {
@@ -325,7 +327,7 @@ impl Want {
         }
     }
 
-    /// Returns the criterion, if the wish is one.
+    /// Returns the criterion, if the sub-goal is one.
     #[must_use]
     pub fn criterion(&self) -> Option<&Criterion> {
         match self {
@@ -373,8 +375,7 @@ fn is_upper_bound(comparison: Comparison) -> bool {
 /// The whole goal of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Wishes in the user's order. The first that is missed is the objective; the others become
-    /// guardrails.
+    /// Sub-goals in the user's order. The first that is missed becomes the objective; the others become guardrails.
     pub wants: Vec<Want>,
     /// Figures that must not get worse. They are judged once, with all accepted changes together.
     pub guards: Vec<Guard>,
@@ -383,10 +384,10 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Checks that all wishes can be met together under one load.
+    /// Checks that all sub-goals can be met together under one load.
     ///
     /// # Errors
-    /// There is no wish, two loads are needed, or two wishes contradict each other.
+    /// The goal is empty, two loads are needed, or two sub-goals contradict each other.
     pub fn check(self) -> Result<Self, GoalError> {
         if self.wants.is_empty() {
             return Err(GoalError::Empty);

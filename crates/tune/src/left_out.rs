@@ -62,39 +62,39 @@ pub enum LeftOut {
         /// The reason.
         because: String,
     },
-    /// It cannot be switched while a session runs.
+    /// The change cannot be switched while a session runs.
     NeedsReboot,
-    /// The literature calls it false, obsolete or dangerous.
+    /// The literature calls the change useless, obsolete or dangerous.
     Literature {
         /// Assessment of the literature.
         standing: Standing,
         /// The assessment as a sentence.
         because: String,
     },
-    /// It is useful only for other kinds of loads.
+    /// The change is useful only for other kinds of loads.
     OtherLoad {
         /// Kinds of loads for which it is useful.
         loads: Vec<String>,
         /// Kind of the load of the session.
         kind: String,
     },
-    /// It influences other figures than the objective.
+    /// The change influences other figures than the objective.
     OtherFigure {
         /// Figures that it influences.
         figures: Vec<String>,
         /// The objective.
         wanted: String,
     },
-    /// It changes the page cache, which the load bypasses.
+    /// The change acts on the page cache, which the load bypasses.
     CacheOnly,
-    /// It influences operations that the load does not perform.
+    /// The change influences operations that the load does not perform.
     OtherOperations {
-        /// What it influences, and what the load does.
+        /// Operations that the change influences, and operations of the load, as text.
         because: String,
     },
-    /// Even its largest possible gain is smaller than the margin.
+    /// Even the largest possible gain of the change is smaller than the margin.
     Ceiling {
-        /// The part that it influences.
+        /// The part of an operation that the change influences.
         part: String,
         /// Duration of the part.
         takes: Nanos,
@@ -109,7 +109,7 @@ pub enum LeftOut {
     MeasuredBefore {
         /// The verdict.
         verdict: Verdict,
-        /// When.
+        /// Time of the earlier session, as text.
         when: String,
     },
     /// The load failed with this change alone.
@@ -124,21 +124,21 @@ pub enum LeftOut {
         /// Its standard error.
         error: f64,
     },
-    /// An accepted change excludes it.
+    /// A change that was accepted before excludes this candidate.
     Excluded {
         /// The accepted candidate.
         by: String,
     },
     /// The remaining budget is too short.
     NoTime {
-        /// Time that it needs.
+        /// Time that the candidate needs.
         needs: Nanos,
-        /// Time that is left for it.
+        /// Time that is left for the candidate.
         left: Nanos,
     },
 }
 
-/// Returns why a candidate is left out before anything is measured; None if it may be tried.
+/// Returns why a candidate is left out before anything is measured; `None` if it may be tried.
 #[must_use]
 pub fn leave_out(
     candidate: &Candidate,
@@ -256,7 +256,7 @@ fn by_load(candidate: &Candidate, load: &LoadShape, objective: Metric) -> Option
     by_operations(moves, load)
 }
 
-/// Compares the operations of the load with the operations that the change influences.
+/// Returns a reason if the load performs none of the operations that the change influences.
 fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
     if load.opaque {
         return None;
@@ -323,7 +323,8 @@ fn by_ceiling(candidate: &Candidate, margin: f64) -> Option<LeftOut> {
     })
 }
 
-/// A change that helped before is tried again: it was reverted, or this is another machine.
+/// Returns a reason if an earlier session decided against the change. A change that was better in an earlier session is
+/// tried again, because it was reverted or this is another machine.
 fn by_history(candidate: &Candidate) -> Option<LeftOut> {
     let before = candidate.before.as_ref()?;
     let settled = !matches!(before.verdict, Verdict::Better | Verdict::Undecided);

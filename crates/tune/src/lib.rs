@@ -1,26 +1,27 @@
-//! The planner of the tuning loop: from a session and the outcomes so far, it computes the next step. It
-//! has no I/O and no clock; random choices come from the seed of the plan. `assay_judge` contains the
-//! estimates and tests.
+//! The planner of the tuning loop. From the plan of a session and the outcomes so far, it computes the next step. It
+//! has no I/O and no clock; random choices come from the seed of the plan. `assay_judge` contains the estimates and
+//! tests.
 //!
 //! ```text
 //! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole
 //! → keep or revert
 //! ```
 //!
-//! - *Baseline*: spaced visits settle whether the goal is met (`baseline.rs`).
-//! - *Diagnosis*: what limits the load, and what its lowest layer reaches (`diagnosis.rs`). Every candidate
-//!   is ordered by expected gain per second, or left out with one reason (`left_out.rs`).
-//! - *Screen*: six or more cheap candidates in the same fold-over pairs. It chooses and claims nothing
+//! - *Baseline*: visits with pauses between them decide whether the goal is met (`baseline.rs`).
+//! - *Diagnosis*: what limits the load, and what its lowest layer reaches (`diagnosis.rs`). Every candidate is ordered
+//!   by expected gain per second, or left out with one reason (`left_out.rs`).
+//! - *Screen*: six or more cheap candidates in the same fold-over pairs. It selects candidates and proves nothing
 //!   (`screen.rs`).
-//! - *Proofs*: the best few, each against all accepted before, in fresh pairs (`proof.rs`). Together they
-//!   spend a level of 5 %. A proof that accepts gives its level back.
-//! - *Whole*: all accepted against the machine as it was, in fresh pairs whose number is settled before,
-//!   with the guardrails. Its centre is the gain that is shown (`outcome.rs`).
+//! - *Proofs*: each of the best candidates, against all changes accepted before, in new pairs (`proof.rs`). All proofs
+//!   share an error level of 5 %. A proof that accepts a candidate returns its level.
+//! - *Whole*: all accepted changes together against the machine without changes, in new pairs whose number is fixed in
+//!   advance, with the guardrails. Its estimate is the gain that is reported (`outcome.rs`).
 //!
 //! # Execution
-//! [`carry_out`] takes a step from [`TuneSession::next`], lets a [`Driver`] execute it, stores the outcome,
-//! and passes it to [`TuneSession::observe`]. [`TuneSession::replay`] rebuilds a session whose process was
-//! killed. Only the interrupted step is measured again, with the same order of sides.
+//!
+//! [`carry_out`] takes a step from [`TuneSession::next`], lets a [`Driver`] execute it, stores the outcome, and passes
+//! it to [`TuneSession::observe`]. [`TuneSession::replay`] rebuilds a session whose process was killed. Only the
+//! interrupted step is measured again, with the same order of sides.
 //!
 //! The driver for a real machine is `assay_measure::tuning`. A session is stored as a [`TuneRecord`].
 

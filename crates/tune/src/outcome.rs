@@ -12,24 +12,23 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ending")]
 pub enum Ending {
-    /// All wishes are met. Nothing was changed.
+    /// All criteria are met. Nothing was changed.
     Met {
-        /// Smallest probability among the wishes.
+        /// Smallest probability among the criteria, 0 to 1.
         probability: f64,
     },
-    /// All wishes seem met, but the visits needed to decide do not fit into the budget. Nothing was
-    /// changed.
+    /// All criteria seem to be met, but the visits needed to decide do not fit into the budget. Nothing was changed.
     MetForNow {
-        /// Smallest probability among the wishes.
+        /// Smallest probability among the criteria, 0 to 1.
         probability: f64,
-        /// Time that is needed to decide.
+        /// Time needed to decide.
         needs: Nanos,
     },
     /// Even the lowest layer misses the goal. Nothing was changed.
     Beyond {
-        /// What was measured.
+        /// What was measured as the lowest layer.
         what: String,
-        /// Its figure, base units.
+        /// Figure of the lowest layer in base units.
         figure: Interval,
     },
     /// No candidate may be tried; each has a reason.
@@ -39,7 +38,7 @@ pub enum Ending {
     /// Each accepted change was proved alone, but not all of them together. All changes were
     /// reverted.
     WholeNotProved,
-    /// The accepted changes are proved together; the user wanted to keep nothing. All changes were reverted.
+    /// The accepted changes are proved together, but the user chose to keep nothing. All changes were reverted.
     Proved {
         /// Proved changes.
         row: Row,
@@ -59,13 +58,13 @@ pub enum Ending {
 /// Reported gain of all kept changes together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Gain of all accepted changes, 0.2 for 20 %, from new pairs whose number was fixed before.
+    /// Gain of all accepted changes together, 0.2 for 20 %. It comes from new pairs whose number was fixed in advance.
     pub said: f64,
-    /// Interval of 90 %, as gains; None if the pairs exclude nothing.
+    /// 90 % interval of the gain; `None` if the pairs do not bound it.
     pub interval: Option<Interval>,
     /// Number of pairs behind the estimate.
     pub pairs: u32,
-    /// Product of the gains of the single accepted changes.
+    /// Gain that the single proofs promise together: the product of their improvement factors minus 1, 0.2 for 20 %.
     pub promised: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Makes a candidate from an advice page. The caller decides whether the page applies.
+//! Builds a candidate from an advice page. The caller decides whether the page applies.
 
 use crate::candidate::{Acts, Applicability, Candidate, Prior, Toggle};
 use assay_model::Nanos;
@@ -6,12 +6,13 @@ use assay_model::advice::{ActsOn, Advice, ExpectedGain, ToggleCost, TrialSpec};
 use assay_model::change::{Arm, Change, ConfigKey, ImageArm, Setting};
 use std::collections::BTreeMap;
 
-/// Reason why a comparison of two created objects is not kept.
+/// Reason why a candidate with two created objects is never kept.
 const ONLY_COMPARED: &str = "compares two things that are made for the trial; how the change is kept is not part \
      of the page";
 
-/// Makes a candidate from a page and its resolved trial. `id` is the name of the page, with the
-/// value if it has several. The caller adds earlier verdicts and the share of the operation.
+/// Builds a candidate from a page and the trial of the page for this machine. `id` is the name of the page, with the
+/// value if the page has several. The caller adds earlier verdicts and the part of an operation that the candidate can
+/// influence.
 #[must_use]
 pub fn candidate_of_page(
     id: &str,
@@ -47,7 +48,7 @@ pub fn candidate_of_page(
 }
 
 impl Acts {
-    /// Converts the values of the page.
+    /// Converts what the page says that the change acts on.
     #[must_use]
     pub fn of_page(acts: &ActsOn) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl Acts {
 }
 
 impl Prior {
-    /// Converts the expectation of the page: the geometric mean of its two gains.
+    /// Converts the expected effect of the page. The gain is the geometric mean of the page's lowest and highest gain.
     #[must_use]
     pub fn of_page(expected: &ExpectedGain) -> Self {
         let logs = expected.gain.map(f64::ln_1p);
@@ -75,7 +76,7 @@ impl Prior {
 }
 
 impl Toggle {
-    /// Converts the cost of a switch.
+    /// Converts how costly a switch is to the way of switching.
     #[must_use]
     pub fn of_cost(cost: ToggleCost) -> Self {
         match cost {
@@ -88,7 +89,7 @@ impl Toggle {
     }
 }
 
-/// Returns the usual cost of a change if the page does not name it.
+/// Returns the usual cost of a switch, for a page that does not name it.
 fn usual_cost(change: &Change) -> ToggleCost {
     match change {
         Change::SideBySide { .. } => ToggleCost::Recreate,

@@ -10,15 +10,15 @@ use assay_model::result::LimitKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Fewest pairs that can prove anything, in a proof that decides at its first looks.
+/// Minimum number of pairs with which a proof can decide.
 const LEAST_PROOF: u32 = 11;
-/// Pairs reserved for the proof of all accepted changes, before its size is known.
+/// Number of pairs for which time is reserved for the proof of all accepted changes, before its size is known.
 pub(crate) const RESERVED: u32 = 20;
 
 /// Plan of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TunePlan {
-    /// What is wanted.
+    /// The goal of the user.
     pub goal: Goal,
     /// All changes for which the catalogue has a trial.
     pub candidates: Vec<Candidate>,
@@ -26,25 +26,25 @@ pub struct TunePlan {
     pub allowed: Allowed,
     /// What the load does.
     pub load: LoadShape,
-    /// What limits the load, according to the diagnosis.
+    /// What limits the load according to the diagnosis; `None` if unknown.
     pub limit: Option<LimitKind>,
-    /// What the lowest layer reaches alone, if it was measured.
+    /// Figure of the lowest layer alone, if it was measured.
     pub bottom: Option<BottomRung>,
-    /// Measure what limits the load after the baseline; sessions of earlier versions did not.
+    /// Whether to measure what limits the load, after the baseline. False for stored sessions of earlier versions.
     #[serde(default)]
     pub diagnose: bool,
-    /// Go on although the bottom rung misses the goal.
+    /// Whether to continue although the lowest layer misses the goal.
     pub anyway: bool,
     /// Expected costs of the steps.
     pub costs: Costs,
-    /// Whole time of the session.
+    /// Total time of the session.
     pub budget: Nanos,
     /// Time between two visits of the baseline.
     pub between_visits: Nanos,
-    /// Prove all candidates together and nothing else, for changes that were proved elsewhere.
+    /// Whether to prove only all candidates together, for changes that were proved elsewhere.
     #[serde(default)]
     pub together: bool,
-    /// Keep nothing, whatever is proved: a study.
+    /// Whether to keep nothing, even proved changes.
     #[serde(default)]
     pub keep_nothing: bool,
     /// Whether a screen precedes the proofs if there are enough candidates.

@@ -44,7 +44,7 @@ pub(crate) fn load() -> LoadShape {
     }
 }
 
-/// A plan for these wishes and candidates, with an hour.
+/// Returns a plan for these sub-goals and candidates, with a budget of one hour.
 pub(crate) fn plan(wants: &[&str], candidates: &[&str]) -> TunePlan {
     let second = Nanos(1_000_000_000);
     TunePlan {

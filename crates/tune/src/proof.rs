@@ -1,5 +1,5 @@
-//! A proof: new pairs of one row against another, judged by `assay_judge::trial`. `session/` decides what is proved
-//! next.
+//! A proof: new pairs that compare two rows of settings, judged by `assay_judge::trial`. `session/` decides what is
+//! proved next.
 
 use crate::budget::Row;
 use crate::seeds;
@@ -13,17 +13,18 @@ use assay_model::criterion::Metric;
 use assay_model::trial::{Judgement, MAX_PAIRS, PairOutcome, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Fewest pairs before a candidate may be given up.
+/// Minimum number of pairs before a candidate may be given up.
 const FEWEST: usize = 5;
-/// Alternations up to which the spread is too uncertain for [`UPPER`].
+/// Up to this number of alternations, [`UPPER_EARLY`] is used instead of [`UPPER`], because the measured spread is
+/// still too uncertain.
 const GIVE_UP_SURELY: usize = 16;
-/// Quantile of the normal distribution at 0.975, while there are few pairs.
+/// Quantile of the normal distribution at 0.975, used for the upper bound of the gain while there are few alternations.
 const UPPER_EARLY: f64 = 1.96;
-/// Quantile of the normal distribution at 0.9: the upper end of an interval of about 80 %.
+/// Quantile of the normal distribution at 0.9, used for the upper bound of the gain (upper end of an 80 % interval).
 const UPPER: f64 = 1.28;
-/// Quantile of the normal distribution at 0.95.
+/// Quantile of the normal distribution at 0.95, used for the predictive power of a proof.
 const DOOMED: f64 = 1.645;
-/// Pairs within which a proof should be able to decide; the number of its last look but one.
+/// Number of pairs within which a proof should decide: the number at its second-last look.
 pub(crate) const ENOUGH: u32 = 42;
 /// Largest number of alternations of a pair.
 pub(crate) const MOST_ALTERNATIONS: u32 = 16;
@@ -31,36 +32,35 @@ pub(crate) const MOST_ALTERNATIONS: u32 = 16;
 /// A proof, running or ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Stage that it belongs to.
+    /// Stage to which the proof belongs.
     pub stage: Stage,
-    /// Candidates that are on in side A.
+    /// Candidates that are switched on in side A.
     pub now: Row,
-    /// Candidates that are on in side B.
+    /// Candidates that are switched on in side B.
     pub changed: Row,
     /// Probability of a false "better".
     pub alpha: f64,
     /// Seed of the order of the sides and of the sign flips.
     pub seed: u64,
-    /// Largest number of pairs, fixed before the first.
+    /// Maximum number of pairs, fixed before the first pair.
     pub max_pairs: u32,
-    /// Whether all pairs are measured before the last look; the first look is after three quarters
-    /// of them. The estimate then comes from a fixed number of pairs, not from a stop at a
-    /// favourable moment.
+    /// Whether all pairs are measured, with looks only at three quarters and at the end. The estimate then comes from a
+    /// fixed number of pairs, not from a stop at a favourable moment.
     pub to_the_end: bool,
-    /// Alternations of a pair.
+    /// Number of alternations of each pair.
     pub alternations: u32,
-    /// Fewest alternations before the candidate may be given up: more where the budget allows it.
+    /// Minimum number of alternations before the candidate may be given up; larger if the budget permits.
     #[serde(default = "least_patience")]
     pub patience: u32,
     /// Measured pairs.
     pub pairs: Vec<PairOutcome>,
-    /// Objective in A and B, of each pair that counts.
+    /// Objective in A and B in base units, for each pair that counts.
     pub figures: Vec<[f64; 2]>,
-    /// How it ended; None while it runs.
+    /// How the proof ended; `None` while it runs.
     pub end: Option<ProofEnd>,
 }
 
-/// Returns the patience of proofs in short budgets, and of earlier versions.
+/// Returns the smallest value of [`Proof::patience`]. It is used in short budgets and for sessions of earlier versions.
 pub(crate) fn least_patience() -> u32 {
     8
 }
@@ -71,21 +71,21 @@ pub(crate) fn least_patience() -> u32 {
 pub enum ProofEnd {
     /// Proved to be better.
     Better,
-    /// It ended with another verdict.
+    /// The proof ended with another verdict.
     Verdict {
         /// Worse, no practical difference, or unsafe.
         verdict: Verdict,
     },
-    /// A relevant gain is unlikely. The proof claims nothing.
+    /// The candidate was given up, because a relevant gain is unlikely. The proof claims nothing.
     GivenUp,
     /// Better, but a guardrail seems worse by more than half its margin.
     GuardHarm {
         /// Metric of the guardrail.
         metric: Metric,
     },
-    /// All pairs are measured or the time is over, without a verdict.
+    /// All pairs are measured or the time is used up, without a verdict.
     Open,
-    /// The load returns no figure.
+    /// The load returns no value for the objective.
     NoFigure {
         /// The cause.
         error: String,
@@ -103,7 +103,7 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Proof {
-    /// Returns the next pair.
+    /// Returns the order of the next pair.
     pub(crate) fn order(&self) -> PairOrder {
         let number = self.pairs.len() as u32 + 1;
         PairOrder {
@@ -190,8 +190,8 @@ impl Proof {
         }
     }
 
-    /// Returns whether a relevant gain is unlikely. This is checked after every pair: giving up
-    /// cannot accept anything wrongly.
+    /// Returns whether a relevant gain is unlikely. Called after every pair; this repeated check cannot increase the
+    /// probability of a wrong acceptance.
     fn is_hopeless(&self, terms: Terms<'_>) -> bool {
         let effects = self.effects();
         let n = effects.len();
@@ -210,8 +210,8 @@ impl Proof {
             && (is_small || self.is_doomed(n, error))
     }
 
-    /// Returns whether the proof will hardly succeed within its pairs: the predictive power (Spiegelhalter, Freedman
-    /// and Blackburn 1986) is below 5 %.
+    /// Returns whether the proof will probably not succeed within its pairs: the predictive power (Spiegelhalter,
+    /// Freedman and Blackburn 1986) is below 5 %.
     fn is_doomed(&self, measured: usize, error: f64) -> bool {
         let (n, last) = (measured as f64, f64::from(self.max_pairs.min(MAX_PAIRS)));
         if n >= last {
@@ -259,7 +259,7 @@ impl Proof {
         self.pairs.iter().map(strip).collect()
     }
 
-    /// Returns the guardrail with the largest worsening, if that is more than half its margin.
+    /// Returns the guardrail with the largest worsening, if the worsening exceeds half of the guardrail's margin.
     pub(crate) fn harmed_guard(&self, terms: Terms<'_>) -> Option<Metric> {
         let harm = |(at, guard): (usize, &Guard)| {
             let worse = compute_centre(&self.worsening(at))?;
@@ -279,14 +279,14 @@ fn quantile_above(probability: f64) -> f64 {
     t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t))
 }
 
-/// Returns whether the pairs are judged after this number of pairs.
+/// Returns whether a look (an interim judgement) follows this number of measured pairs.
 fn is_look(planned: u32, measured: usize) -> bool {
     let measured = measured as u32;
     measured > 0 && find_next_look(planned, measured - 1) == Some(measured)
 }
 
-/// Returns the number of alternations with which pairs of this noise show an effect (log ratio)
-/// within [`ENOUGH`] pairs.
+/// Returns the number of alternations with which pairs detect an effect (log ratio) within [`ENOUGH`] pairs, for this
+/// noise of one alternation.
 pub(crate) fn alternations_for(noise: f64, effect: f64) -> u32 {
     let effect = effect.max(0.01);
     let told = |alternations: &u32| {

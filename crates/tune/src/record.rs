@@ -26,11 +26,11 @@ impl std::fmt::Display for TuneId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneState {
-    /// It is running, or its process was killed.
+    /// The session is running, or its process was killed.
     Running,
-    /// It is complete.
+    /// The session is complete.
     Complete,
-    /// It was interrupted or failed; it can be resumed.
+    /// The session was interrupted or failed, and can be resumed.
     Stopped,
 }
 
@@ -43,7 +43,7 @@ pub enum KeptState {
     Nothing,
     /// The changes are in effect.
     Kept {
-        /// Session of the journal that reverts them.
+        /// Journal session that reverts the changes.
         journal: String,
     },
     /// The changes were kept and later reverted.
@@ -53,7 +53,7 @@ pub enum KeptState {
     },
 }
 
-/// The change that switches a candidate on, and the value that was found.
+/// The change that switches a candidate on, and the value before the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CandidateChange {
     /// The setting.
@@ -62,9 +62,9 @@ pub struct CandidateChange {
     pub value: Option<String>,
     /// Readable name of the setting: `scheduler of sda`.
     pub name: String,
-    /// Value that was found; None if it was inherited, or the file had no such line.
+    /// Value before the session; `None` if it was inherited, or if the file had no such line.
     pub found: Option<String>,
-    /// The value that was found, in a readable form.
+    /// Value before the session, in a readable form.
     pub was: String,
 }
 
@@ -73,9 +73,9 @@ pub struct CandidateChange {
 pub struct TuneRecord {
     /// 128-bit random name in hex.
     pub uid: String,
-    /// Version of assay that began it.
+    /// Version of assay that began the session.
     pub assay_version: String,
-    /// The command line that began it, without the name of the program.
+    /// Command line that began the session, without the name of the program.
     #[serde(default)]
     pub command: Vec<String>,
     /// Start time.
@@ -96,7 +96,7 @@ pub struct TuneRecord {
     pub slot: Nanos,
     /// Time the load runs before a slot is measured.
     pub washout: Nanos,
-    /// Command of the user that must succeed while changes are in effect.
+    /// User's command that must succeed while changes are in effect; otherwise the session reverts them.
     pub guard_command: Option<Vec<String>>,
     /// Plan, fixed before the first step.
     pub plan: TunePlan,
@@ -104,26 +104,26 @@ pub struct TuneRecord {
     pub changes: Vec<Option<CandidateChange>>,
     /// Outcome of each step, in order.
     pub seen: Vec<StepOutcome>,
-    /// What interrupted it.
+    /// What interrupted the session.
     pub incident: Option<Incident>,
     /// Error at the end, as a sentence.
     #[serde(default)]
     pub error: Option<String>,
-    /// Session of the journal that holds the changes while it runs.
+    /// Journal session that holds the changes while the tuning session runs.
     pub journal: Option<String>,
     /// State of the changes after the session.
     pub kept: KeptState,
-    /// Kept at first, and undone one by one since.
+    /// Candidates that were kept at first, and later undone one by one.
     #[serde(default)]
     pub undone: Row,
-    /// What a reader must know: a resume, a reboot.
+    /// Remarks for the reader, for example that the session was resumed or that the machine rebooted.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
 
 impl TuneRecord {
-    /// Rebuilds the session from all outcomes. An interrupted session shows the cause;
-    /// [`TuneRecord::resume`] continues it.
+    /// Rebuilds the session from all outcomes. An interrupted session also contains the cause of the interruption; use
+    /// [`TuneRecord::resume`] to continue it.
     ///
     /// # Errors
     /// An outcome does not fit the plan.
@@ -135,7 +135,8 @@ impl TuneRecord {
         Ok(session)
     }
 
-    /// What the session kept, without what was undone one by one since. `session` is its replay.
+    /// Returns the candidates that the session kept, without those that were undone since. `session` is the replay of
+    /// this record.
     #[must_use]
     pub fn row_in_effect(&self, session: &TuneSession) -> Row {
         match session.ending() {
@@ -144,7 +145,7 @@ impl TuneRecord {
         }
     }
 
-    /// The session as it was before it was stopped.
+    /// Rebuilds the session as it was before the interruption, so that it can continue.
     ///
     /// # Errors
     /// An outcome does not fit the plan.

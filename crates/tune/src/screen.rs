@@ -1,9 +1,10 @@
-//! The fold-over screen measures many candidates in the same pairs. It selects what is proved, and claims nothing.
+//! The fold-over screen measures many candidates in the same pairs. It selects the candidates that are proved later,
+//! and proves nothing itself.
 //!
 //! A pair compares a row of a Hadamard matrix with its complement (Plackett and Burman 1946 with fold-over), in a
-//! random order. As in any pair, drift cancels. Every interaction of two candidates cancels too: x·y is the same in a
-//! row and in its complement. Unused columns are *blanks*: their apparent effects are noise, so the effects of the
-//! candidates are compared with them.
+//! random order. As in any pair, drift cancels. Every interaction of two candidates cancels too, because the product of
+//! their signs is the same in a row and in its complement. Columns without a candidate are *blanks*: their apparent
+//! effects are noise, with which the effects of the candidates are compared.
 
 use crate::budget::Row;
 use crate::seeds;
@@ -12,27 +13,27 @@ use assay_judge::trial::{compute_centre, forecast};
 use assay_model::trial::PairOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Fewest candidates of a screen: fewer are proved one by one in the same time.
+/// Minimum number of candidates for a screen; fewer can be proved one by one in the same time.
 pub const LEAST_CANDIDATES: usize = 6;
-/// Most candidates of a screen.
+/// Maximum number of candidates of a screen.
 pub(crate) const MOST_CANDIDATES: usize = 30;
-/// Iterations of the fit. Long before the last one, the changes are smaller than the noise.
+/// Number of iterations of the fit. The changes become smaller than the noise long before the last one.
 const PASSES: usize = 8;
-/// Failed pairs that end a screen: some settings may break the load only in combination.
+/// Number of failed pairs that ends a screen, because some settings may break the load only in combination.
 const FAILURES: usize = 3;
 
 /// A screen, running or ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screen {
-    /// 0-based round.
+    /// Round of the search, from 0.
     pub round: u32,
-    /// Candidates, one column each.
+    /// Candidates in the order of the matrix columns, as indices into the plan.
     pub candidates: Vec<usize>,
     /// Candidates that are on in both sides.
     pub base: Row,
     /// Seed of the rows and of the order of the sides.
     pub seed: u64,
-    /// Largest number of pairs.
+    /// Maximum number of pairs.
     pub planned: u32,
     /// Measured pairs.
     pub pairs: Vec<PairOutcome>,
@@ -51,8 +52,8 @@ pub struct Screened {
     pub largest_blank: Option<f64>,
 }
 
-/// Returns the number of rows of the smallest matrix for this number of candidates and a blank;
-/// None for too many.
+/// Returns the number of rows of the smallest matrix that has a column for each candidate and for at least one blank;
+/// `None` if there are too many candidates.
 #[must_use]
 pub fn matrix_order(candidates: usize) -> Option<u32> {
     let fits = |order: &u32| candidates < *order as usize - 1;
@@ -64,8 +65,8 @@ impl Screen {
         matrix_order(self.candidates.len()).unwrap_or(8) as usize
     }
 
-    /// Returns for each pair (0-based) and column whether the column is on in B. Blanks come after
-    /// the candidates.
+    /// Returns, for each pair and each column, whether the column is switched on in B. The columns of the candidates
+    /// come first, then the blanks.
     fn design(&self) -> Vec<Vec<bool>> {
         let order = self.rows();
         // Column 0 of Sylvester's matrix is constant.
@@ -81,7 +82,7 @@ impl Screen {
             .collect()
     }
 
-    /// Returns the next pair.
+    /// Returns the order of the next pair.
     pub(crate) fn order(&self) -> PairOrder {
         let at = self.pairs.len();
         let design = self.design();
@@ -103,8 +104,8 @@ impl Screen {
         }
     }
 
-    /// Returns whether all pairs are measured, or enough for this standard error. A screen may end
-    /// at any time because it claims nothing.
+    /// Returns whether all pairs are measured, or so many that the standard error of the effects is at most `error`. A
+    /// screen may end at any time, because it proves nothing.
     pub(crate) fn is_over(&self, error: f64) -> bool {
         const STEP: usize = 8;
         let n = self.pairs.len();
@@ -112,14 +113,14 @@ impl Screen {
         n >= self.planned as usize || enough && self.fit().error <= error
     }
 
-    /// Returns whether the load fails too often for a useful screen.
+    /// Returns whether too many pairs failed for a useful screen.
     pub(crate) fn is_broken(&self) -> bool {
         let left_out = |pair: &&PairOutcome| !matches!(pair, PairOutcome::Measured { .. });
         self.pairs.iter().filter(left_out).count() >= FAILURES
     }
 
-    /// Fits additive effects in log space. Each effect is a robust centre of the residuals of the
-    /// others (backfitting).
+    /// Fits additive effects to the log ratios by backfitting: each effect is a robust centre of the residuals that the
+    /// other effects leave.
     #[must_use]
     pub fn fit(&self) -> Screened {
         let design = self.design();

@@ -1,5 +1,5 @@
-//! The session is a state machine: `next` returns the next step, and `observe` updates the state with the outcome of
-//! a step. Neither has side effects, so a session that was stored and loaded continues in the same way.
+//! The session as a state machine: `next` returns the next step, and `observe` updates the state with the outcome of a
+//! step. Neither has side effects, so a session that was stored and loaded continues in the same way.
 
 mod baseline_result;
 mod flow;
@@ -34,9 +34,9 @@ pub struct TuneSession {
     standings: Vec<Standing>,
     #[serde(default)]
     diagnosis: Option<Diagnosis>,
-    /// Which wish is tuned for.
+    /// Index of the sub-goal that is tuned.
     objective: usize,
-    /// Figures that must not get worse: guardrails of the goal, and wishes that are met.
+    /// Figures that must not get worse: guardrails of the goal, and sub-goals that are met.
     guards: Vec<Guard>,
     /// Candidates to try, in order.
     order: Vec<usize>,
@@ -44,10 +44,10 @@ pub struct TuneSession {
     /// Candidates that were proved alone, in the order of their proofs.
     accepted: Vec<usize>,
     round: u32,
-    /// Part of the error level that no proof has spent. A proof that accepts returns its level:
-    /// only proofs of useless changes can accept wrongly, and what those spend stays spent. All
-    /// proofs together therefore accept a useless change with at most this probability, however the
-    /// candidates were selected (Wiens 2003, the fallback procedure).
+    /// Part of the error level that no proof has spent. A proof that accepts a candidate returns its level. Only proofs
+    /// of useless changes can accept wrongly, and the level of such proofs stays spent. Therefore all proofs together
+    /// accept a useless change with at most this probability, however the candidates were selected (Wiens 2003, the
+    /// fallback procedure).
     level_left: f64,
     screens: Vec<Screen>,
     proofs: Vec<Proof>,
@@ -55,7 +55,7 @@ pub struct TuneSession {
     ending: Option<Ending>,
 }
 
-/// An outcome that does not belong to the step that was due.
+/// The outcome does not belong to the step that was due.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("the step that is due is {due:?}; what was seen belongs to another one")]
 pub struct Unexpected {
@@ -67,7 +67,7 @@ impl TuneSession {
     /// Begins a session.
     ///
     /// # Errors
-    /// The plan cannot prove anything: see [`Plan::check`].
+    /// The plan cannot prove anything: see [`TunePlan::check`].
     pub fn begin(plan: TunePlan) -> Result<Self, TunePlanError> {
         let plan = plan.check()?;
         let (order, left_out) = plan.diagnose(0);
@@ -190,8 +190,8 @@ impl TuneSession {
         Ok(())
     }
 
-    /// Ends the session because of an event. It has no effect once the session keeps or reverts
-    /// changes or has ended.
+    /// Ends the session because of an event. Has no effect if the session already keeps or reverts changes, or has
+    /// ended.
     pub fn interrupt(&mut self, incident: Incident) {
         if matches!(
             self.phase,
@@ -274,7 +274,7 @@ impl TuneSession {
         &self.guards
     }
 
-    /// Returns the index of the objective among the wishes.
+    /// Returns the index of the objective among the sub-goals.
     #[must_use]
     pub fn objective(&self) -> usize {
         self.objective
@@ -298,13 +298,13 @@ impl TuneSession {
         proof.judgement(self.terms())
     }
 
-    /// What limits the load; none before it was measured.
+    /// Returns the diagnosis: what limits the load. `None` before it was measured.
     #[must_use]
     pub fn diagnosis(&self) -> Option<&Diagnosis> {
         self.diagnosis.as_ref()
     }
 
-    /// How each wish stood after the last visit.
+    /// Returns the state of each sub-goal after the last visit.
     #[must_use]
     pub fn standings(&self) -> &[Standing] {
         &self.standings

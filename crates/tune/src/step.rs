@@ -7,33 +7,33 @@ use assay_model::Nanos;
 use assay_model::trial::{PairOutcome, Side};
 use serde::{Deserialize, Serialize};
 
-/// The next step. Rows are absolute: exactly these candidates are on during the measurement,
-/// whatever was on before.
+/// The next step. A row is complete: exactly these candidates are switched on during the measurement, and all others
+/// are off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
 pub enum Step {
-    /// Create scratch files, open the journal and start the stand-by process.
+    /// Create scratch files, open the journal and start the watchdog process.
     SetUp,
-    /// Measure all wishes with nothing switched on.
+    /// Measure all sub-goals with nothing switched on.
     Visit {
-        /// Time to wait before.
+        /// Time to wait before the visit.
         wait: Nanos,
         /// Number of rounds.
         rounds: u32,
     },
-    /// Find out what limits the load, and what its lowest layer reaches, with nothing changed.
+    /// Find out what limits the load, and what its lowest layer reaches, without changes.
     Diagnose {
-        /// Rounds of the lowest layer; none where the wish has no threshold.
+        /// Number of rounds of the lowest layer; 0 if the sub-goal has no threshold.
         rounds: u32,
     },
     /// Switch one candidate on, run the load for one slot, switch it off.
     TryAlone {
-        /// Its index.
+        /// Index of the candidate.
         candidate: usize,
     },
     /// Measure one pair.
     Pair(PairOrder),
-    /// Apply these changes permanently, as one session that one command reverts.
+    /// Apply these changes permanently, as one journal session that one command reverts.
     Keep {
         /// Changes to keep.
         row: Row,
@@ -57,7 +57,7 @@ pub struct PairOrder {
     pub changed: Row,
     /// Which side is measured first.
     pub first: Side,
-    /// How often both sides are measured: with 3, A B B A A B or B A A B B A.
+    /// How often both sides are measured alternately: 3 means A B B A A B or B A A B B A.
     pub alternations: u32,
 }
 
@@ -98,7 +98,7 @@ pub enum Stage {
     Proof {
         /// Round, from 0.
         round: u32,
-        /// Its index.
+        /// Index of the candidate.
         candidate: usize,
     },
     /// All accepted changes compared with the machine without changes.
@@ -112,7 +112,7 @@ pub enum Stage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "seen")]
 pub enum StepOutcome {
-    /// `SetUp` is done.
+    /// [`Step::SetUp`] is done.
     SetUp {
         /// Duration.
         took: Nanos,
@@ -124,11 +124,11 @@ pub enum StepOutcome {
         /// Duration, including the wait.
         took: Nanos,
     },
-    /// What limits the load was measured.
+    /// The diagnosis is complete.
     Diagnosed {
-        /// What was found out.
+        /// Result of the diagnosis.
         diagnosis: Box<Diagnosis>,
-        /// Time.
+        /// Duration.
         took: Nanos,
     },
     /// A candidate was tried alone.
@@ -165,18 +165,18 @@ pub enum StepOutcome {
 pub enum Incident {
     /// The user stopped the session.
     Stop,
-    /// The user wants to keep what is proved so far.
+    /// The user ends the search and wants to keep what is proved so far.
     Finish,
     /// The guard command of the user failed twice.
     GuardCommand {
         /// Output of the command.
         error: String,
     },
-    /// Another program changed a setting of the session. That setting stays unchanged.
+    /// Another program changed a setting of the session. assay leaves that setting as it is.
     Meddled {
         /// The setting.
         setting: String,
-        /// Value that was found.
+        /// Current value of the setting.
         found: String,
     },
     /// The target or the load cannot be used any more.
@@ -186,9 +186,9 @@ pub enum Incident {
     },
 }
 
-/// Joins the alternations of one pair: the mean of the log ratios and the sum of the work. One
-/// random choice decided the order of all alternations, so the pair counts once. If an alternation
-/// was not measured, the first such outcome is the outcome of the pair.
+/// Joins the alternations of one pair: mean of the log ratios, and sum of the work. The pair counts once, because one
+/// random choice decided the order of all alternations. If an alternation was not measured, its outcome is the outcome
+/// of the pair.
 #[must_use]
 pub fn combine(alternations: &[PairOutcome]) -> PairOutcome {
     let n = alternations.len() as f64;

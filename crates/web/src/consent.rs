@@ -1,5 +1,5 @@
-//! Decides whether a server may be loaded. A server on this machine may be loaded. Any other server must
-//! consent in a file that only its operator can publish.
+//! Decides whether a server may be loaded. A server on this machine may always be loaded. Any other server must consent
+//! in a file that only its operator can publish.
 //!
 //! The file is `/.well-known/assay-consent` on the same scheme, host and port:
 //!
@@ -10,8 +10,8 @@
 //! most-connections 100
 //! ```
 //!
-//! The first two lines are required; the two limits are optional. An unknown line counts as a refusal, because
-//! it may be a limit.
+//! The first two lines are required; the two limits are optional. If assay does not know a line of the file, it treats
+//! the file as a refusal, because the line may be a limit.
 
 use crate::step::Shape;
 use assay_model::web::Pace;
@@ -75,7 +75,7 @@ impl Consent {
 }
 
 impl Consent {
-    /// Reduces a step to the limits of the consent.
+    /// Reduces the rate and connections of a step to the limits of the consent.
     #[must_use]
     pub fn allowed(&self, mut shape: Shape) -> Shape {
         if let Some(most) = self.most_connections {

@@ -1,4 +1,4 @@
-//! Finds the network interface that leads to a server, and counts the bytes on it.
+//! Finds the network interface on the route to a server, and counts the bytes on it.
 
 use crate::procfs::read;
 use assay_model::web::LinkUse;
@@ -9,11 +9,11 @@ use std::time::Instant;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkPath {
     pub interface: String,
-    /// Speed of the link in bits per second.
+    /// Speed of the interface in bits per second; `None` if unknown.
     pub speed: Option<f64>,
 }
 
-/// Returns the source address that this machine would use.
+/// Returns the source address that the kernel would use for packets to this address.
 pub fn source(to: &SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => IpAddr::from([0, 0, 0, 0]),
@@ -25,7 +25,7 @@ pub fn source(to: &SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Returns whether the address belongs to this machine: then the kernel uses the address as the source, too.
+/// Returns whether the address belongs to this machine. In this case, the kernel also uses it as the source address.
 pub fn is_here(to: &SocketAddr) -> bool {
     to.ip().to_canonical().is_loopback()
         || source(to).is_some_and(|source| source.to_canonical() == to.ip().to_canonical())

@@ -105,7 +105,7 @@ impl ConsentRequest {
     }
 }
 
-/// A load whose server may be loaded and answers.
+/// A load that is ready to run: its server may be loaded and answers.
 #[derive(Clone, Debug)]
 pub struct Ready {
     asked: ConsentRequest,
@@ -139,7 +139,7 @@ impl Ready {
         &self.target
     }
 
-    /// Returns the requirements of its requests.
+    /// Returns the requirements that the load's requests must meet, for example method, status and HTTP version.
     pub(crate) fn consent_request(&self) -> &ConsentRequest {
         &self.asked
     }
@@ -189,7 +189,7 @@ impl Ready {
 }
 
 impl Target {
-    /// Returns the pace of an access log.
+    /// Returns the pace of the requests if they come from an access log.
     #[must_use]
     pub fn pace(&self) -> Option<Pace> {
         let last = self.listed.last()?;

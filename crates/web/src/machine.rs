@@ -1,4 +1,4 @@
-//! Measures what the generator's machine did between two readings of its counters.
+//! Measures the resources that the generator's machine used between two readings of its counters.
 
 use crate::procfs::{counter, read};
 use assay_model::Nanos;
@@ -40,7 +40,7 @@ impl MachineCounters {
         }
     }
 
-    /// Returns the use since the earlier reading `then`.
+    /// Returns the resource usage since the earlier reading `then`.
     pub fn since(&self, then: &Self) -> MachineUse {
         MachineUse {
             cpus: self.cpus,

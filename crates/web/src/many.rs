@@ -29,13 +29,13 @@ use std::time::{Duration, Instant};
 /// Number of clock exchanges before each step; the fastest counts. Clocks drift apart by less than 0.1 ms per
 /// second.
 const EXCHANGES: usize = 8;
-/// Minimum time between the order and the start, in addition to a few round trips.
+/// Time between sending the order and the common start, in addition to a few round trips.
 const LEAD: Duration = Duration::from_millis(60);
-/// A generator is lost if it exceeds the time of its step by this long, or sends nothing for this long.
+/// A generator counts as lost if it takes this much longer than its step, or if it sends nothing for this time.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time limit for messages while all generators stop.
+/// Time limit for the last messages when all generators stop.
 const TO_END: Duration = Duration::from_secs(10);
-/// Time limit for an answer with the clock.
+/// Time limit for an answer to [`GeneratorOrder::Clock`].
 const CLOCK: Duration = Duration::from_secs(10);
 /// Error text for an unexpected message.
 const NONSENSE: &str = "it says what no generator says";
@@ -100,9 +100,9 @@ pub struct Reached {
     pub remarks: Vec<String>,
 }
 
-/// A connection to a generator.
+/// A bidirectional channel of text lines to a generator.
 pub trait Line: Send {
-    /// Sends a line at once.
+    /// Sends a line without delay.
     fn say(&mut self, line: &str);
 
     /// Returns the next line with its time of arrival; `None` if no line arrives within this time.
@@ -115,22 +115,23 @@ pub trait Line: Send {
     fn end(&mut self);
 }
 
-/// Delay of the start and result of a step; `None` if everything stopped before the step started.
+/// Result of one generator's part: delay of the start in microseconds, and the step. `None` if everything stopped
+/// before the start.
 type Carried = Result<Option<(i64, Box<Step>)>, String>;
 
 /// Time limits of a step on one generator.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     start: Instant,
-    /// After this time the generator is given up.
+    /// Time at which the generator is given up if its step has not ended.
     late: Instant,
-    /// After this long without a message the generator is given up, too.
+    /// Maximum time without a message; after it the generator is given up, too.
     silence: Duration,
-    /// Set when a generator is lost: then the results of the others are void.
+    /// Set when a generator is lost; the results of all other generators are then void.
     lost: &'a AtomicBool,
 }
 
-/// A connected generator and its clock.
+/// A connected generator with the offset of its clock.
 struct Generator {
     name: String,
     line: Box<dyn Line>,
@@ -152,7 +153,7 @@ pub struct Many {
     generators: Vec<Generator>,
     targets: Vec<Joint>,
     begin: Instant,
-    /// Longest silence of a generator during a step; generators report their progress several times a second.
+    /// Maximum time without a message during a step. A generator reports its progress several times a second.
     silence: Duration,
 }
 
@@ -183,7 +184,7 @@ impl Many {
         }
     }
 
-    /// Synchronises all clocks at once. Returns the longest round trip.
+    /// Measures the clock offsets of all generators at the same time. Returns the longest round trip.
     fn clocks(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Duration {
         let begin = self.begin;
         thread::scope(|scope| {
@@ -367,7 +368,7 @@ impl Loading for Many {
 }
 
 impl Many {
-    /// Combines the parts of a step.
+    /// Combines the results of all generators into one step.
     fn whole(
         &self,
         shape: Shape,
@@ -404,7 +405,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Returns the next message; `None` if no message arrives soon.
+    /// Returns the next message; `None` if none arrives within [`LOOK`].
     fn hear(&mut self) -> Result<Option<(Instant, Word)>, String> {
         let Some((at, line)) = self.line.hear(LOOK)? else {
             return Ok(None);
@@ -451,7 +452,8 @@ impl Generator {
         Ok(clock::best_offset(&exchanges))
     }
 
-    /// Lets the generator carry out its part. Returns `None` if everything stopped before the part started.
+    /// Sends the generator its part of a step and waits for the result. Returns `None` if everything stopped before the
+    /// start.
     fn carry(
         &mut self,
         order: &GeneratorOrder,

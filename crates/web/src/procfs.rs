@@ -7,7 +7,7 @@ pub fn read(path: impl AsRef<Path>) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Returns the numeric names in a directory.
+/// Returns the names of a directory's entries that are numbers, such as process ids in /proc.
 pub fn numbers(path: impl AsRef<Path>) -> Vec<u32> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries
@@ -15,7 +15,8 @@ pub fn numbers(path: impl AsRef<Path>) -> Vec<u32> {
         .collect()
 }
 
-/// Parses a value of `/proc/net/netstat` or `snmp`. Each prefix has a line of names and a line of numbers.
+/// Returns a counter from the text of `/proc/net/netstat` or `/proc/net/snmp`. These files have two lines for each
+/// prefix: the names, and the values.
 pub fn counter(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut lines = text
         .lines()

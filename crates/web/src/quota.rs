@@ -6,13 +6,13 @@ use assay_model::Nanos;
 use assay_model::web::QuotaUse;
 use std::path::{Path, PathBuf};
 
-/// Mount points of version 2, alone or beside version 1.
+/// Mount points of control groups version 2, used alone or beside version 1.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-/// Mount points of the CPU controller of version 1.
+/// Mount points of the CPU controller of control groups version 1.
 const CPU: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
 
-/// Counters of a group and of its ancestors at one time. A quota of any of these groups throttles the
-/// processes.
+/// Counters of a control group and of its ancestors at one time. Each of these groups may have a quota that throttles
+/// the processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas(Vec<(PathBuf, Counts)>);
 
@@ -105,7 +105,7 @@ fn counts(stat: &str) -> Option<Counts> {
     })
 }
 
-/// Returns the CPUs that a group may use, on average over a period.
+/// Returns the number of CPUs that the quota of a group permits on average; `None` without a quota.
 fn allowed(group: &Path) -> Option<f64> {
     let number = |file: &str| read(group.join(file))?.trim().parse::<f64>().ok();
     let (quota, period) = match read(group.join("cpu.max")) {

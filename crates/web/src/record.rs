@@ -11,7 +11,7 @@ use assay_model::web::{Pace, Step};
 use assay_model::{Bytes, Facts, Load, Nanos, Plan, Planned, Run, Sample, TargetInfo, secrets};
 use jiff::Timestamp;
 
-/// Plan name of these runs.
+/// Name of the plan of runs that `assay web` stores.
 pub const PLAN: &str = "web-server";
 
 /// Data that is known when a run starts.
@@ -30,7 +30,7 @@ pub struct Opening<'a> {
     pub rounds: u32,
     /// Names of the servers.
     pub targets: &'a [String],
-    /// Warnings about each server for the reader.
+    /// Warnings about each server for the reader of the results.
     pub remarks: &'a [Vec<String>],
 }
 

@@ -1,9 +1,9 @@
-//! Reads the counters of a server on another machine over one ssh session that stays open. A script for any
-//! POSIX shell waits there for a line, reads `/proc`, and answers with the time of its own machine. Nothing is
-//! installed there, and the script ends with the session.
+//! Reads the counters of a server on another machine over one ssh session that stays open. A script for any POSIX shell
+//! runs in the session. For each line that it receives, it reads `/proc` and answers with the counters and the time of
+//! the remote machine. Nothing is installed there, and the script ends with the session.
 //!
-//! The answers are untrusted text: their size is limited, and an unexpected line ends the session. The
-//! measurement continues without a session, but the CPU time is then unknown.
+//! The answers are untrusted text: their size is limited, and an unexpected line ends the session. If the session ends,
+//! the measurement continues, but the CPU time is unknown.
 
 mod answers;
 mod counters;
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct There {
     name: String,
     root: bool,
-    /// The remote machine is this machine under another name.
+    /// Whether the remote machine is this machine under another name.
     same: bool,
     to: Mutex<PipeWriter>,
     shared: Arc<Shared>,
@@ -144,10 +144,10 @@ impl There {
         self.shared.state().gone.clone()
     }
 
-    /// Finds the processes that listen on a port there.
+    /// Finds the processes that listen on a port of the remote machine.
     ///
     /// # Errors
-    /// This user sees no such process. The text names a way out.
+    /// The remote user sees no such process. The text names a way out.
     pub fn listening(self: &Arc<Self>, port: u16) -> Result<ServerProcesses, String> {
         let answer = self.ask(&format!("listening {port:04X}"))?;
         let holders = counters::holders(&answer.lines)?;
@@ -163,7 +163,7 @@ impl There {
         }
     }
 
-    /// Counts a process there and its descendants.
+    /// Selects a process of the remote machine, with its descendants, for counting.
     ///
     /// # Errors
     /// The process cannot be read.
@@ -172,7 +172,7 @@ impl There {
             .map_err(|why| format!("--server-pid {pid}: {why}"))
     }
 
-    /// Counts a control group of version 2 there.
+    /// Selects a control group (version 2) of the remote machine for counting.
     ///
     /// # Errors
     /// The group cannot be read.
@@ -265,7 +265,7 @@ impl Asked {
         }
     }
 
-    /// Returns the use since the earlier reading `then`.
+    /// Returns the resource usage since the earlier reading `then`.
     pub(crate) fn since(&self, then: &Self) -> Result<ServerUse, String> {
         let answer = |asked: &Self| asked.there.shared.answer(asked.number.clone()?);
         let used = used(&answer(then)?, &answer(self)?)?;
@@ -278,7 +278,7 @@ impl Asked {
     }
 }
 
-/// Returns the use between two answers.
+/// Returns the resource usage between two answers.
 fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
     let window = between(first, last)?;
     let (then, now) = (Counters::read(&first.lines)?, Counters::read(&last.lines)?);
@@ -295,8 +295,8 @@ fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
     }
 }
 
-/// Parses an answer stream to requests 1 and 2 and returns the use between them, as if no local time passed;
-/// for tests.
+/// Parses the bytes of the answers to requests 1 and 2, and returns the resource usage between them. Assumes that no
+/// local time passed between the requests; for tests.
 ///
 /// # Errors
 /// The bytes are not valid answers.

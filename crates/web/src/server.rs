@@ -21,7 +21,7 @@ pub enum ServerProcesses {
     Processes(Vec<u32>),
     /// Directory of a control group (version 2).
     Group(PathBuf),
-    /// Processes on another machine, over an ssh session.
+    /// Processes or a control group on another machine, read over an ssh session.
     There(Arc<There>, RemoteCounted),
     /// The processes are unknown for this reason.
     Unknown(String),
@@ -33,7 +33,7 @@ pub enum ServerError {
     /// The process does not exist.
     #[error("--server-pid {pid}: there is no such process")]
     Process {
-        /// Process number that the user gave.
+        /// Process id that the user gave.
         pid: u32,
     },
     /// The control group does not exist.
@@ -177,7 +177,7 @@ impl ServerCounters {
         }
     }
 
-    /// Returns how long the reading took, or has taken so far.
+    /// Returns how long the reading took. If it has not ended, returns the time since it began.
     pub fn took(&self) -> Duration {
         match &self.seen {
             Ok(Seen::There(asked)) => asked.took(),
@@ -185,8 +185,8 @@ impl ServerCounters {
         }
     }
 
-    /// Returns the use since the earlier reading `then`. The use of a process that ended in between is lost
-    /// with its threads.
+    /// Returns the resource usage since the earlier reading `then`. The usage of a process that ended in between is
+    /// lost.
     pub fn since(&self, then: &Self) -> Result<ServerUse, String> {
         match (&self.seen, &then.seen) {
             (Err(why), _) | (_, Err(why)) => Err(why.clone()),
@@ -212,7 +212,7 @@ impl Seen {
         Self::Threads(threads, what)
     }
 
-    /// Returns the use since `then`, over `window`.
+    /// Returns the resource usage since `then`, relative to the time `window`.
     pub(crate) fn since(&self, then: &Self, window: Nanos) -> Result<ServerUse, String> {
         match (self, then) {
             (Self::There(now), Self::There(before)) => now.since(before),
@@ -299,7 +299,7 @@ fn schedstat(text: &str) -> Option<(u64, Option<u64>)> {
     Some((cpu.parse().ok()?, Some(waited.parse().ok()?)))
 }
 
-/// Returns the processes and their descendants, oldest first. Excludes assay itself.
+/// Returns the processes `roots` and their descendants, oldest first, without assay itself.
 pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     let parents: BTreeMap<u32, u32> = numbers("/proc")
         .into_iter()
@@ -327,7 +327,7 @@ pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     found.filter(|pid| below(*pid)).collect()
 }
 
-/// Parses field 4 of /proc/PID/stat. The name before it may contain any character.
+/// Parses the parent's process id (field 4 of /proc/PID/stat). The name before it may contain any character.
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?
         .1

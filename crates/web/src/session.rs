@@ -26,8 +26,8 @@ pub enum Search {
     Doubling(u32),
 }
 
-/// Maximum connections of an open loop: enough to bridge a short stall of the server, and few enough for a
-/// server with default limits.
+/// Default maximum number of connections of an open loop: enough to bridge a short stall of the server, and within the
+/// default limits of servers.
 const OPEN: u32 = 256;
 /// Seconds of a search step: maximum counted time, and washout before it.
 const SEARCH: (f64, f64) = (0.4, 0.1);
@@ -49,9 +49,9 @@ pub struct Settings {
     pub poisson: bool,
     /// Number of repetitions of each step.
     pub rounds: u32,
-    /// Counted seconds of a step: in the capacity stage and in the latency stage.
+    /// Counted seconds of a step: first for the capacity, then for the latency.
     pub seconds: (f64, f64),
-    /// Seconds before the counted time.
+    /// Seconds before the counted time, for warming up.
     pub washout: f64,
     /// Time limit of a request in seconds; a slower request is a failure.
     pub limit: f64,
@@ -63,7 +63,7 @@ pub struct Settings {
     pub requests_per_connection: Option<u32>,
     /// Choose requests at random.
     pub shuffled: bool,
-    /// Speed of the link in bits per second.
+    /// Speed of the network interface in bits per second, if the user gave it.
     pub link: Option<f64>,
     /// Shorten the steps of the latency stage, at most by half, if the search took longer than planned.
     #[serde(skip)]
@@ -121,11 +121,11 @@ pub enum CarryError {
     Generator(String),
 }
 
-/// Runs loads: on this machine or on several machines at once.
+/// Runs the load of a session, either on this machine or on several machines at once.
 pub trait Loading {
     /// Returns the number of targets.
     fn targets(&self) -> usize;
-    /// Returns the pace of a target's access log.
+    /// Returns the pace of the requests to a target, if they come from an access log.
     fn pace(&self, target: usize) -> Option<Pace>;
     /// Returns the number of simultaneous requests per connection to a target.
     fn streams(&self, target: usize) -> u32;
@@ -253,7 +253,7 @@ struct Session<'a> {
     /// Counted seconds of a latency step.
     latency_seconds: f64,
     slot: u64,
-    /// A search is running, whose steps are not kept.
+    /// Whether the search for the number of connections is running; its steps are not kept.
     searching: bool,
 }
 
@@ -292,8 +292,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns twice the largest number of connections tried, if that number raised the rate and `most`
-    /// permits more.
+    /// Returns the next number of connections: twice the largest tried so far (at most `most`), if that number still
+    /// raised the rate. Otherwise `None`.
     fn next_to_try(&self, list: &[u32], most: u32) -> Option<u32> {
         let tried = *list.last()?;
         let rising = |capacity: &Option<Capacity>| capacity.is_some_and(|found| found.rising);

@@ -1,21 +1,22 @@
-//! Finds the quickest answer that a server gives to a harmless request: the lower bound of the time of any other
-//! answer of the same server. Loads of it are measured by the caller.
+//! Finds the fastest answer that a server gives to a harmless request. Its time is a lower bound for any other answer
+//! of the server. The caller measures a load of this request.
 
 use crate::load::Ready;
 use assay_http::{Method, Probed, probe};
 use assay_model::load::Http;
 use std::time::Duration;
 
-/// Number of requests for each kind of answer; the quickest one counts.
+/// Number of requests of each kind; the fastest answer counts.
 const PROBES: usize = 5;
-/// Longest wait for one answer: a slower one is not the quickest.
+/// Time limit for one answer; a slower answer is not the fastest.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// How many times as quick as the load the quickest answer is at least.
+/// Minimum factor by which the fastest answer must be faster than the answers of the load.
 const LEAST_GAIN: u32 = 2;
 
 /// Requests without a body and without effect on the server (RFC 9110, section 9.2.1): method, path, header. An empty
-/// path is that of the load. Many servers answer `TRACE` themselves, before they look for a file or a program.
+/// path means the path of the load. Many servers answer `TRACE` themselves, before they look for a file or call a
+/// program.
 const REQUESTS: [(&str, &str, &str); 5] = [
     ("TRACE", "", ""),
     ("OPTIONS", "", ""),
@@ -24,17 +25,17 @@ const REQUESTS: [(&str, &str, &str); 5] = [
     ("GET", "/favicon.ico", ""),
 ];
 
-/// A load of the quickest answer, with the connections and the rate of another load.
+/// A load that requests the fastest answer, with the connections and the rate of another load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SmallestAnswer {
     /// The load.
     pub load: Http,
-    /// Bytes of the body.
+    /// Length of the answer's body in bytes.
     pub body: u64,
 }
 
 impl SmallestAnswer {
-    /// Returns the request and the answer: `TRACE /shop: 405, 157 bytes`.
+    /// Describes the request and its answer: `TRACE /shop: 405, 157 bytes`.
     #[must_use]
     pub fn describe(&self) -> String {
         let method = self.load.method.as_deref().unwrap_or("GET");
@@ -47,8 +48,9 @@ impl SmallestAnswer {
 }
 
 impl Ready {
-    /// Sends each harmless request some times, and returns a load of the quickest. `None` if the server refuses all,
-    /// and if none is much quicker than the load itself: the program behind the server may have answered it.
+    /// Sends each harmless request several times, and returns a load of the one with the fastest answer. Returns `None`
+    /// if the server refuses all of them, or if none is much faster than the load itself, because then the program
+    /// behind the server may have answered.
     pub fn find_smallest_answer(
         &self,
         load: &Http,
@@ -68,7 +70,7 @@ impl Ready {
         (took * LEAST_GAIN <= usual).then_some(answer)
     }
 
-    /// Shortest time of the first request of the load.
+    /// Returns the shortest time in which the server answers the first request of the load.
     fn probe_load(&self, stop: &dyn Fn() -> bool) -> Option<Duration> {
         let target = self.target();
         let (request, address) = (target.requests.first()?, *target.addresses.first()?);
@@ -138,8 +140,8 @@ impl Ready {
     }
 }
 
-/// Whether the server gives this answer without writing an error to its log, and keeps the connection if the load
-/// does.
+/// Returns whether the server gives this answer without an entry in its error log, and whether it keeps the connection
+/// open if the load needs that.
 fn is_usable(probed: &Probed, keep_alive: bool) -> bool {
     let status = probed.answer.status;
     (matches!(status, 200..=399) || status == 405) && (probed.answer.reusable || !keep_alive)

@@ -44,7 +44,8 @@ pub struct Tcp {
     pub unread: u32,
     /// Bytes written but not acknowledged by the peer.
     pub unacknowledged: u32,
-    /// The socket sent data after it last received any, or has never received any.
+    /// Whether the socket sent data after it last received data, or has never received any; so it may wait for an
+    /// answer.
     pub asked: bool,
 }
 

@@ -88,7 +88,8 @@ pub struct Target {
     pub tls: Option<Tls>,
     /// Simultaneous requests per connection.
     pub streams: u32,
-    /// Requests per connection, if the requirements determine it.
+    /// Number of requests per connection: 1 for HTTP/2 without `keep_alive`, otherwise `None`. An HTTP/1.1 request
+    /// without `keep_alive` contains a header that closes the connection.
     pub requests_per_connection: Option<u32>,
     /// The distinct requests.
     pub requests: Vec<Request>,

@@ -1,6 +1,6 @@
-//! Measures what a server waits for under load: sockets with unsent answers, and sockets on which the server
-//! waits for another server. Module `sockets` lists the sockets; crate `assay-judge` decides which part
-//! limited the load.
+//! Measures what a server waits for under load: sockets whose answers the clients have not acknowledged, and sockets on
+//! which the server waits for another server. Module `sockets` lists the sockets; crate `assay-judge` decides which
+//! part limited the load.
 
 use crate::link::is_here;
 use crate::procfs::read;
@@ -15,18 +15,18 @@ use std::os::fd::AsFd as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of looks during the counted time of a load.
+/// Number of snapshots of the sockets during the counted time of a load.
 const LOOKS: u32 = 10;
-/// Minimum time between two looks. Each look reads the server's file descriptors.
+/// Minimum time between two snapshots, because each reads all file descriptors of the server.
 const BETWEEN: Duration = Duration::from_millis(40);
-/// Minimum number of looks for a meaningful mean.
+/// Minimum number of snapshots for a meaningful mean.
 const FEWEST: u32 = 3;
-/// Maximum sockets of a server. Looking at more would disturb the load.
+/// Maximum number of a server's sockets; examining more would disturb the load.
 const MOST: usize = 20_000;
 
-/// Looks at the server's sockets from `from` to `until` after `begin`, or until the load ends. The function
-/// moves its thread into the server's network namespace, so it needs a thread of its own. Returns `None` if
-/// the server's sockets are not visible from here.
+/// Takes snapshots of the server's sockets from `from` to `until` after `begin`, or until the load ends. Must run in a
+/// separate thread, because it moves its thread into the server's network namespace. Returns `None` if the server's
+/// sockets are not visible from here.
 pub fn watch(
     server: &ServerProcesses,
     address: SocketAddr,
@@ -77,8 +77,8 @@ enum Address {
     Unix(String),
 }
 
-/// Processes of an upstream and their counters when the upstream was first seen; an error if they cannot be
-/// read.
+/// Processes of an upstream server, and their counters when the upstream was first seen; an error if the counters
+/// cannot be read.
 type CountedSince = Result<(ServerProcesses, server::ServerCounters), String>;
 
 struct Watch {
@@ -87,21 +87,21 @@ struct Watch {
     looks: u32,
     clients: usize,
     sending: usize,
-    /// UNIX sockets that were connected at the first look; they may belong to an idle pool.
+    /// UNIX sockets that were connected in the first snapshot; they may be idle connections of a pool.
     old: BTreeSet<u32>,
-    /// For each upstream: number of waiting sockets over all looks, and its counters at the first look.
+    /// For each upstream: number of waiting sockets, summed over all snapshots, and the counters at the first snapshot.
     upstreams: BTreeMap<Address, (usize, CountedSince)>,
-    /// Waiting sockets without a known process, by upstream and user: a proxy may open and close a connection within
-    /// one look.
+    /// Waiting sockets whose process is unknown, by upstream and user. A proxy may open and close a connection while
+    /// one snapshot is taken.
     unassigned: BTreeMap<(SocketAddr, u32), Unassigned>,
 }
 
 /// Waiting sockets of one user to one upstream whose process was not found.
 #[derive(Default)]
 struct Unassigned {
-    /// Number of sockets over all looks.
+    /// Number of sockets, summed over all snapshots.
     waiting: usize,
-    /// The server itself had a socket of this user to this upstream.
+    /// Whether the server itself had a waiting socket of this user to this upstream.
     is_of_server: bool,
 }
 
@@ -171,9 +171,8 @@ impl Watch {
         self.unassigned.entry(key).or_default()
     }
 
-    /// Adds the sockets without a known process to the upstreams of which the server was seen to be a client: a
-    /// connection that lasts a few milliseconds is often gone, or not there yet, when the descriptors of its process
-    /// are listed.
+    /// Adds the sockets without a known process to the upstreams of which the server is a client. A connection of a few
+    /// milliseconds often does not exist at the moment when the file descriptors of its process are read.
     fn assign_short_connections(&mut self) {
         for ((address, _), sockets) in &self.unassigned {
             let known = self.upstreams.get_mut(&Address::Tcp(*address));
@@ -217,7 +216,7 @@ impl Watch {
     }
 }
 
-/// Returns whether a request was sent on a socket and its answer is missing.
+/// Returns whether the socket waits: its connection is being opened, or a request was sent and no answer has arrived.
 fn waits(socket: &Tcp) -> bool {
     let asked = socket.asked || socket.unacknowledged > 0;
     socket.state == TcpState::Connecting || asked && socket.unread == 0
@@ -252,7 +251,7 @@ fn listener(
     }
 }
 
-/// Returns the inodes of the processes' sockets; `None` if they cannot be read or are too many.
+/// Returns the inodes of the sockets that these processes hold; `None` if they cannot be read or are too many.
 fn sockets_of(processes: &[u32]) -> Option<BTreeSet<u32>> {
     let mut found = BTreeSet::new();
     let mut readable = false;

@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Waiting of one kind.
+/// Number of tasks that wait for one resource, and how much of this waiting the suspects explain.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClassOfWaiting {
     /// Resource that tasks wait for: `disk`, `flush`, `cpu-queue` …
     pub class: String,
     /// Average number of waiting tasks: seconds of waiting per second.
     pub tasks: f64,
-    /// Share of it that the suspects explain, 0 to 1.
+    /// Fraction of this waiting that the suspects explain, 0 to 1.
     pub explained: f64,
 }
 
-/// A suspect, with the evidence for and against it.
+/// A suspect: a possible cause of the waiting, with the evidence for and against it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RankedSuspect {
-    /// Name of the page.
+    /// Id of the suspect's page.
     pub id: String,
     /// The fault and the affected entity, as a sentence.
     pub title: String,
-    /// The layer that is accused.
+    /// Layer to which the suspect belongs.
     pub layer: String,
-    /// What is accused.
+    /// Kind of the entity that is the suspect.
     pub kind: EntityKind,
-    /// Its name.
+    /// Name of the entity.
     pub name: String,
-    /// Share of all waiting that it explains, 0 to 1; None if its cost does not appear as waiting
-    /// tasks.
+    /// Fraction of all waiting that the suspect explains, 0 to 1; `None` if the suspect's cost does not appear as
+    /// waiting tasks.
     pub share: Option<f64>,
-    /// What was seen.
+    /// Observations that support the suspicion.
     pub evidence: Vec<String>,
-    /// What speaks against it.
+    /// Observations against the suspicion.
     pub against: Vec<String>,
     /// Why such an entity makes other tasks wait.
     pub why: String,
-    /// Commands that prove it.
+    /// Commands that show whether the suspicion is right.
     pub next: Vec<String>,
-    /// Rank: number of tasks that wait for it, or the weight of its page.
+    /// Rank: number of waiting tasks that the suspect explains, or the weight of its page if that is larger.
     #[serde(skip)]
     rank: f64,
 }
@@ -53,19 +53,19 @@ pub struct RankedSuspect {
 /// What makes a machine, or a part of it, slow.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SlownessAnswer {
-    /// What was asked about.
+    /// What the user asked about.
     pub subject: WatchSubject,
     /// Name of the machine.
     pub machine: String,
-    /// Start of the first look in milliseconds since 1970.
+    /// Time of the first snapshot in milliseconds since 1970.
     pub started_ms: u64,
-    /// Seconds that were watched.
+    /// Duration of the watch in seconds.
     pub seconds: f64,
-    /// Number of looks.
+    /// Number of snapshots.
     pub looks: usize,
     /// Average number of waiting tasks.
     pub waiting: f64,
-    /// Share of the waiting that no suspect explains, 0 to 1.
+    /// Fraction of the waiting that no suspect explains, 0 to 1.
     pub unexplained: f64,
     /// Waiting by class, largest first.
     pub classes: Vec<ClassOfWaiting>,
@@ -73,15 +73,15 @@ pub struct SlownessAnswer {
     pub suspects: Vec<RankedSuspect>,
     /// Figures of the machine: utilisation, pressure, and the largest users.
     pub figures: Vec<(String, String)>,
-    /// What could not be read.
+    /// Sources that could not be read.
     pub missing: Vec<String>,
     /// Curves over time by name: pairs of seconds and value.
     pub curves: BTreeMap<String, Curve>,
-    /// CPU time of this program, as a share of one CPU.
+    /// CPU time of assay itself, as a fraction of one CPU.
     pub own_cpu: Option<f64>,
 }
 
-/// With fewer waiting tasks on average, the machine is not considered slow.
+/// Average number of waiting tasks below which the machine is not considered slow.
 pub const HARDLY_WAITING: f64 = 0.05;
 
 /// Judges the observed window.
@@ -162,12 +162,12 @@ pub fn judge_window(
     })
 }
 
-/// A page that fits an entity.
+/// A page and an entity to which its condition applies.
 struct Candidate<'a> {
     page: &'a SuspectPage,
     entity: &'a WatchedEntity,
     scope: Rc<Scope>,
-    /// Waiting that it would explain alone, by class, in tasks.
+    /// Number of waiting tasks, by class, that the suspect would explain if it were the only one.
     claims: Vec<(&'a str, f64)>,
     weight: f64,
 }
@@ -254,7 +254,7 @@ fn find_candidates<'a>(
     found
 }
 
-/// Joins the suspects of a page that have the same cause: the first of them explains what all of them wait for.
+/// Merges the suspects of a page that have the same cause. The first one then explains the waiting of all of them.
 fn join_same(found: &mut Vec<Candidate<'_>>, key: Option<&str>) {
     let Some(key) = key else { return };
     let mut kept: Vec<Candidate<'_>> = Vec::new();
@@ -271,7 +271,7 @@ fn join_same(found: &mut Vec<Candidate<'_>>, key: Option<&str>) {
     *found = kept;
 }
 
-/// Limits the explanations: several suspects together explain at most the observed waiting.
+/// Limits the explanations, so that all suspects together explain at most the observed waiting.
 fn share_out(candidates: &mut [Candidate<'_>], waiting: &BTreeMap<String, f64>) {
     for (class, waited) in waiting {
         let claims = || candidates.iter().flat_map(|candidate| &candidate.claims);
@@ -293,8 +293,7 @@ fn share_out(candidates: &mut [Candidate<'_>], waiting: &BTreeMap<String, f64>) 
 }
 
 impl RankedSuspect {
-    /// Returns the number of tasks that wait for it, or the weight of its page if its cost does not
-    /// appear as waiting.
+    /// Returns the rank: number of waiting tasks that the suspect explains, or the weight of its page.
     #[must_use]
     pub fn rank(&self) -> f64 {
         self.rank

@@ -25,7 +25,7 @@ pub(crate) fn list_figures(window: &WatchWindow, thing: &WatchSubject) -> Vec<(S
     figures
 }
 
-/// Layers of a path, who uses it, and what its disks do.
+/// Lists the layers of the watched path, the processes that use it, and the load of its disks.
 fn describe_path(
     window: &WatchWindow,
     disks: &[String],
@@ -77,7 +77,7 @@ fn describe_path(
     figures
 }
 
-/// What the sleeping threads of those that are asked about wait for: idleness as well.
+/// Describes what the sleeping threads of the watched processes wait for, including idleness.
 fn describe_sleeps(window: &WatchWindow) -> Option<String> {
     let mut places: BTreeMap<&str, f64> = BTreeMap::new();
     for process in window.of_kind(EntityKind::Process) {
@@ -104,7 +104,7 @@ fn describe_sleeps(window: &WatchWindow) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// How those that are asked about spent their time.
+/// Describes how the watched processes spent their time.
 fn describe_part(window: &WatchWindow) -> String {
     let asked = || {
         let all = window.of_kind(EntityKind::Process);

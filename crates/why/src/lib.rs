@@ -1,6 +1,6 @@
-//! Finds out why a machine is slow. [`watch()`] takes a look at the machine every second through
-//! [`assay_host::Host`], [`WatchWindow`] computes rates from the looks, and [`judge_window()`] compares them with the
-//! pages in `suspects/`. The crate changes nothing and makes no load. `assay-report` renders the result.
+//! Finds out why a machine is slow. [`watch()`] takes a snapshot of the machine (a look) every second through
+//! [`assay_host::Host`]. [`WatchWindow`] computes rates from the snapshots, and [`judge_window()`] compares them with
+//! the pages in `suspects/`. The crate changes nothing and generates no load. `assay-report` renders the result.
 
 mod answer;
 mod figures;

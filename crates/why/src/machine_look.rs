@@ -1,5 +1,5 @@
-//! One look at a machine: numbers of the machine, and of its disks, groups, processes and other entities. `read`
-//! collects them, and `window` computes values over time.
+//! One snapshot of a machine (a look): numbers of the machine, and of its disks, groups, processes and other entities.
+//! `read` collects them, and `window` computes values over time.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 /// other number is the current level.
 pub type Numbers = BTreeMap<String, f64>;
 
-/// Ending of the name of a counter.
+/// Suffix of the name of a counter.
 pub const TOTAL: &str = "_total";
 
-/// Beginning of the names of texts of the machine that are facts: `fact.sysctl.vm.swappiness`.
+/// Prefix of those texts of the machine that are facts: `fact.sysctl.vm.swappiness`.
 pub const FACT: &str = "fact.";
 
-/// What an entity is.
+/// Kind of an entity.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -38,20 +38,19 @@ pub enum EntityKind {
     Array,
     /// A local file system that is mounted for writing.
     FileSystem,
-    /// A TCP connection that does not move.
+    /// A TCP connection that makes no progress.
     Connection,
-    /// A disk of a guest of QEMU, as QEMU counts its requests.
+    /// A disk of a QEMU guest, with QEMU's own counters.
     GuestDisk,
 }
 
-/// A part of the machine in a look: a disk, a group, a process …
+/// A part of the machine: a disk, a group, a process, …
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entity {
-    /// What it is.
+    /// Kind of the entity.
     pub kind: EntityKind,
-    /// Identity over time. For a process it is `PID@START`, so that a reused process number is
-    /// another entity.
+    /// Identity over time. For a process it is `PID@START`, so that a reused process id is a different entity.
     pub id: String,
     /// Name for users, as the kernel reports it; not escaped.
     pub name: String,
@@ -82,11 +81,11 @@ impl Entity {
     }
 }
 
-/// One look at a machine.
+/// One snapshot of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineLook {
-    /// Time of the look in milliseconds of the monotonic clock since the first look.
+    /// Time of the snapshot in milliseconds since the first snapshot (monotonic clock).
     pub at_ms: u64,
     /// Numbers of the whole machine.
     #[serde(default)]
@@ -94,7 +93,7 @@ pub struct MachineLook {
     /// Texts of the machine: `clocksource`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<String, String>,
-    /// What it has.
+    /// Entities of the machine.
     #[serde(default)]
     pub entities: Vec<Entity>,
     /// Sources that could not be read, each with the cause.

@@ -1,5 +1,5 @@
-//! Reads one look at a machine through [`Host`]; each part of the machine has a file. `sampler` decides when to look
-//! and how long a read may take.
+//! Takes one snapshot of a machine through [`Host`]; each part of the machine has a separate file. `sampler` decides
+//! when to take a snapshot and how long a read may take.
 
 mod connection_pools;
 mod cpu;
@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct ReadProgress {
     current: Option<PathBuf>,
-    /// Reads that were begun.
+    /// Number of reads that were begun.
     pub(crate) begun: u64,
     pub(crate) skipped: BTreeSet<PathBuf>,
 }
@@ -62,14 +62,14 @@ pub(crate) struct MachineReader {
     guests: GuestMonitors,
     networks: NetworkNamespaces,
     kept: KeptFiles,
-    /// Contents of files that hardly change, since the last thorough look.
+    /// Contents of files that hardly change, read since the last thorough snapshot.
     settings: BTreeMap<PathBuf, Option<String>>,
     /// What the tables of sockets showed last, and for how many further looks this stands.
     last_sockets: Option<(sockets::SeenSockets, u8)>,
     missing: BTreeSet<String>,
 }
 
-/// Expensive files are read once in this number of looks.
+/// One in this many snapshots is thorough: it also reads expensive files.
 const SELDOM: u64 = 5;
 
 impl MachineReader {
@@ -92,7 +92,7 @@ impl MachineReader {
         }
     }
 
-    /// Returns the path that is being read, and marks it so that it is not read again.
+    /// Abandons the current read: returns its path and marks it, so that it is not read again.
     pub(crate) fn give_up(progress: &SharedProgress) -> Option<PathBuf> {
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         let path = progress.current.take()?;
@@ -107,7 +107,7 @@ impl MachineReader {
         self.processes = table;
     }
 
-    /// Takes a look. `at_ms` is its time.
+    /// Takes a snapshot. `at_ms` is its time in milliseconds since the first snapshot.
     pub(crate) fn look(&mut self, at_ms: u64) -> MachineLook {
         let mut look = MachineLook {
             at_ms,
@@ -160,22 +160,23 @@ impl MachineReader {
         look
     }
 
-    /// Folders of the tables of sockets, each with a process of that network; none for the network of assay itself.
+    /// Lists the directories of the socket tables, with the label of a process in each network namespace; `None` for
+    /// assay's own namespace.
     fn list_networks(&self) -> Vec<(String, Option<String>)> {
         self.networks.list()
     }
 
-    /// Returns whether expensive and rarely changing sources are read in this look.
+    /// Returns whether expensive and rarely changing sources are read in this snapshot.
     fn is_thorough(&self) -> bool {
         self.looks.is_multiple_of(SELDOM)
     }
 
-    /// Whether what costs some milliseconds is read: in the first look, and in every second one.
+    /// Returns whether sources that cost some milliseconds are read: in the first snapshot and in every second one.
     fn is_second_look(&self) -> bool {
         self.looks.is_multiple_of(2)
     }
 
-    /// Reads a file; none when it is not there or cannot be read, which is noted.
+    /// Reads a file. Returns `None` if the file does not exist or cannot be read; the latter is recorded as missing.
     fn text(&mut self, path: &str) -> Option<String> {
         self.text_at(Path::new(path))
     }
@@ -236,7 +237,7 @@ impl MachineReader {
         }
     }
 
-    /// Reads a file that hardly changes, such as a limit: in thorough looks, and when it is asked for first.
+    /// Reads a file that hardly changes, such as a limit. The content is cached until the next thorough snapshot.
     fn setting_at(&mut self, path: &Path) -> Option<String> {
         if let Some(text) = self.settings.get(path) {
             return text.clone();
@@ -255,7 +256,7 @@ impl MachineReader {
         }
     }
 
-    /// Names in a directory.
+    /// Lists the names in a directory.
     fn names(&mut self, path: &str) -> Vec<String> {
         let path = Path::new(path);
         if !self.begin(path) {
@@ -267,7 +268,7 @@ impl MachineReader {
         names.filter_map(|name| name.into_string().ok()).collect()
     }
 
-    /// Target of a symbolic link as text; none when it cannot be read.
+    /// Returns the target of a symbolic link as text; `None` if the link cannot be read.
     fn link(&mut self, path: &str) -> Option<String> {
         let path = Path::new(path);
         if !self.begin(path) {
@@ -278,14 +279,14 @@ impl MachineReader {
         target.ok()?.into_os_string().into_string().ok()
     }
 
-    /// Name and number of a process for users, escaped.
+    /// Returns the name and id of a process for users, escaped.
     fn label_process(&mut self, pid: u32) -> String {
         let name = self.text(&format!("/proc/{pid}/comm"));
         let name = name.unwrap_or_default();
         format!("{} (process {pid})", escape_line(name.trim_end()))
     }
 
-    /// Size of a file or directory; none when it cannot be read.
+    /// Returns the size of a file or directory in bytes; `None` if it cannot be read.
     fn file_size(&mut self, path: &Path) -> Option<u64> {
         if !self.begin(path) {
             return None;
@@ -295,7 +296,7 @@ impl MachineReader {
         Some(stat.ok()?.size)
     }
 
-    /// User that owns a file; of a process, the user that it runs as.
+    /// Returns the user that owns a file. For a process directory, this is the user of the process.
     fn owner(&self, path: &Path) -> Option<u32> {
         if !self.begin(path) {
             return None;
@@ -334,8 +335,7 @@ fn parse_pairs(text: &str) -> impl Iterator<Item = (&str, f64)> {
     })
 }
 
-/// Parses pressure stall information: seconds in which some tasks, and in which all tasks, were
-/// stalled.
+/// Parses pressure stall information: seconds during which some tasks, and during which all tasks, were stalled.
 fn parse_pressure(text: &str) -> impl Iterator<Item = (&str, f64)> {
     text.lines().filter_map(|line| {
         let (kind, rest) = line.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! Recordings: JSON Lines with a header and one look on each line. Reading is strict: a damaged, too long or
+//! Recordings: JSON Lines with a header and one snapshot on each line. Reading is strict: a damaged, too long or
 //! misplaced line is an error with its line number.
 
 use crate::machine_look::MachineLook;
@@ -7,11 +7,11 @@ use std::io::{BufRead, Read as _, Write};
 
 /// Version of the format.
 const FORMAT: u32 = 1;
-/// Longest line in bytes.
+/// Maximum length of a line in bytes.
 const LONGEST_LINE: usize = 16 << 20;
-/// Most looks.
+/// Maximum number of snapshots.
 const MOST_LOOKS: usize = 100_000;
-/// Largest size of a recording in bytes.
+/// Maximum size of a recording in bytes.
 const MOST_BYTES: usize = 1 << 30;
 
 /// The first line of a recording.
@@ -25,7 +25,7 @@ pub struct RecordingHeader {
     pub machine: String,
     /// Version of its kernel; not escaped.
     pub kernel: String,
-    /// Start of the first look in milliseconds since 1970.
+    /// Time of the first snapshot in milliseconds since 1970.
     pub started_ms: u64,
     /// What the user asked about; not escaped.
     #[serde(default)]
@@ -51,12 +51,12 @@ impl RecordingHeader {
     }
 }
 
-/// All looks at a machine of one watch.
+/// All snapshots of one watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchRecording {
-    /// Where and when.
+    /// Machine, kernel, start and subject of the watch.
     pub header: RecordingHeader,
-    /// The looks, in their order.
+    /// Snapshots in order of time.
     pub looks: Vec<MachineLook>,
 }
 
@@ -66,9 +66,9 @@ pub enum RecordingError {
     /// A line is damaged.
     #[error("line {line}: {message}")]
     Line {
-        /// 1-based.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the damage.
         message: String,
     },
     /// The file cannot be read or written.
@@ -76,7 +76,7 @@ pub enum RecordingError {
     Io(#[from] std::io::Error),
 }
 
-/// Writes a line of a recording: the header or a look.
+/// Writes one line of a recording: the header, or one snapshot of the machine.
 ///
 /// # Errors
 /// The writer fails.

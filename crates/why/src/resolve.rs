@@ -1,22 +1,22 @@
-//! Resolves a word of the user to a process, a control group, a guest or a process name.
+//! Resolves the user's argument to a process, a control group, a guest or a process name.
 
 use crate::WatchSubject;
 use assay_facts::qemu;
 use assay_host::Host;
 use std::path::Path;
 
-/// Why a word cannot be resolved.
+/// The argument does not name anything on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no process, control group, systemd unit, container or guest is called {word:?}. Give a process number, \
      a unit such as ssh.service, or a path with a slash such as ./{word}"
 )]
 pub struct NothingMeant {
-    /// The word.
+    /// The user's argument.
     pub word: String,
 }
 
-/// Resolves a word without a slash.
+/// Resolves an argument without a slash.
 ///
 /// # Errors
 /// Nothing on this machine has this name.
@@ -63,8 +63,7 @@ pub fn resolve_word(host: &dyn Host, word: &str) -> Result<WatchSubject, Nothing
     }
 }
 
-/// Returns the path of a group up to the component that matches the word: a unit, a container, or a
-/// name.
+/// Returns the path of a control group up to the component that matches `word`: a unit, a container, or a name.
 fn find_group(path: &str, word: &str) -> Option<String> {
     let mut end = 0;
     for component in path.split('/').skip(1) {

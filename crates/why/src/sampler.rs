@@ -1,5 +1,5 @@
-//! Takes looks at a machine at a fixed interval. A read that exceeds its deadline is abandoned, noted and not
-//! repeated, so a dead disk or a hung network share can block neither the watch nor its end.
+//! Takes snapshots of a machine at a fixed interval. A read that exceeds its deadline is abandoned, recorded and not
+//! repeated, so a dead disk or a hung network share cannot block the watch or its end.
 #![allow(
     clippy::disallowed_methods,
     reason = "keeps the pace of the looks by the clock"
@@ -17,19 +17,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How a machine is watched.
+/// Duration, interval and deadline of a watch.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchPace {
-    /// Time from the first look to the last.
+    /// Time from the first snapshot to the last.
     pub length: Duration,
-    /// Time between two looks.
+    /// Time between two snapshots.
     pub interval: Duration,
-    /// Longest time of a single read.
+    /// Time limit for a single read.
     pub deadline: Duration,
 }
 
 impl WatchPace {
-    /// Returns a pace of one look per second.
+    /// Returns a pace of one snapshot per second.
     #[must_use]
     pub fn lasting(length: Duration) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl WatchPace {
     }
 }
 
-/// Additional time for the second look while other programs take all CPUs.
+/// Additional time for the second snapshot, in case other programs use all CPUs.
 const STARVED: Duration = Duration::from_secs(30);
 /// Priority of the thread that looks, as of nice(1): above that of most programs.
 const PRIORITY: i32 = -10;
-/// Number of state samples between two looks.
+/// Number of thread state samples between two snapshots.
 const SAMPLES: u32 = 5;
 
-/// A thread that looks.
+/// A thread that takes the snapshots.
 struct Worker {
     looks: Receiver<MachineLook>,
     stop: Arc<AtomicBool>,
@@ -61,8 +61,7 @@ impl Drop for Worker {
     }
 }
 
-/// Watches a machine and passes each look to `see`. Calls `is_cancelled` about twenty times per
-/// second.
+/// Watches a machine and passes each snapshot to `see`. Calls `is_cancelled` about twenty times per second.
 pub fn watch(
     host: &Arc<dyn Host>,
     thing: &WatchSubject,
@@ -127,8 +126,9 @@ pub fn watch(
     }
 }
 
-/// Collects the facts that the pages use, as texts of the machine, in a thread of its own: what a source hangs in
-/// stops no look. Facts that only programs print would cost more than all looks of a minute.
+/// Collects the facts that the pages use, as texts of the machine, in a separate thread, so that a hanging source does
+/// not delay a snapshot. Facts that require running a program are left out, because they would cost more than all
+/// snapshots of a minute.
 fn start_fact_collection(host: &Arc<dyn Host>) -> Receiver<BTreeMap<String, String>> {
     let (sender, receiver) = channel();
     let host = Arc::clone(host);

@@ -1,4 +1,5 @@
-//! A page about a suspect: kind of entity, condition, explained waiting, counter-evidence, and how to prove it.
+//! A page about a suspect: kind of entity, condition, explained waiting, counter-evidence, and commands that show
+//! whether the suspicion is right.
 
 mod expression;
 mod sentence;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// A page as it is written.
+/// A page as in its file, before the expressions are parsed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenPage {
@@ -45,35 +46,35 @@ struct WrittenDoubt {
 pub struct SuspectPage {
     /// Name of the file without its extension.
     pub id: String,
-    /// The layer that it accuses.
+    /// Layer to which the suspect belongs.
     pub layer: String,
     /// Kind of entity that can be the suspect.
     pub of: EntityKind,
-    /// One or two sentences about why such an entity makes other tasks wait.
+    /// One or two sentences on why such an entity makes other tasks wait.
     pub why: String,
     pub(crate) title: Sentence,
     pub(crate) when: Expression,
     pub(crate) weight: Option<Expression>,
-    /// Explained classes of waiting, and the share of each.
+    /// Classes of waiting that the suspect explains, and the fraction of each.
     pub(crate) explains: Vec<(String, Expression)>,
     pub(crate) evidence: Vec<Sentence>,
     pub(crate) against: Vec<(Expression, Sentence)>,
     pub(crate) next: Vec<Sentence>,
-    /// Whether it applies only to the machine, or to a part that waits for it.
+    /// Whether the page applies only if the whole machine is watched, or a part that waits for this suspect.
     pub(crate) machine_only: bool,
-    /// Text of the cause: entities with the same text are shown as one suspect.
+    /// Name of the text that contains the cause. Entities with the same cause are shown as one suspect.
     pub(crate) same: Option<String>,
-    /// Largest number of entities that are shown.
+    /// Maximum number of entities that are shown.
     pub(crate) most: usize,
 }
 
-/// What is wrong with a page.
+/// A page is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("suspects/{id}.toml: {message}")]
 pub struct SuspectPageError {
     /// Name of the file without its extension.
     pub id: String,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
 }
 
@@ -123,7 +124,7 @@ impl SuspectPage {
     }
 }
 
-/// Pages that are built in.
+/// Built-in pages: id and text.
 const BUILTIN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/suspects.rs"));
 
 /// Returns the keys of the facts that the pages use, as in `facts['KEY']`.

@@ -1,39 +1,39 @@
-//! What the user asks about: the machine, a process, a control group, a path, or a name.
+//! The subject of a watch: the machine, a process, a control group, a path, or a name.
 
 use crate::machine_look::EntityKind;
 use crate::window::WatchedEntity;
 use serde::{Deserialize, Serialize};
 
-/// What the user asks about. Names are not escaped.
+/// What the user asks about (the watched subject). Names are not escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WatchSubject {
     /// The whole machine.
     #[default]
     Machine,
-    /// The process with this number, and its descendants.
+    /// The process with this id, and its descendants.
     Process(u32),
     /// A control group and its subgroups: the path below the root, `/system.slice/ssh.service`.
     Group(String),
-    /// Processes of this name, or guests of QEMU of this name.
+    /// Processes or QEMU guests with this name.
     Named(String),
-    /// Processes that use the file system, or the disks, of a path.
+    /// Processes that use the file system or the disks of a path.
     Path {
         /// The path.
         path: String,
-        /// Kernel names of the disks below it.
+        /// Kernel names of the disks below the path.
         disks: Vec<String>,
-        /// Its layers from the file system down to the disks, for people; not escaped.
+        /// Layers of the path from the file system down to the disks, as text; not escaped.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         layers: Vec<String>,
-        /// Whether its file system did not answer.
+        /// Whether the file system of the path did not answer.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hangs: bool,
     },
 }
 
 impl WatchSubject {
-    /// Returns whether a process is in question by its number or name.
+    /// Returns whether the subject names a process by its id or name.
     #[must_use]
     pub fn is_process(&self, pid: u32, name: &str) -> bool {
         match self {
@@ -43,8 +43,8 @@ impl WatchSubject {
         }
     }
 
-    /// Returns whether an entity may be a suspect. Entities of others may be: they use what the
-    /// entity in question waits for. A limit of another group may not.
+    /// Returns whether an entity may be a suspect for this subject. Processes outside of the subject may, because they
+    /// use resources for which the subject waits. A group that does not contain the subject may not.
     #[must_use]
     pub fn concerns(&self, entity: &WatchedEntity, groups: &[String]) -> bool {
         match (self, entity.kind) {

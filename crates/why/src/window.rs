@@ -1,4 +1,4 @@
-//! Values over several looks: rates of counters, means of levels, and values derived from them. Pure.
+//! Values over several snapshots: rates of counters, means of levels, and values derived from them. Pure.
 
 mod asked_part;
 mod counted_syncs;
@@ -17,17 +17,17 @@ use std::collections::BTreeMap;
 /// An entity over the whole window.
 #[derive(Clone, Debug)]
 pub struct WatchedEntity {
-    /// What it is.
+    /// Kind of the entity.
     pub kind: EntityKind,
     /// Identity.
     pub id: String,
     /// Name, not escaped.
     pub name: String,
-    /// Rates per second and mean levels; `NAME.max`, `NAME.min` and `NAME.last` of a level.
+    /// Rates of counters per second, and mean levels. Each level also has `NAME.max`, `NAME.min` and `NAME.last`.
     pub numbers: Numbers,
-    /// Its last texts, not escaped.
+    /// Texts of the last snapshot, not escaped.
     pub texts: BTreeMap<String, String>,
-    /// Whether it belongs to the subject of the user.
+    /// Whether the entity belongs to the watched subject.
     pub is_asked: bool,
 }
 
@@ -43,29 +43,29 @@ impl WatchedEntity {
 /// there.
 pub type Curve = Vec<(f64, f64)>;
 
-/// A machine over some time.
+/// Values of a machine over the duration of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchWindow {
-    /// Seconds from the first look to the last.
+    /// Seconds from the first snapshot to the last.
     pub seconds: f64,
-    /// Number of looks.
+    /// Number of snapshots.
     pub looks: usize,
     /// The whole machine; `kind` is [`EntityKind::Machine`].
     pub machine: WatchedEntity,
-    /// What it has.
+    /// Entities of the machine.
     pub entities: Vec<WatchedEntity>,
-    /// Waiting of the subject by class, in task-seconds per second.
+    /// Waiting of the watched subject by class, in task-seconds per second.
     pub waiting: BTreeMap<String, f64>,
     /// Curves of the machine by name.
     pub curves: BTreeMap<String, Curve>,
-    /// What could not be read.
+    /// Sources that could not be read.
     pub missing: Vec<String>,
-    /// Control groups of the subject.
+    /// Control groups of the watched subject.
     pub groups: Vec<String>,
 }
 
 impl WatchWindow {
-    /// Computes a window from looks. With fewer than two looks, all values are zero.
+    /// Computes a window from snapshots. With fewer than two snapshots, all values are zero.
     #[must_use]
     pub fn new(looks: &[MachineLook], thing: &WatchSubject) -> Self {
         let first = looks.first().map_or(0, |look| look.at_ms);
@@ -118,7 +118,7 @@ impl WatchWindow {
         window
     }
 
-    /// Entities of a kind.
+    /// Returns the entities of a kind.
     pub fn of_kind(&self, kind: EntityKind) -> impl Iterator<Item = &WatchedEntity> {
         self.entities
             .iter()
@@ -126,7 +126,7 @@ impl WatchWindow {
     }
 }
 
-/// A level over several looks.
+/// A level over several snapshots.
 #[derive(Default)]
 struct Level {
     sum: f64,
@@ -134,21 +134,21 @@ struct Level {
     most: f64,
     least: Option<f64>,
     last: f64,
-    /// How often it was lower than in the look before.
+    /// How often the level was lower than in the previous snapshot.
     falls: f64,
 }
 
-/// Levels of which the number of falls matters: what only grows is a leak, or piles up.
+/// Levels for which the number of falls matters: a level that only grows is a leak or a growing queue.
 const GROWING: [&str; 2] = ["memory", "children"];
 
-/// How much a counter grew.
+/// Growth of a counter, and the times of its first and last value.
 struct Growth {
     sum: f64,
     first_ms: u64,
     last_ms: u64,
 }
 
-/// Numbers of one entity over all looks.
+/// Numbers of one entity over all snapshots.
 #[derive(Default)]
 struct Gathered {
     name: String,
@@ -159,7 +159,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a look. `is_new`: counters that appear for the first time started from zero.
+    /// Adds a snapshot. With `is_new`, the entity is new, so its counters are assumed to have started from zero.
     fn add(&mut self, numbers: &Numbers, is_new: bool, at_ms: u64) {
         for (key, value) in numbers {
             if !value.is_finite() {

@@ -14,11 +14,11 @@ struct Make {
     name: &'static str,
     /// Prefixes of network names. Four to eight letters or digits follow.
     prefixes: &'static [&'static str],
-    /// Other devices use such names, too.
+    /// Whether other devices use such names, too.
     common: bool,
     /// Prefixes of the names of its radio vendors, letters and digits only.
     makers: &'static [&'static str],
-    /// Number that the blog article counted in 30 days at one place.
+    /// Number of vehicles that the blog article (see [`MAKES`]) counted in 30 days at one place.
     published: usize,
 }
 
@@ -65,7 +65,7 @@ const MAKES: [Make; 5] = [
 /// Vendors whose radios are built for vehicles, by their names in the registry and in Wireshark's short form.
 const FOR_VEHICLES: [&str; 3] = ["harmanb", "actiaautomotive", "actia"];
 
-/// Number of characters after the prefix of a name.
+/// Number of characters after the prefix of a network name.
 const BEHIND: std::ops::RangeInclusive<usize> = 4..=8;
 
 /// Result of the count.
@@ -75,7 +75,7 @@ pub struct Census {
     pub networks: usize,
     /// Number of networks whose address was chosen by the device and does not identify a vendor.
     pub local_addresses: usize,
-    /// The IEEE registry was available for vendor lookups.
+    /// Whether the IEEE registry was available for vendor lookups.
     pub registry: bool,
     /// Counts for each make.
     pub makes: Vec<MakeCount>,
@@ -102,7 +102,8 @@ pub struct MakeCount {
     pub at_least: usize,
     /// Maximum number of vehicles: every address counts.
     pub at_most: usize,
-    /// Number that the blog article published: 30 days at one place, counted by name.
+    /// Number that the blog article "Reverse wardriving" (heiland, 2017) published: vehicles in 30 days at one place,
+    /// counted by name.
     pub published: usize,
 }
 
@@ -113,7 +114,7 @@ enum Evidence {
     Another,
 }
 
-/// An address and the evidence for its make.
+/// An address with its network name, and the evidence for its make.
 struct Sighting<'a> {
     address: Option<Address>,
     ssid: &'a Ssid,
@@ -238,7 +239,7 @@ fn counted(make: &Make, found: &[Sighting<'_>]) -> MakeCount {
     }
 }
 
-/// Counts groups. Members with the same name or family belong to one group.
+/// Counts the groups of members that are connected by an equal name or an equal family.
 fn groups(members: &[(Option<Family>, &Ssid)]) -> usize {
     let mut parents: Vec<usize> = (0..members.len()).collect();
     let mut families: BTreeMap<Family, usize> = BTreeMap::new();

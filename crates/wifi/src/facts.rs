@@ -77,7 +77,7 @@ pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     facts
 }
 
-/// Writes a network without a known name for a log about a lost RADIUS profile.
+/// Adds a network without a name, for a log that reports a lost RADIUS profile but not the network.
 fn put_lost_profile(facts: &mut Facts, file: &WifiFile<'_>) {
     let Some(lost) = &file.reading.lost_profile else {
         return;
@@ -162,7 +162,7 @@ fn unread(facts: &mut Facts, files: &[WifiFile<'_>]) {
     }
 }
 
-/// Marks all properties of a subject as unknown.
+/// Marks the properties of a subject as unknown, with the reason.
 fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line: Option<usize>) {
     let place = FactPlace::File {
         path: path.to_owned(),
@@ -178,7 +178,7 @@ fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line
     facts.map.insert(subject.to_string(), fact);
 }
 
-/// Returns whether a BSS belongs to an access point.
+/// Returns whether a BSS counts: it belongs to an access point, not to a direct connection or a mesh.
 fn counts(bss: &Bss) -> bool {
     !bss.direct
 }

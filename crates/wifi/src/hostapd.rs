@@ -87,14 +87,14 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
 #[derive(Default)]
 struct Air {
     device: String,
-    /// hw_mode: `b`, `g`, `a`.
+    /// Value of `hw_mode`: `b`, `g`, `a`.
     mode: String,
     class: Option<u32>,
     channel: Option<u16>,
     channel_line: usize,
     width: Option<u16>,
     width_line: usize,
-    /// Lowest basic rate and lowest supported rate in kbit/s, with the line number.
+    /// Lowest basic rate in kbit/s, with its line number; the next field has the lowest supported rate.
     basic: Option<(u64, usize)>,
     supported: Option<(u64, usize)>,
 }
@@ -166,10 +166,10 @@ struct Open {
     begin: usize,
     ssid: Option<Ssid>,
     hidden: Option<(bool, usize)>,
-    /// Bit 0: WPA, bit 1: WPA2 and WPA3.
+    /// Value of `wpa` (bit 0: WPA, bit 1: WPA2 and WPA3), with its line number.
     wpa: (u32, usize),
     management: Vec<String>,
-    /// Ciphers of WPA; default TKIP.
+    /// Ciphers of the original WPA; the default is TKIP.
     first: Vec<String>,
     /// Ciphers of WPA2; by default those of WPA.
     second: Vec<String>,

@@ -65,7 +65,7 @@ fn plain(message: &str) -> String {
         .to_owned()
 }
 
-/// Converts offsets to line numbers.
+/// Converts byte offsets to line numbers; contains the offsets of the line ends.
 struct Lines(Vec<usize>);
 
 impl Lines {

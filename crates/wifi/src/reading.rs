@@ -109,7 +109,7 @@ pub struct Lines {
     pub width: usize,
     /// Line of the basic rates.
     pub rates: usize,
-    /// Line from which follows that the name is hidden.
+    /// Line that shows that the name is hidden.
     pub hidden: usize,
     /// Line of the roaming protocols.
     pub roaming: usize,
@@ -160,7 +160,8 @@ pub struct Radio {
     pub width_line: usize,
 }
 
-/// Lines of a controller's log about networks with 802.1X that have lost their RADIUS profile. They name no network.
+/// Lines in a controller's log about networks with 802.1X whose RADIUS profile was lost. The lines do not name the
+/// network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostProfile {
     /// Newest line, from 1.

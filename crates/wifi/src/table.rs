@@ -26,7 +26,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Skips the line that starts at `begin`.
+    /// Skips the line that starts at byte `begin`, which cannot be read as a record.
     fn give_up(&mut self, begin: usize, line: usize) {
         let rest = self.bytes.get(begin..).unwrap_or_default();
         let length = rest.iter().position(|byte| *byte == b'\n');

@@ -3,7 +3,7 @@
 
 use crate::reading::{Format, LostProfile, Reading};
 
-/// What the controller writes, with the number of the profile behind it: `null`, or one that does not exist.
+/// Text that the controller logs. The id of the profile follows: `null`, or an id that does not exist.
 const LOST: &str = "invalid radiusprofile_id";
 
 /// Returns whether a line begins with a time, as in `[2017-01-18 23:41:30,160]` or `[2023-03-01T10:11:12,345]`.

@@ -1,5 +1,5 @@
-//! Finds the terms that make a condition true: of `a || b` the true ones, of `a && b` both. A term is a comparison or
-//! a call and is not split further.
+//! Finds the terms that make a condition true: for `a || b` the operands that are true, for `a && b` both operands. A
+//! term is a comparison or a call and is not split further.
 
 use super::{Truth, truth};
 use cel::Context;
@@ -23,7 +23,7 @@ fn evaluate(term: &IdedExpr, context: &Context<'_, '_>) -> Option<bool> {
     }
 }
 
-/// Adds the terms that give `part` the value `wanted`.
+/// Collects the terms because of which `part` has the value `wanted`.
 fn collect<'e>(
     part: &'e IdedExpr,
     wanted: bool,

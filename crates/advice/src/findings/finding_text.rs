@@ -1,12 +1,13 @@
-//! Texts of a finding: its places, the deciding one first, and its filled-in templates.
+//! Texts of a finding: the places (file lines or commands) of its facts, the deciding place first, and the filled-in
+//! templates.
 
 use super::Scene;
 use assay_model::finding::Seen;
 use assay_model::{Fact, FactPlace, FactValue, Facts};
 use serde_json::Value;
 
-/// Returns the places of the deciding facts without duplicates; lines of files come first, because
-/// the user changes them. `first` precedes all.
+/// Returns the places of the deciding facts without duplicates. `first` comes first, then lines of files, because the
+/// user changes these.
 pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<FactPlace> {
     let mut places: Vec<FactPlace> = Vec::new();
     for seen in deciding {
@@ -27,8 +28,8 @@ pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<FactPlace>
     places
 }
 
-/// Returns the words that replace a placeholder: one word, or the items of a list; `None` if it is
-/// unknown. `places` are those of the finding, the deciding one first.
+/// Returns the values that replace the placeholder `name`: one value, or the items of a list; `None` if the value is
+/// unknown. `places` are the places of the finding, the deciding one first.
 pub(super) fn words(
     name: &str,
     scene: &Scene<'_>,
@@ -54,7 +55,7 @@ pub(super) fn words(
     }
 }
 
-/// Fills in the placeholders of a text; unknown ones stay unchanged.
+/// Replaces the placeholders of a text by their values; placeholders without a value stay unchanged.
 pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -77,20 +78,20 @@ pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> S
     out + rest
 }
 
-/// Returns the deciding line as `FILE:LINE`, or another source.
+/// Returns the place of the deciding fact, such as `FILE:LINE`; "its configuration" if there is no place.
 fn deciding_line(places: &[FactPlace]) -> String {
     places
         .first()
         .map_or_else(|| "its configuration".to_owned(), FactPlace::to_string)
 }
 
-/// Returns the file with the deciding line.
+/// Returns the file of the deciding fact; "its configuration" if the fact is not from a file.
 fn deciding_file(places: &[FactPlace]) -> String {
     let first = places.first().and_then(file_of);
     first.unwrap_or_else(|| "its configuration".to_owned())
 }
 
-/// Returns the fact of a placeholder, or of the page's `at`.
+/// Returns the fact for a placeholder or for the page's `at`: `parent.NAME`, `facts.KEY`, or a property of the subject.
 pub(super) fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> Option<&'a Fact> {
     match name.split_once('.') {
         Some(("parent", name)) => scene.parent.get(name).copied(),
@@ -99,7 +100,7 @@ pub(super) fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> O
     }
 }
 
-/// Returns the file of a place, if it is one.
+/// Returns the path if the place is a file.
 fn file_of(place: &FactPlace) -> Option<String> {
     match place {
         FactPlace::File { path, .. } => Some(path.clone()),

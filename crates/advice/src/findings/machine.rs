@@ -1,4 +1,5 @@
-//! Facts as conditions use them. An unreadable source hides all its properties: a missing one is unknown.
+//! Facts in the form that conditions use. If a source is unreadable, all properties that it could contain are unknown,
+//! not absent.
 
 use super::Properties;
 use crate::condition::{Known, Ledger, above};
@@ -28,7 +29,7 @@ impl<'a> Machine<'a> {
         found.cloned().unwrap_or_default()
     }
 
-    /// Returns the fact of a key, or else the nearest unreadable fact of a prefix.
+    /// Returns the fact of a key; if there is none, the unreadable fact of the nearest prefix.
     pub(super) fn find(&self, key: &str) -> Option<(&'a str, &'a Fact)> {
         let found = self.facts.map.get_key_value(key);
         let unread = || {
@@ -40,7 +41,7 @@ impl<'a> Machine<'a> {
             .map(|(key, fact)| (key.as_str(), fact))
     }
 
-    /// Returns the first unreadable fact among these keys and their prefixes, with the reason.
+    /// Returns the first of these keys whose fact, or the fact of a prefix, is unreadable; with the reason.
     pub(super) fn unread(&self, keys: &[String]) -> Option<(&'a str, &'a Fact, &'a str)> {
         keys.iter().find_map(|key| {
             let (key, fact) = self.find(key)?;
@@ -52,8 +53,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns a property of a subject, or else the subject's own fact if the subject was not read
-/// completely.
+/// Returns a property of a subject; if it is missing, the subject's own fact, provided that this fact is unreadable.
 pub(super) fn find_property<'a>(
     properties: &Properties<'a>,
     subject: &Subject,

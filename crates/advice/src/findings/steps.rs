@@ -1,7 +1,6 @@
 //! Fills in the placeholders of a remedy's steps, so that a command between backticks can be pasted.
 
-/// Fills in all steps. A step with an incomplete command, because a value is unknown, is dropped as
-/// long as another step remains.
+/// Fills in all steps. Drops a step whose command lacks a value, as long as another step remains.
 pub(super) fn fill_steps(
     steps: &[String],
     words: &dyn Fn(&str) -> Option<Vec<String>>,

@@ -89,7 +89,7 @@ fn a_table_that_is_not_whole_is_refused() {
     assert!(message("severity = \"high\"", "severity = \"big\"").contains("critical"));
 }
 
-/// Facts of a machine with two known settings below an unreadable source.
+/// Returns facts of a machine with the known setting `vm.1.cache` and the unreadable key `unread`.
 fn part_of_it(unread: &str) -> Facts {
     let mut facts = Facts::default();
     let said = FactKind::Configured;
@@ -133,7 +133,7 @@ fn of_machine(violated: &str) -> Advice {
     check(&table)
 }
 
-/// Returns the certainty of the only finding, and its files.
+/// Returns the certainty and the places of the only finding; `None` if there is no finding.
 fn judged(page: &Advice, facts: &Facts) -> Option<(Certainty, Vec<String>)> {
     let checked = findings([page], facts);
     assert!(checked.findings.len() <= 1, "{checked:#?}");

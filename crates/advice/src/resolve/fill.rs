@@ -6,9 +6,9 @@ use assay_model::advice::{Advice, ParameterKind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Placeholders with values of assay: the target as named; the mount point and the mounted source
-/// (`/dev/vda2`, `tank/data`) of its file system; the whole block device directly below (for a
-/// partition its disk); the physical disk at the bottom.
+/// Placeholders that assay fills in: the target as the user named it; the mount point and the mounted source
+/// (`/dev/vda2`, `tank/data`) of its file system; the whole block device directly below (for a partition, its disk);
+/// the physical disk at the bottom.
 pub(crate) const BUILTIN: [&str; 5] = ["target", "mountpoint", "source", "device", "disk"];
 
 /// Placeholders that are filled in during the trial.
@@ -123,7 +123,7 @@ impl Fill<'_> {
         })
     }
 
-    /// Returns the words of an item that consists of one placeholder.
+    /// Returns the list of words if the text consists of one placeholder whose value is a list.
     fn words(&self, text: &str) -> Option<Vec<String>> {
         let [Piece::Name(name)] = pieces(text)[..] else {
             return None;
@@ -134,7 +134,7 @@ impl Fill<'_> {
         }
     }
 
-    /// Returns the number or flag of a text that consists of one placeholder.
+    /// Returns the number or flag if the text consists of one placeholder whose value is a number or flag.
     fn whole(&self, text: &str) -> Option<Value> {
         let [Piece::Name(name)] = pieces(text)[..] else {
             return None;
@@ -170,7 +170,7 @@ impl Fill<'_> {
     }
 }
 
-/// Whether a placeholder stays unfilled here.
+/// Returns whether the placeholder is filled in during the trial: it is one of `LATER` and permitted in the keys `at`.
 fn later(name: &str, at: &[String]) -> bool {
     LATER_IN
         .iter()

@@ -42,12 +42,12 @@ pub(crate) fn shape(advice: &Advice, trial: &Table) -> Result<(), Fault> {
     })
 }
 
-/// Returns the quoted name in a message of serde.
+/// Returns the name in backticks in an error message of serde.
 fn quoted(message: &str) -> Option<&str> {
     message.split('`').nth(1)
 }
 
-/// Adds the most similar expected name.
+/// Appends the most similar expected name to an error message of serde.
 pub(super) fn with_hint(message: &str) -> String {
     let name = quoted(message).unwrap_or_default();
     let expected = message
@@ -59,7 +59,7 @@ pub(super) fn with_hint(message: &str) -> String {
     )
 }
 
-/// Returns the path of the name in a message within the trial.
+/// Returns the path in the trial to the name that the error message quotes.
 pub(super) fn culprit(trial: &Table, message: &str) -> Vec<String> {
     fn find(value: &Value, name: &str, at: &mut Vec<String>) -> bool {
         match value {
@@ -90,7 +90,7 @@ pub(super) fn culprit(trial: &Table, message: &str) -> Vec<String> {
     at
 }
 
-/// Checks the constraints of a trial that types do not express.
+/// Checks the limits of a trial that its types cannot express, such as a margin between 0 and 1.
 pub(super) fn sensible(spec: &TrialSpec) -> Result<(), (&'static str, &'static str)> {
     let share = |share: f64| share > 0.0 && share < 1.0;
     if !share(spec.margin) {

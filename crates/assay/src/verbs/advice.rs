@@ -73,7 +73,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
         .ok_or_else(|| "write NAME=VALUE, such as size=64K".to_owned())
 }
 
-/// Returns the catalogue with the user's own pages. A named directory must exist; the default one
+/// Returns the catalogue with the user's own pages. A directory that the user named must exist; the default directory
 /// need not.
 pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     let unreadable = |error: CatalogueError| Unreadable(error.to_string());
@@ -88,7 +88,7 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     })
 }
 
-/// Returns the page of a rule, without its applicability.
+/// Formats the page of a rule, without whether it applies here.
 pub fn explain(advice: &Advice, style: assay_render::Style) -> String {
     page::explain(advice, style)
 }
@@ -190,7 +190,7 @@ struct Shown<'a> {
     /// Results of the pool; only for a single page with shared trials.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     elsewhere: &'a [Pooled],
-    /// Path of the page below `advice/`, or of the file in a directory of the user.
+    /// Path of the page below `advice/`, or of the user's own file.
     file: Option<&'a str>,
 }
 
@@ -208,7 +208,7 @@ fn json(catalogue: &Catalogue, entries: &[Entry<'_>]) -> anyhow::Result<String> 
     Ok(format!("{:#}\n", serde_json::to_value(document)?))
 }
 
-/// Returns the name of a standing as in pages.
+/// Returns the standing of the advice (confirmed, conditional, obsolete, wrong, dangerous) as the pages write it.
 fn standing(advice: &Advice) -> &'static str {
     use assay_model::advice::Standing;
     match advice.literature.standing {
@@ -220,7 +220,7 @@ fn standing(advice: &Advice) -> &'static str {
     }
 }
 
-/// Returns the colour of a standing.
+/// Returns the ANSI colour code of a standing; empty for the default colour.
 fn colour(standing: &str) -> &'static str {
     match standing {
         "confirmed" => "32",

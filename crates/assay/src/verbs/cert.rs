@@ -85,7 +85,7 @@ struct Source {
     /// Reason why this machine does not trust the chain of a server; `None` if it does, and for
     /// files.
     distrust: Option<String>,
-    /// Whether a server's certificate matches the host.
+    /// Whether the server's certificate is valid for the host name; `None` for files.
     for_host: Option<bool>,
     /// The items in order.
     items: Vec<Credential>,

@@ -152,8 +152,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     )
 }
 
-/// Returns the newest entry and the one before it; with a time the last entry before the time, else
-/// the oldest after it.
+/// Returns the newest entry and an older one to compare it with: the previous entry; with `since` the last entry before
+/// that time, else the oldest one after it.
 fn pair(entries: &[Entry], since: Option<Timestamp>) -> Option<(&Entry, &Entry)> {
     let (new, before) = entries.split_last()?;
     let old = match since {
@@ -209,7 +209,7 @@ fn between(
     ))
 }
 
-/// Parses `2026-11-20`, a time as in RFC 3339, or `12h`, `7d`, `2w` ago.
+/// Parses a date `2026-11-20`, an RFC 3339 time, or an age such as `12h`, `7d` or `2w`.
 fn time(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ago = || {

@@ -341,12 +341,13 @@ pub(super) fn usual_accept_file() -> Option<PathBuf> {
     context::own_advice().map(|dir| dir.with_file_name("accept.toml"))
 }
 
-/// Removes findings that the default file accepts; `machine` is the name of another machine.
+/// Removes findings that the default accept file accepts. `machine` is the name of the checked machine if it is not
+/// this one.
 pub(super) fn accept_usual(checked: &mut Checked, machine: Option<&str>) -> anyhow::Result<()> {
     accepted_in(checked, None, machine)
 }
 
-/// A named file must exist; the default file need not.
+/// Removes the findings that a file accepts. A file that the user named must exist; the default file need not.
 fn accepted_in(
     checked: &mut Checked,
     file: Option<&Path>,

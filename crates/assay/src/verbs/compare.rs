@@ -93,7 +93,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Reports if two runs are from two machines; returns both machines, if known.
+/// Prints a note if the runs are from two machines; returns both machines, if known.
 pub fn name_machines(
     store: &Store,
     comparison: &mut RunComparison,

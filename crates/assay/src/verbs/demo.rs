@@ -52,8 +52,8 @@ pub struct Args {
     listen: SocketAddr,
 }
 
-/// One step: its purpose, and the arguments of `assay`. `DIR` is replaced by the directory of the
-/// tour.
+/// One step of the tour: its purpose, and the arguments of `assay`. `DIR` in the arguments is replaced by the directory
+/// that the user named.
 struct Step {
     about: &'static str,
     words: &'static [&'static str],
@@ -206,7 +206,7 @@ fn heading(step: &Step, global: &Global) -> String {
     format!("{}\n$ assay {line}\n", style.bold(step.about))
 }
 
-/// Runs a step and returns whether it succeeded. Findings count as success in a tour.
+/// Runs a step and returns whether it succeeded. Exit status 1 (findings) also counts as success.
 fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let place = |word: &&str| match *word {
         "DIR" => dir.as_os_str().to_owned(),

@@ -1,4 +1,5 @@
-//! `assay dev`: output of the binary for packages and the book, so that they always agree with it.
+//! `assay dev`: man pages, completions and schemas for packages and the book, written by the binary so that they always
+//! match it.
 
 #[cfg(feature = "schemas")]
 pub(super) mod form;
@@ -18,7 +19,7 @@ use clap_complete::env::Shells;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Write what packages and the book take from the binary
+/// Write man pages, completions and schemas for packages and the book
 #[derive(clap::Args)]
 #[command(hide = true)]
 pub struct Args {
@@ -49,7 +50,7 @@ enum What {
         /// Number of the session
         #[arg(long, value_name = "NUMBER")]
         session: String,
-        /// How long the user has to confirm, in seconds; as long as its assay lives if omitted
+        /// Time to confirm, in seconds; without it, as long as the caller lives
         #[arg(long, value_name = "SECONDS")]
         within: Option<u64>,
     },
@@ -79,7 +80,7 @@ enum What {
         /// Longest time without contact, in seconds
         #[arg(long, value_name = "SECONDS")]
         silence: u64,
-        /// Sessions of other processes
+        /// Sessions that already existed and are not reverted
         #[arg(value_name = "SESSION")]
         others: Vec<String>,
     },
@@ -201,7 +202,8 @@ fn help_strings() -> String {
     text
 }
 
-/// Calls `page` for a command and its visible subcommands, with its words: `assay`, `dups`, `scan`.
+/// Calls `page` for a command and each visible subcommand, with the command's full name as a list: `assay`, `dups`,
+/// `scan`.
 fn pages<'a>(
     command: &'a Command,
     path: &mut Vec<&'a str>,

@@ -59,14 +59,14 @@ pub struct Args {
     remote: Remote,
 }
 
-/// Comparison of disks with the same work.
+/// JSON output: how the disks with the same work differ.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
     comparisons: &'a [Comparison],
 }
 
-/// Groups of disks with the same work.
+/// JSON output of `--list`: groups of disks with the same work.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct List<'a> {
     schema: u32,
@@ -141,8 +141,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Returns the exit status. A group passes if one direction is cleared and the other shows no slow
-/// disk: pools with writes only are common.
+/// Returns the exit status. A group passes if no disk is slow for reads or for writes and at least one of the two could
+/// be judged; the other may have too little data, because pools with writes only are common.
 fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
     if found
         .iter()
@@ -168,7 +168,7 @@ fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
     }
 }
 
-/// Returns the reason why there is nothing to watch, and the way out.
+/// Returns why there is no group to watch, and what the user can do.
 fn nothing(args: &Args, groups: &[Siblings]) -> String {
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     match names.is_empty() {
@@ -251,7 +251,7 @@ fn figures(disk: &DiskLatency) -> String {
     }
 }
 
-/// Returns the reason why there is no result, and the way out.
+/// Returns why no verdict about a disk is possible, and what the user can do.
 fn cannot_tell(disk: &DiskLatency) -> String {
     let why = match (disk.at_least, disk.at_most) {
         (None, _) => format!("{} worked in too few windows", disk.disk),
@@ -264,7 +264,7 @@ fn cannot_tell(disk: &DiskLatency) -> String {
     format!("cannot tell: {why}; watch ten times as long (--budget) or under more load")
 }
 
-/// Formats the power of ten above a probability: `10⁻⁶` as `1 in 1000000`.
+/// Formats the next power of ten above a probability: `10⁻⁶` as `1 in 1000000`.
 fn power_of_ten(chance: f64) -> String {
     let zeros = (-chance.max(1e-12).log10()).floor().clamp(3.0, 12.0) as usize;
     format!("1 in 1{}", "0".repeat(zeros))

@@ -63,7 +63,7 @@ enum DupsVerb {
     Uniques(explore::Below),
     /// Find folders that are copies of each other, wholly or in part
     Dirs(dirs::Dirs),
-    /// Browse the folders with most to gain in the terminal
+    /// Browse the folders where duplicates take most space
     Browse(browse::Browse),
     /// Read all duplicates again and compare them byte by byte
     Validate(upkeep::Validate),
@@ -79,11 +79,11 @@ enum DupsVerb {
     Across(across::AcrossArgs),
     /// Remove folders from the index; no file is touched
     Forget(upkeep::Forget),
-    /// Link, move or delete duplicates; only shows them without --apply
+    /// Link, move or delete duplicates; without --apply only show the steps
     Act(act::Act),
     /// Undo a run of `act`, or repair one that a crash interrupted
     Undo(undo::Undo),
-    /// Draw the bytes to gain as an HTML page
+    /// Draw the space that duplicates take as an HTML page
     Treemap(upkeep::Treemap),
 }
 

@@ -68,7 +68,7 @@ enum Action {
     Trial(on_each_machine::Args),
     /// Find disks slower than their siblings, on each machine
     Disks(on_each_machine::Args),
-    /// Store a bundle that a machine sends by itself
+    /// Store a bundle that a machine sent, from standard input
     #[command(after_help = RECEIVE)]
     Receive {
         /// Name of the machine
@@ -159,12 +159,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 impl Known {
-    /// Whether the user selected a source of the inventory.
+    /// Returns whether the user selected a source of the inventory on the command line.
     pub fn is_said(&self) -> bool {
         self.inventory.is_some() || self.ansible.is_some() || self.proxmox.is_some()
     }
 
-    /// Returns the inventory, and whether names outside of it are accepted too.
+    /// Returns the inventory, and whether machines that it does not list are accepted too (only without an inventory
+    /// file).
     pub fn open(&self, ssh_config: Option<&std::path::Path>) -> anyhow::Result<(Inventory, bool)> {
         if let Some(file) = &self.ansible {
             return Ok((Inventory::of_ansible(file)?, false));
@@ -188,7 +189,8 @@ impl Known {
     }
 }
 
-/// A machine determines only the contents of its bundle.
+/// Stores a bundle from standard input under the name `machine`. The sender determines only the contents, not the name
+/// or the time.
 fn receive(machine: &str, global: &Global) -> anyhow::Result<Status> {
     assay_fleet::session::check_name(machine)?;
     let sent = context::read_bounded(assay_fleet::session::MAX_SENT)?;

@@ -83,8 +83,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-/// Largest file in bytes: a result of a thousand jobs with all bins has some tens of MB. Without a
-/// limit, /dev/zero would fill the memory.
+/// Largest file in bytes: fio's JSON+ of a thousand jobs with all histogram bins has some tens of MB. Without a limit,
+/// /dev/zero would fill the memory.
 const LONGEST: u64 = 512 << 20;
 
 /// Whether the file begins like the output of `assay report export`.
@@ -151,7 +151,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<ImportedSource>> {
     Ok(vec![import_document(document, count, &shown, &about)])
 }
 
-/// Reads text that is not JSON: one source for each run that the text contains.
+/// Reads a text result that is not JSON; it may contain several runs, each is returned as one source.
 fn read_text(
     text: &str,
     shown: &str,

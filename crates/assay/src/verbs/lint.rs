@@ -119,7 +119,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Lists options with unknown values on standard error.
+/// Prints options whose values assay does not know on standard error.
 fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     // Loops of a script make many jobs with the same unknown values.
     let mut jobs_by_keys: Vec<(Vec<String>, Vec<&str>)> = Vec::new();
@@ -150,8 +150,8 @@ fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     }
 }
 
-/// Returns the jobs of a job file in a call: one that the script writes, its standard input, or a
-/// file.
+/// Returns the jobs of the job file that a fio command names: the script may write this file, pass it on standard
+/// input, or it exists on disk.
 fn job_file(
     call: &Invocation,
     file: &str,
@@ -192,12 +192,12 @@ fn job_file(
     Ok(jobs.collect())
 }
 
-/// Result of parsing the words or the text.
+/// Commands found in the arguments or in the text.
 #[derive(Default)]
 struct Read {
     calls: Vec<Invocation>,
     others: Vec<ExplainedCommand>,
-    /// File that contains the calls.
+    /// Name of the file that contains the commands, for messages.
     place: String,
 }
 
@@ -256,7 +256,7 @@ fn read(words: &[&OsStr], set: &BTreeMap<String, String>) -> anyhow::Result<Read
     }
 }
 
-/// Whether a single word on the command line is a command and not a path.
+/// Returns whether the only argument is a command and not a path.
 fn is_command(text: &str) -> bool {
     text.trim().is_empty()
         || text.contains(char::is_whitespace)
@@ -264,7 +264,7 @@ fn is_command(text: &str) -> bool {
         || text == "fio"
 }
 
-/// Expected content of a file.
+/// What a file should contain, for error messages.
 const EXPECTED: &str = "a job file, or a command in quotes";
 
 fn from_file(path: &OsStr, set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
@@ -324,8 +324,7 @@ fn is_fio(word: &str) -> bool {
     word.rsplit('/').next() == Some("fio")
 }
 
-/// Returns the calls of fio in a text, and commands of other tools. Without any call of fio only
-/// the latter are reported.
+/// Returns the fio commands of a text, and the commands of other benchmark tools. Fails if the text contains neither.
 fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
     let mut calls = commands.calls;
     let tools = commands.others.iter();

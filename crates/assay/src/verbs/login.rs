@@ -136,7 +136,7 @@ pub(super) struct Measured {
     logins: Vec<Login>,
     /// Error of the first failed login.
     failed: Option<String>,
-    /// Kind of this failure.
+    /// Kind of the first failure.
     failure: Option<LoginFailure>,
     /// Whether all logins succeeded without a wait.
     healthy: bool,
@@ -149,7 +149,7 @@ pub(super) struct Measured {
     /// Times of single modules of PAM; only with `--each-module`.
     #[serde(skip_serializing_if = "Option::is_none")]
     each_module: Option<ModuleTimes>,
-    /// Logins over an existing connection.
+    /// Times of logins over an existing connection (ssh control socket).
     control: Vec<Nanos>,
     crowds: Vec<Crowd>,
     /// sshd's limit of unauthenticated connections, if it was read.
@@ -158,7 +158,7 @@ pub(super) struct Measured {
     max_startups: Option<String>,
 }
 
-/// How one login is made, and the watched processes.
+/// The service and its parameters, the server, and the server processes that are watched.
 struct Way {
     service: Service,
     how: How,
@@ -168,7 +168,7 @@ struct Way {
     watched: watch::WatchedServer,
 }
 
-/// Parameters of a login.
+/// Parameters of a login by service.
 enum How {
     Ssh(ssh::SshTarget),
     Mail(mail::Protocol, mail::MailTarget, Option<mail::User>),
@@ -336,7 +336,7 @@ fn measure(
     Ok(())
 }
 
-/// Traces the lines of start-up files for each part that waits and reads such files.
+/// For each part of the login that waits and reads shell start-up files, measures the lines of these files.
 fn trace_start_up_files(
     target: &ssh::SshTarget,
     limit: Duration,
@@ -418,7 +418,7 @@ fn direct(host: &str, port: u16) -> server_knowledge::LoginServer {
     }
 }
 
-/// Returns the server and the user that ssh's configuration selects.
+/// Returns the server and the user according to the effective ssh configuration.
 fn ssh_server(target: &ssh::SshTarget) -> (server_knowledge::LoginServer, Option<String>) {
     let settings = target.effective();
     let value = |name: &str| {

@@ -38,7 +38,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum NetVerb {
-    /// Serve as the peer that clients load and that starts runs
+    /// Serve as the peer that clients load, and start runs
     Serve(serve::Args),
     /// Join a server as a device and take part in its runs
     Client(client::Args),
@@ -61,8 +61,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Parses a server address, or reads it from a file: all users of the machine can read a command
-/// line.
+/// Parses a server address. `@FILE` is read from the file, so that other users cannot see the address in the process
+/// list.
 fn link(address: &str) -> anyhow::Result<ServerLink> {
     let text = match address.strip_prefix('@') {
         Some(path) => read(path)?,

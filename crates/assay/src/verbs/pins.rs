@@ -1,4 +1,4 @@
-//! `assay probe pins`: pins of public keys in the common formats.
+//! `assay probe pins`: prints pins of public keys in the usual formats.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -37,7 +37,7 @@ pub struct Args {
     /// PEM or DER file, - for standard input, or HOST:PORT
     #[arg(value_name = "FILE|HOST:PORT", required = true)]
     of: Vec<String>,
-    /// Set the host for the DNS record of a file
+    /// Set the host name in the DNS record of a file's key
     #[arg(long)]
     host: Option<String>,
     /// Start TLS within this protocol
@@ -122,8 +122,8 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// Returns the certificates of a server in DER, its own first. `wait` is the time limit of a
-/// response, and of all.
+/// Returns the certificates of a server in DER, the server's own first. `wait` contains the time limit of one response
+/// and of the whole exchange.
 pub(super) fn served_chain(
     of: &str,
     starttls: Option<&str>,
@@ -170,12 +170,12 @@ struct Shown<'a> {
     of: &'a str,
     /// `certificate`, `request`, `private key` or `public key`.
     kind: &'static str,
-    /// Owner, if the item names one.
+    /// Subject of the certificate or request, if there is one.
     subject: Option<&'a str>,
-    /// Algorithm and size.
+    /// Algorithm and size of the key.
     key: &'a str,
     pin: &'a Pin,
-    /// DNS record, if it is the key of a server.
+    /// TLSA record for DNS; `None` if the host is unknown.
     tlsa: Option<String>,
     curl: String,
     android: String,
@@ -203,7 +203,7 @@ fn json(all: &[Found]) -> String {
     format!("{:#}\n", serde_json::json!(document))
 }
 
-/// Pins are copied, so their lines are never wrapped.
+/// Formats pins as text. The lines are never wrapped, because users copy the pins.
 fn text(all: &[Found], style: Style) -> String {
     let mut out = String::new();
     for found in all {

@@ -1,4 +1,4 @@
-//! `assay fleet pool`: trials that users of many machines share, judged together.
+//! `assay fleet pool`: shares trials between users of many machines and combines their results.
 
 mod export;
 mod keep;
@@ -144,8 +144,7 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the pooled results of a page for other verbs; empty without a pool, or if it cannot be
-/// read.
+/// Returns the pooled results of an advice page; empty if there is no pool, or if it cannot be read.
 pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     let pool = Kept::of(global).and_then(|kept| kept.load());
     match pool {
@@ -157,8 +156,8 @@ pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     }
 }
 
-/// Describes the duration of this advice's trials on other machines for a plan. It contains no
-/// information about their results.
+/// Returns sentences for a plan about how long trials of this advice took on other machines, without their results.
+/// `pair` is the duration of one pair here.
 pub fn length_elsewhere(page: &str, pair: assay_model::Nanos, global: &Global) -> Vec<String> {
     let Ok(catalogue) = Catalogue::builtin() else {
         return Vec::new();

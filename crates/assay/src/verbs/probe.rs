@@ -1,4 +1,4 @@
-//! `assay probe`: inspects a host of the user's choice from outside.
+//! `assay probe`: inspects a host over the network.
 
 mod text;
 
@@ -262,7 +262,7 @@ pub fn unreadable(error: &ProbeError) -> anyhow::Error {
     Unreadable(error.to_string()).into()
 }
 
-/// Like [`unreadable`], with the host before the message.
+/// Like [`unreadable`]; the message begins with the host.
 pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     match error {
         ProbeError::Connect { .. } => unreadable(error),
@@ -270,7 +270,7 @@ pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     }
 }
 
-/// Output of `--json`.
+/// JSON output of a probe.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Document<'a> {
     schema: u32,

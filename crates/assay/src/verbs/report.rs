@@ -43,7 +43,7 @@ pub struct Args {
     /// Write the report to FILE instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print in this form [default: by the ending of FILE, or text]
+    /// Print in this format [default: by the ending of FILE, else text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// The same as --format json
@@ -60,11 +60,11 @@ enum Format {
     Md,
     /// One JSON document.
     Json,
-    /// The text of the terminal.
+    /// The text that terminals show.
     Text,
 }
 
-/// A run with its judgement.
+/// A run, judged by the current rules.
 struct Loaded {
     run: Run,
     samples: Vec<Sample>,
@@ -129,7 +129,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Removes facts from a report that is shared, and adds a remark that facts are missing.
+/// Removes facts from a report that the user wants to share, and adds a remark that facts were omitted.
 fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
     for key in keys {
         let before = run.facts.map.len();
@@ -150,7 +150,7 @@ fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the destination and the format.
+/// Returns the destination file, and the format from `--format` or the file's ending.
 fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
     if let Some(path) = &args.html {
         return Ok((Some(path), Format::Html));

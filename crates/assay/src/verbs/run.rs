@@ -1,4 +1,4 @@
-//! `assay run`: measures.
+//! `assay run`: measures targets with a plan or a single workload.
 
 mod share;
 mod workload;
@@ -58,8 +58,8 @@ Plans:
 
 Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
 
-/// Longest time from a signal to the end. fio gets some seconds to end, and remaining files are
-/// removed at once or at the next start; an unresponsive target does not delay the end.
+/// Longest time from a signal until assay exits. fio has some seconds to stop; files that cannot be removed in this
+/// time are removed at the next start, so that an unresponsive target does not delay the exit.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// Measure a directory, file, device, web server or file share
@@ -134,7 +134,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// The old position of `assay login`.
+/// Hidden subcommand `assay run login`, the former name of `assay login`.
 #[derive(clap::Subcommand)]
 enum Action {
     #[command(hide = true)]
@@ -315,7 +315,7 @@ pub(super) fn rounds_within(budget: Nanos, estimate: Nanos, planned: u32) -> any
     Ok(fit)
 }
 
-/// Prints the plan of the run.
+/// Prints the plan of the run before it starts.
 fn introduce(prepared: &assay_measure::runner::PreparedRun) {
     let run = &prepared.run;
     for remark in &run.remarks {
@@ -354,7 +354,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     bail!("nothing to resume: no run was interrupted; `assay report runs` lists all")
 }
 
-/// Returns the plan and the targets.
+/// Returns the plan and the targets of the command line.
 fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let mut targets = args.words.clone();
     let another = args.plan_file.is_some() || args.one.plan().is_some();
@@ -402,7 +402,7 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     Ok((spec, targets))
 }
 
-/// Sets the times of the command line for all workloads.
+/// Sets measuring time and ramp-up time of the command line for all workloads.
 pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Option<Nanos>) {
     spec.runtime = runtime.or(spec.runtime);
     spec.ramp = ramp.or(spec.ramp);
@@ -412,7 +412,7 @@ pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Optio
     }
 }
 
-/// Returns the absolute path, because `.` has no meaning in a stored run.
+/// Returns the absolute path of a target, because a relative path such as `.` has no meaning in a stored run.
 fn absolute(target: &str) -> String {
     if is_url(target) {
         return target.to_owned();
@@ -426,7 +426,7 @@ fn is_plan(word: &str) -> bool {
     BUILTIN.iter().any(|(name, _)| *name == word)
 }
 
-/// Refuses a first word that is neither a plan nor a path: it is most likely a misspelt plan.
+/// Fails if the first argument is neither a plan nor a path, because it is most likely a misspelt plan.
 fn plan_or_target(word: &str) -> anyhow::Result<()> {
     if word.contains('/') || Path::new(word).exists() {
         return Ok(());

@@ -98,7 +98,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     serve_until_signal(args.listen, options, shown_token.as_deref())
 }
 
-/// Describes what visitors may start: this assay, with the store and the advice of this server.
+/// Returns what visitors with the token may start: this program, with the store and the advice of this server.
 fn describe_actions(args: &Args, store: &Path) -> anyhow::Result<ActionOptions> {
     Ok(ActionOptions {
         program: std::env::current_exe().context("cannot find the program file of assay")?,

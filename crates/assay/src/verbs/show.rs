@@ -80,7 +80,7 @@ const SHOWN: [Quantity; 5] = [
     Quantity::P999,
 ];
 
-/// Formats the samples below their workload and target, in rounds.
+/// Formats the samples as one table per workload and target, with a row for each sample.
 fn table(judged: &Judged) -> String {
     let mut out = String::new();
     for result in &judged.results {

@@ -55,7 +55,7 @@ pub struct Args {
 enum Action {
     /// Show or set how many days outdated facts are kept
     Keep {
-        /// Days to keep outdated facts
+        /// Number of days to keep outdated facts
         #[arg(value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: Option<u32>,
     },

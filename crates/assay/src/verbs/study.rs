@@ -53,13 +53,13 @@ pub struct Args {
     /// Use your directory for a file system, such as zfs=/tank/vm (repeatable)
     #[arg(long = "dir", value_name = "FS=DIR", value_parser = named)]
     dirs: Vec<(String, PathBuf)>,
-    /// Run the long form, as the author did
+    /// Run the full version, with the author's durations
     #[arg(long)]
     full: bool,
     /// Show what would be done and stop
     #[arg(long)]
     dry_run: bool,
-    /// Continue with the rest when something fails
+    /// Continue with the remaining parts when one fails
     #[arg(long)]
     keep_going: bool,
     /// Set the random seed of order, offsets and data
@@ -68,7 +68,7 @@ pub struct Args {
     /// Run guests with kvm or tcg [default: detected]
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     accel: Option<AccelArg>,
-    /// Choose OpenZFS for guests: of Debian stable or of its backports
+    /// Choose OpenZFS for guests: from Debian stable or backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
     /// Build a missing guest image without asking

@@ -1,5 +1,5 @@
-//! Units of systemd that `assay serve install` and `assay fleet watch install` write: their record, their removal, and
-//! systemctl. Their text is in the `install` modules of these verbs.
+//! Writes and removes the systemd units of `assay serve install` and `assay fleet watch install`, and runs systemctl.
+//! The text of the units is in the `install` modules of these verbs.
 
 use crate::context;
 use crate::status::Status;
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// A file that was written, or was about to be.
+/// A unit file that was written, or that was about to be written when the installation was interrupted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WrittenUnit {
     #[serde(with = "assay_host::path_json")]
     path: PathBuf,
-    /// BLAKE3 of its content.
+    /// BLAKE3 hash of the content.
     hash: String,
 }
 
-/// The units of one verb. Files are recorded with their hash before they are written, so that an interrupted
-/// installation is known, and files of others are never removed.
+/// The units of one verb. Each file is recorded with its hash before it is written, so that an interrupted installation
+/// can be removed and files of others are never removed.
 pub(super) struct InstalledUnits {
-    /// First line of the files.
+    /// First line of every unit; it marks files that assay wrote.
     pub(super) first: &'static str,
-    /// File with the record.
+    /// Path of the file that records the written units.
     pub(super) record: PathBuf,
 }
 
 impl InstalledUnits {
-    /// Writes units, and starts `unit` if systemd reads their directory.
+    /// Writes the units, and starts `unit` if systemd reads their directory.
     ///
     /// # Errors
-    /// A file exists that is not of this verb, cannot be written, or systemctl fails.
+    /// A file of another origin exists, a file cannot be written, or systemctl fails.
     pub(super) fn install(&self, files: &[(PathBuf, String)], unit: &str) -> anyhow::Result<bool> {
         for (path, _) in files {
             anyhow::ensure!(
@@ -69,7 +69,8 @@ impl InstalledUnits {
         Ok(is_read)
     }
 
-    /// Stops `units`, the first of which is enabled, and removes the files that did not change.
+    /// Stops `units`, of which only the first is enabled, and removes the files whose content has not changed; with
+    /// `is_forced` also changed files.
     ///
     /// # Errors
     /// A file cannot be removed, or systemctl fails.
@@ -145,7 +146,7 @@ pub(super) fn print_units(files: &[(PathBuf, String)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the directory for units: the named one, else that of systemd.
+/// Returns the directory for units: the one that the user named, else the directory of systemd.
 pub(super) fn choose_dir(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     match named {
         Some(dir) => Ok(std::path::absolute(dir)?),
@@ -209,7 +210,8 @@ fn hash_bytes(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_string()
 }
 
-/// Returns the content of a unit; `None` if it does not exist. One that cannot be read is not assay's to replace.
+/// Returns the content of a unit; `None` if the file does not exist. Fails if the file cannot be read, because it may
+/// not be assay's.
 fn read_unit(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -217,7 +219,7 @@ fn read_unit(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes a file atomically, in a directory that is created if it is missing.
+/// Writes a file atomically; creates its directory if it is missing.
 fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         assay_host::open_own_directory(parent).map_err(context::unwritten)?;

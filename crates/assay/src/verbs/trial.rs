@@ -165,8 +165,7 @@ pub(super) fn guard(text: &str) -> Result<Guard, String> {
     })
 }
 
-/// Lists changes of assay processes with other state directories on standard error; changes
-/// nothing.
+/// Lists on standard error the changes that assay processes with other state directories left; reverts nothing.
 pub fn name_left_elsewhere() -> anyhow::Result<()> {
     match LiveHost.exists(&crate::context::journal_dir()?) {
         Ok(true) => past_trials::left_elsewhere(&past_trials::journal()?).map(drop),
@@ -175,7 +174,7 @@ pub fn name_left_elsewhere() -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// Whether this call reverts changes of other processes.
+    /// Returns whether the command line asks to revert changes of other processes (`--recover`).
     pub fn recovers(&self) -> bool {
         self.recover
     }

@@ -1,4 +1,5 @@
-//! `assay tune`: reaches a goal by changes that are proved on this machine, or leaves the machine unchanged.
+//! `assay tune`: tries advice until a goal is met, keeps only changes that are proved on this machine, and reverts the
+//! others.
 
 mod apply;
 mod begin;
@@ -30,9 +31,9 @@ use assay_model::{Bytes, Load, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Time of a session unless the user says otherwise.
+/// Default time of a session in nanoseconds: one hour.
 const BUDGET: Nanos = Nanos(3_600_000_000_000);
-/// Smallest ratio that matters unless the user says otherwise.
+/// Default of the smallest relevant difference, as a fraction.
 const MARGIN: f64 = 0.03;
 
 const EXAMPLES: &str = "\
@@ -87,7 +88,7 @@ pub struct Args {
     /// With a URL: connections at once, at most [default: 8]
     #[arg(long, value_name = "N", conflicts_with = "load", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: Option<u32>,
-    /// Read the goal from a TOML file; options here win
+    /// Read the goal from a TOML file; options given here override it
     #[arg(long, value_name = "FILE")]
     goal: Option<PathBuf>,
     /// Total time, including setup and revert [default: 1h]
@@ -96,21 +97,21 @@ pub struct Args {
     /// Highest risk to accept [default: low]
     #[arg(long, value_name = "RISK", value_parser = ["none", "low", "service"])]
     may: Option<String>,
-    /// Never touch these settings, by name or a beginning with *
+    /// Never touch these settings, by name or by prefix with *
     #[arg(long, value_name = "SETTING", value_delimiter = ',')]
     never: Vec<String>,
     #[arg(skip)]
     never_because: Option<String>,
-    /// Keep nothing: a study.
+    /// Whether to keep no change and only report; not a command-line option.
     #[arg(skip)]
     keep_nothing: bool,
-    /// The load of a page, in place of one that the command line names.
+    /// Load of an advice page, which replaces the load of the command line.
     #[arg(skip)]
     page_load: Option<Load>,
-    /// Patterns of printed figures, from a goal file.
+    /// Patterns of figures that the load prints, by name; from a goal file.
     #[arg(skip)]
     figures: BTreeMap<String, String>,
-    /// Words that the questions add to the command line.
+    /// Arguments that the interview adds to the command line.
     #[arg(skip)]
     asked: Vec<String>,
     /// Revert everything and stop if this command fails twice
@@ -137,10 +138,10 @@ pub struct Args {
     /// Start without asking
     #[arg(long, short)]
     yes: bool,
-    /// Search although the lowest layer alone misses the goal
+    /// Continue although even the lowest layer alone misses the goal
     #[arg(long)]
     anyway: bool,
-    /// Do not have systemd, cron or atd revert after a reboot
+    /// Do not install a job that reverts after a reboot (systemd, cron, atd)
     #[arg(long)]
     no_boot_undo: bool,
     /// Ignore smaller differences [default: 3%]

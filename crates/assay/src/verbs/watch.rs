@@ -1,5 +1,4 @@
-//! `assay fleet watch`: checks machines periodically and notifies about new findings and about findings that are
-//! gone.
+//! `assay fleet watch`: checks machines regularly and notifies the user about new and ended findings.
 
 mod install;
 mod notification;
@@ -82,7 +81,7 @@ enum Action {
 struct Now {
     #[command(flatten)]
     what: What,
-    /// Print one JSON object: the news, and alarms in effect
+    /// Print one JSON object: new, ended and current alarms
     #[arg(long)]
     json: bool,
     /// No progress on standard error
@@ -105,15 +104,15 @@ struct What {
     /// Raise alarms from: info, low, medium, high or critical
     #[arg(long, value_enum, default_value_t = Threshold::Medium, value_name = "SEVERITY", hide_possible_values = true)]
     at_least: Threshold,
-    /// Send news to this address with the system's sendmail
+    /// Mail new and ended alarms to this address with sendmail
     #[arg(long, value_name = "ADDRESS", value_parser = notification::address)]
     mail: Option<String>,
-    /// Command that reads news as JSON on standard input
+    /// Command that reads new and ended alarms as JSON on standard input
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
 }
 
-/// News, and the alarms in effect.
+/// JSON output of a check: alarms raised and ended since the last message, and the alarms in effect.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
@@ -121,7 +120,7 @@ pub(super) struct Document<'a> {
     at: Timestamp,
     /// Alarms raised since the last message.
     raised: &'a [Alarm],
-    /// Alarms that ended since then.
+    /// Alarms that ended since the last message.
     over: &'a [Over],
     /// All alarms in effect.
     standing: &'a [Alarm],
@@ -192,7 +191,7 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Checks of machines, or the reasons why they failed.
+/// Result of the check of each machine, or the reason why it failed.
 type Looks = Vec<(String, Result<Checked, String>)>;
 
 fn look(
@@ -254,7 +253,7 @@ pub(super) fn here() -> String {
     name.unwrap_or_else(|| "this machine".to_owned())
 }
 
-/// The file of alarms; only one watch holds it at a time.
+/// The file with the alarms, locked so that only one `assay fleet watch` uses it at a time.
 struct AlarmFile {
     path: PathBuf,
     alarms: Alarms,
@@ -293,7 +292,7 @@ impl AlarmFile {
     }
 }
 
-/// Returns the directory of alarms and of the record of the installation.
+/// Returns the directory of the alarms, which also has the record of the installation.
 #[allow(
     clippy::disallowed_methods,
     reason = "a directory of assay's own in its state"
@@ -319,7 +318,7 @@ fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     assay_host::write_output(path, content).map_err(context::unwritten)
 }
 
-/// Formats the news, and the number of alarms in effect, for people.
+/// Formats new and ended alarms, and the number of alarms in effect, for the terminal.
 fn said(news: &News, standing: &[Alarm], now: Timestamp, style: Style) -> String {
     let mut text = String::new();
     if !news.raised.is_empty() {
@@ -417,7 +416,7 @@ fn forget(machine: &str) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the name of the severity on the command line.
+/// Returns the name of the threshold as the user types it.
 fn name(threshold: Threshold) -> &'static str {
     Severity::from(threshold).name()
 }

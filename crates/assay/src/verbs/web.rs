@@ -1,4 +1,4 @@
-//! `assay web`: loads web servers: measures the capacity, then the latency at fractions of it. The measurement is
+//! `assay web`: measures the capacity of web servers, then the latency at fractions of the capacity. The measurement is
 //! stored as a run.
 
 mod arguments;
@@ -86,7 +86,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Resolves the servers.
+/// Resolves the URLs of the servers to addresses.
 fn targets(
     args: &Args,
     load: &Http,
@@ -109,7 +109,7 @@ fn targets(
     Ok(targets)
 }
 
-/// Parameters of the measurement.
+/// Everything that the measurement needs.
 struct What {
     urls: Vec<String>,
     remarks: Vec<Vec<String>>,
@@ -121,9 +121,9 @@ struct What {
     watch: watched::Watch,
 }
 
-/// Whether to stop.
+/// Returns true when the measurement should stop.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
-/// Receives events.
+/// Receives the events of the measurement.
 type Tell<'a, 'b> = &'a mut (dyn FnMut(WebEvent<'_>) + Send + 'b);
 
 /// Measures with `carry`, stores every step, and prints the results.
@@ -215,7 +215,7 @@ fn measure(
     })
 }
 
-/// Shows events, and stores every step before the next one begins.
+/// Passes events to the display, and stores every step before the next one begins.
 struct Keeper<'a> {
     progress: progress::Progress<'a>,
     store: Store,
@@ -278,7 +278,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Returns the seconds from the first to the last request of a log.
+/// Returns the seconds between the first and the last request of the log; `None` without a log.
 fn span_of_log(target: &Target) -> Option<f64> {
     Some(target.listed.last()?.due as f64 / 1e9)
 }

@@ -56,7 +56,7 @@ pub struct Args {
         conflicts_with = "replay"
     )]
     length: Duration,
-    /// Write what is seen to FILE, to judge it elsewhere; - is standard output
+    /// Write the recording to FILE, to judge it elsewhere; - is stdout
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
     /// Judge a recording instead of this machine
@@ -77,7 +77,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Parses a duration of 1 s to 1 h.
+/// Parses a duration from 1 second to 1 hour.
 fn parse_length(text: &str) -> Result<Duration, String> {
     let (number, factor) = match text.strip_suffix('m') {
         Some(number) => (number, 60),
@@ -151,7 +151,7 @@ fn print_answer(answer: &SlownessAnswer, args: &Args, global: &Global) -> anyhow
     )
 }
 
-/// Watches this machine; the last value is true if the user ended it.
+/// Watches this machine; returns the header, the samples, and whether the user ended the watch.
 fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLook>, bool)> {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
     let thing = match &args.thing {
@@ -204,7 +204,8 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLoo
     Ok((header, looks, cancel.is_cancelled()))
 }
 
-/// A service cannot be watched from outside without asking it: names the command that measures it.
+/// Fails for the URL of a service, because a service cannot be watched without sending requests; the message names the
+/// command that measures it.
 fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
     let rest = rest.trim_end_matches('/');
     let command = match scheme {
@@ -220,7 +221,7 @@ fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
     )
 }
 
-/// Resolves a word: a path if it contains a slash or exists as a file, else a name.
+/// Resolves the argument THING: a path if it contains a slash or no such name is known, else a name.
 fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject> {
     let name = word.to_str();
     if let Some((scheme, rest)) = name.and_then(|name| name.split_once("://")) {

@@ -14,13 +14,13 @@ use assay_model::advice::Advice;
 pub enum Confirmation {
     /// The user confirmed.
     Given,
-    /// The time limit passed without a confirmation.
+    /// The user did not confirm within the time limit.
     Late,
     /// The user refused or interrupted.
     Refused,
 }
 
-/// Data and functions that a caller provides to apply a change.
+/// What the caller provides to apply a change: the machine, the journal, and callbacks.
 pub struct Wish<'a> {
     /// The machine.
     pub host: &'a dyn HostMut,
@@ -28,10 +28,11 @@ pub struct Wish<'a> {
     pub journal: &'a Journal,
     /// All pages; their checks are repeated after the change.
     pub pages: &'a [&'a Advice],
-    /// Starts the process that stands by for the session with the given number. Called only for changes that
-    /// may lock the user out.
+    /// Starts the stand-by process for the session with the given number. Called only for changes that may lock the
+    /// user out.
     pub stand_by: &'a dyn Fn(&str) -> std::io::Result<StandBy>,
-    /// Makes the machine's scheduler watch a session. Called only for changes that may lock the user out.
+    /// Makes the machine's scheduler (systemd, cron or atd) watch a session. Called only for changes that may lock the
+    /// user out.
     pub outside: &'a dyn Fn(&ChangeSession) -> Result<OutsideUndo, OutsideError>,
     /// Waits for the user's confirmation. Called only for changes that may lock the user out.
     pub confirm: &'a mut dyn FnMut(&ChangeSession, Option<&OutsideUndo>) -> Confirmation,
@@ -50,17 +51,17 @@ pub enum FixOutcome {
     Interrupted,
 }
 
-/// Returns the label of a session that applies a rule's remedy.
+/// Returns the label of the session that applies the remedy of a rule.
 #[must_use]
 pub fn session_label(rule: &str) -> String {
     format!("check --fix {rule}")
 }
 
-/// Applies the change of a plan, runs the program's check, reads everything back, and keeps the change.
+/// Applies the change of a plan, runs the program's own check, reads everything back, and keeps the change.
 ///
 /// # Errors
-/// Any step that failed. Everything is rolled back then; [`FixError::NotTakenBack`] lists the changes for
-/// which that failed.
+/// The step that failed. Everything is then rolled back; [`FixError::NotTakenBack`] lists the changes whose rollback
+/// failed.
 pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixError> {
     let begun = wish
         .journal
@@ -123,14 +124,14 @@ fn describe_outcome(outcome: &RecoveryOutcome) -> String {
     }
 }
 
-/// The two watchers of a change that may lock the user out.
+/// The two watchers of a change that may lock the user out: the stand-by process, and the scheduler's job.
 struct Watchers {
     stand_by: StandBy,
     outside: OutsideUndo,
 }
 
 impl Watchers {
-    /// Starts both before anything is changed.
+    /// Starts both watchers before anything is changed.
     fn post(plan: &FixPlan, wish: &Wish<'_>, session: &ChangeSession) -> Result<Self, FixError> {
         let outside = (wish.outside)(session).map_err(|source| FixError::NotProtected {
             rule: plan.rule.clone(),
@@ -154,8 +155,8 @@ fn dismiss(watchers: Option<Watchers>, host: &dyn HostMut) {
     }
 }
 
-/// Makes the change. Returns `None` if it is to be kept, otherwise the result. In all other cases the settings
-/// are rolled back.
+/// Makes the change. Returns `None` if the change should be kept; otherwise rolls the settings back and returns the
+/// result.
 fn make(
     plan: &FixPlan,
     wish: &mut Wish<'_>,

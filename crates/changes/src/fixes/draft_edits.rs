@@ -1,4 +1,4 @@
-//! Edits of a plan under construction: which line of which file changes, and its new value.
+//! Drafts a plan: finds which line of which file to change for a finding, and the new value.
 
 use crate::fixes::line_edits::{ModeChange, edit_line, find_line_above, find_real, read_mode};
 use crate::fixes::overlay::Overlay;
@@ -12,10 +12,10 @@ use assay_model::finding::{Configured, Edit, Finding, Fix, ModeBits, Seen};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Value of `beside` if the line of the fact is the head of the block.
+/// Value of an edit's `beside` if the line of the fact is the head of the block that gets the setting.
 const HEAD: &str = "{}";
 
-/// Directories of files that packages replace without asking.
+/// Directories of files that a package upgrade overwrites without asking.
 const PACKAGED: [&str; 2] = ["/usr/lib", "/lib"];
 
 /// A plan under construction.
@@ -38,8 +38,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Makes the edits for a finding. Returns whether anything changed, or as error the reason why the finding
-    /// needs manual changes.
+    /// Plans the edits for a finding. Returns whether anything changes; the error is the reason why the user must make
+    /// the change by hand.
     pub(crate) fn mend(&mut self, finding: &Finding) -> Result<bool, String> {
         let edits = match &finding.fix {
             Fix::Steps(remedy) if !remedy.edits.is_empty() => &remedy.edits,
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
         Ok(true)
     }
 
-    /// Returns the real path and the text of a file that assay may change.
+    /// Returns the resolved path and the text of a file; fails for a file that assay must not change.
     fn read_file(&self, path: &str) -> Result<(PathBuf, Vec<u8>), String> {
         let real = self
             .work
@@ -246,7 +246,7 @@ impl<'a> Draft<'a> {
         Ok(true)
     }
 
-    /// Records a change, and makes it in memory.
+    /// Records a change in the draft, and applies it to the in-memory copy.
     fn note(
         &mut self,
         (program, language): (Configured, ConfigLanguage),
@@ -284,7 +284,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Refuses a file that a package replaces without asking.
+/// Fails for a file that a package upgrade overwrites without asking.
 fn refuse_packaged(path: &str, real: &Path) -> Result<(), String> {
     match PACKAGED.iter().any(|dir| real.starts_with(dir)) {
         true => Err(format!(
@@ -333,7 +333,7 @@ fn find_key(
     Ok(found.map(|found| beside(found.section)))
 }
 
-/// Whether a key has words beyond the wanted one, which tell it from others.
+/// Returns whether a key has more words than the wanted key; the additional words distinguish it from similar keys.
 fn is_longer(key: &str, wanted: &str) -> bool {
     wanted != "*" && key.split_whitespace().count() > wanted.split_whitespace().count()
 }
@@ -383,7 +383,7 @@ fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
     any.then(|| format!("{sign}{}", kept.join(&words.between.to_string())))
 }
 
-/// Returns the value in the quotes of the old one, where quotes are a part of values.
+/// Returns the value in quotes if the old value has quotes, in a language where quotes are part of the value.
 fn in_old_quotes(language: ConfigLanguage, value: String, now: Option<&str>) -> String {
     let quoted = now.is_some_and(|now| now.starts_with('"')) && !value.starts_with('"');
     match language == ConfigLanguage::KeyValue && quoted {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// state.
 #[derive(Debug, thiserror::Error)]
 pub enum FixError {
-    /// The page has no check.
+    /// The page has no check, so there is nothing to fix.
     #[error("{rule} is a page to read: it has no check, so there is nothing to fix")]
     NoCheck {
         /// Id of the rule.
@@ -20,7 +20,7 @@ pub enum FixError {
         /// Id of the rule.
         rule: String,
     },
-    /// The check could not be decided.
+    /// It is unknown whether the machine has the finding.
     #[error("{rule}: it is not known whether it is so: {why}")]
     Unknown {
         /// Id of the rule.
@@ -28,7 +28,7 @@ pub enum FixError {
         /// Facts that could not be read.
         why: String,
     },
-    /// The steps of the page would not remove the finding on this machine.
+    /// The steps of the page would not remove the finding on this machine, or would cause new findings.
     #[error("{rule}: nothing was changed, because with the change {}", problems.join("; "))]
     WouldNotDo {
         /// Id of the rule.
@@ -42,7 +42,7 @@ pub enum FixError {
         /// The file.
         path: PathBuf,
     },
-    /// A change failed, or a program did not accept it.
+    /// A change failed, or the program's own check rejected it.
     #[error("{0}; everything is as it was")]
     Change(#[source] ChangeError),
     /// After the change the machine is not in the planned state.
@@ -59,7 +59,7 @@ pub enum FixError {
         /// Changes that could not be rolled back.
         failed: Vec<String>,
     },
-    /// No scheduler of the machine can watch the change.
+    /// No scheduler (systemd, cron, atd) is available to watch the change.
     #[error(
         "{rule}: nothing was changed, because this may lock you out and nothing here would revert it after assay was killed \
          or the machine started again: {source}. Start systemd, cron or atd, or make the change by hand \
@@ -71,7 +71,7 @@ pub enum FixError {
         /// Reason.
         source: crate::fixes::OutsideError,
     },
-    /// The process that stands by could not be started.
+    /// The stand-by process could not be started.
     #[error(
         "what takes the change back when you are locked out could not be started: {0}; nothing was changed"
     )]
@@ -79,8 +79,7 @@ pub enum FixError {
 }
 
 impl FixError {
-    /// Returns the error without a statement about the state of the machine, which is not yet known during the
-    /// rollback.
+    /// Returns the message without the part about the state of the machine, which is unknown while the rollback runs.
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Change(error) => error.to_string(),

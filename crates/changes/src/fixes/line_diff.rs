@@ -5,8 +5,8 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 /// Consecutive lines that are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// Number of the first replaced line, from 1. If no line is removed: number of the line before which the
-    /// new lines are inserted.
+    /// Number of the first replaced line, from 1. If only lines are inserted, the number of the line before which they
+    /// are inserted.
     pub line: usize,
     /// Removed lines, without line ends.
     pub before: Vec<String>,
@@ -44,7 +44,7 @@ pub fn diff_hunks(before: &[u8], after: &[u8]) -> Vec<Hunk> {
         .collect()
 }
 
-/// Replaces the part of a line that is not shown.
+/// Text shown instead of the parts of a line that are omitted.
 const LEFT_OUT: &str = "…";
 
 impl Hunk {
@@ -70,7 +70,7 @@ impl Hunk {
     }
 }
 
-/// Returns the statements that one line has and the other lacks; without another line, the first statement.
+/// Returns the statements of `line` that `other` does not have; if `other` is empty, the first statement.
 fn differing_statement(line: &str, other: &str) -> String {
     let others: Vec<&str> = split_statements(other).collect();
     let mut shown = line[..line.len() - line.trim_start().len()].to_owned();
@@ -124,7 +124,7 @@ fn split_statements(line: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// Secrets in the same line as a setting: other statements, comments, headers, addresses.
+    /// Secrets in the same line as a setting must not be shown: other statements, comments, headers, addresses.
     #[test]
     fn attack_what_stands_in_the_same_line_is_not_shown() {
         for (before, after, shown) in [

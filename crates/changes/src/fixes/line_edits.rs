@@ -1,4 +1,4 @@
-//! Edits of whole lines, and of permissions of files, of a plan under construction.
+//! Edits whole lines and file permissions in a draft of a plan.
 
 use assay_host::{Host, Limits};
 use assay_model::change::Setting;
@@ -30,7 +30,8 @@ impl ModeChange {
     }
 }
 
-/// Returns the path of a file whose permissions change, without links in its directories. A link itself is refused.
+/// Returns the path of a file whose permissions change, with symbolic links in its directories resolved. Fails if the
+/// file itself is a symbolic link.
 pub(crate) fn find_real(host: &dyn Host, path: &str) -> Result<PathBuf, String> {
     let named = Path::new(path);
     let (Some(above), Some(name)) = (named.parent(), named.file_name()) else {
@@ -58,8 +59,8 @@ pub(crate) fn read_mode(host: &dyn Host, path: &Path) -> Option<u32> {
     })
 }
 
-/// Returns the new form of a line; `None` if the edit does not fit it, or the line begins with another word than its
-/// key.
+/// Returns the line after an edit; `None` if the edit does not change it, or if the first word of the line is not the
+/// edit's key.
 pub(crate) fn edit_line(edit: &Edit, line: &str) -> Option<String> {
     if edit.key != "*" && line.split_whitespace().next() != Some(&edit.key) {
         return None;
@@ -77,9 +78,10 @@ pub(crate) fn edit_line(edit: &Edit, line: &str) -> Option<String> {
     (new != line).then_some(new)
 }
 
-/// Replaces each occurrence of a part of a line. A blank at an end of `from` stands for a blank in the line, or for
-/// an end of it, and stays; `^` stands for the beginning of the statement. `*` stands for a run of letters that are
-/// neither blanks nor quotes, commas or brackets, also in `to`; such a part occurs only once.
+/// Replaces each occurrence of `from` in a line by `to`. A space at an end of `from` matches whitespace or the end of
+/// the line, and stays; `^` requires the start of the statement, after the indentation. `*` matches a run of characters
+/// other than whitespace, quotes, commas and brackets, and stands for the same run in `to`; a line with several matches
+/// of `*` stays unchanged.
 fn exchange(line: &str, from: &str, to: &str) -> String {
     let (first, part) = match from.strip_prefix('^') {
         Some(part) => (true, part),
@@ -116,7 +118,7 @@ fn exchange(line: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// Returns the next occurrence of a part from `from` on, and the run for which its `*` stands.
+/// Returns the next occurrence of `core` at or after byte `from`, and the characters that its `*` matches.
 fn find_part<'a>(line: &'a str, from: usize, core: &str) -> Option<(Range<usize>, &'a str)> {
     let Some((head, tail)) = core.split_once('*') else {
         let start = from + line[from..].find(core)?;

@@ -1,8 +1,9 @@
 //! Rolls back an unconfirmed change from outside the session that made it.
-//! The process that stands by ([`crate::fixes::StandBy`]) ends with the control group of the session, and at a
-//! reboot. Therefore a scheduler that is independent of both watches the change as well: systemd, cron or atd.
-//! The scheduler periodically, and once at boot, starts a copy of assay in a directory of root. That copy runs
-//! [`undo_unconfirmed`]; one submodule per scheduler installs the jobs.
+//!
+//! The stand-by process ([`crate::fixes::StandBy`]) ends with the control group of the session, and at a reboot.
+//! Therefore systemd, cron or atd also watches the change. This scheduler regularly, and once at boot, starts a copy of
+//! assay from a directory that belongs to root. The copy runs [`undo_unconfirmed`]. One submodule per scheduler
+//! installs the jobs.
 #![allow(
     clippy::disallowed_methods,
     reason = "it makes the directory of a change, and reads the clock that no time step moves"
@@ -29,10 +30,10 @@ const ORDER: &str = "order";
 const PROGRAM: &str = "assay";
 /// Longest time between two checks.
 const LOOK: Duration = Duration::from_secs(20);
-/// Time that the assay process that makes the change, and the process that stands by, may take in addition to
-/// the user's time. After that, the process that still holds the session is killed.
+/// Time that the assay process and its stand-by process may take in addition to the user's time. After that, the check
+/// kills the process that still holds the session, and rolls back.
 const OTHERS_FIRST: Duration = Duration::from_secs(660);
-/// Time to wait for a journal that does not exist, for example because its file system is not mounted.
+/// How long to wait for a missing journal, because its file system may not be mounted yet.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A scheduler that starts the copy of assay.
@@ -44,7 +45,7 @@ enum Scheduler {
     At,
 }
 
-/// Stored data of a watched change.
+/// Stored data of a watched change, read by each check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     /// Number of the session.
@@ -54,14 +55,14 @@ struct Order {
     #[serde(with = "assay_host::path_json")]
     journal: PathBuf,
     scheduler: Scheduler,
-    /// Seconds that the user has to confirm.
+    /// Seconds within which the user has to confirm.
     within: u64,
     /// Time of writing, in seconds of `CLOCK_MONOTONIC` of that boot.
     since: u64,
     boot: String,
     /// Files that the change modifies.
     files: Vec<String>,
-    /// Files and directories created outside of its own directory, in order of creation.
+    /// Files and directories that the watch created outside of its own directory, in order of creation.
     made: Vec<String>,
 }
 
@@ -148,7 +149,7 @@ pub struct Unconfirmed<'a> {
     pub label: &'a str,
     /// Path of the journal that records it.
     pub journal: &'a Path,
-    /// Time that the user has to confirm.
+    /// Time within which the user has to confirm.
     pub within: Duration,
     /// Files that are modified.
     pub files: &'a [String],
@@ -215,9 +216,8 @@ impl OutsideUndo {
     }
 }
 
-/// Checks one watched change. Rolls it back if the process that made it has ended, and kills that process if
-/// its time has passed. Removes the watch if nothing is left to do. Returns descriptions of the changes that
-/// were rolled back.
+/// Checks one watched change. Rolls it back if the process that made it has ended; kills that process first if its time
+/// has passed. Removes the watch if nothing is left to do. Returns descriptions of the changes that were rolled back.
 ///
 /// # Errors
 /// The journal does not exist or cannot be used, or a change could not be rolled back; the next check retries.
@@ -255,8 +255,8 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     Ok(recovered)
 }
 
-/// Removes watches of changes that are confirmed or rolled back already; they remain if assay is killed before
-/// it removes them.
+/// Removes watches whose change was already confirmed or rolled back; they remain if assay was killed before it removed
+/// them.
 pub fn sweep_outside(host: &dyn HostMut) {
     let places = Places::here();
     let Ok(all) = fs::read_dir(places.home()) else {
@@ -312,7 +312,7 @@ impl Order {
         Ok(order)
     }
 
-    /// Returns the base name of its files.
+    /// Returns the base name of the files that the scheduler needs.
     fn name(&self) -> String {
         format!("assay-undo-{}", self.session)
     }
@@ -321,7 +321,7 @@ impl Order {
         places.home().join(&self.session)
     }
 
-    /// Returns the command line of the check; no word contains a blank.
+    /// Returns the command line of the check. No word of it contains a space.
     fn command(&self) -> String {
         let dir = format!("/{HOME}/{}", self.session);
         format!("{dir}/{PROGRAM} dev undo-unconfirmed --dir {dir}")

@@ -6,12 +6,12 @@ use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Programs that print their own configuration. They would read the files on disk instead of the files in
-/// memory, so they are not run.
+/// Programs that print their own configuration. They are not run, because they would read the files on disk instead of
+/// those in memory.
 const READERS: [&str; 1] = ["sshd"];
 
-/// Another machine with the contents of some files replaced. Commands run on that machine and do not see the
-/// replaced files.
+/// A machine (`host`) with the contents of some files replaced in memory. Commands run on the real machine and do not
+/// see the replaced contents.
 pub struct Overlay<'a> {
     below: &'a dyn Host,
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -41,7 +41,7 @@ impl<'a> Overlay<'a> {
 }
 
 impl Overlay<'_> {
-    /// Returns the replaced contents of a file.
+    /// Returns the replaced contents of a file; `None` if the file is unchanged.
     fn changed(&self, path: &Path) -> Option<&[u8]> {
         if self.files.is_empty() {
             return None;
@@ -50,7 +50,7 @@ impl Overlay<'_> {
         self.files.get(&path).map(Vec::as_slice)
     }
 
-    /// Returns the replaced permission bits of a file.
+    /// Returns the replaced permission bits of a file; `None` if they are unchanged.
     fn changed_mode(&self, path: &Path) -> Option<u32> {
         if self.modes.is_empty() {
             return None;
@@ -59,7 +59,7 @@ impl Overlay<'_> {
         self.modes.get(&path).copied()
     }
 
-    /// Replaces permission bits in the output of stat(1).
+    /// Replaces the permission bits in the output of stat(1) by the planned ones.
     fn with_modes(&self, argv: &[&OsStr], mut output: CommandOutput) -> CommandOutput {
         let Some(format) = argv
             .iter()

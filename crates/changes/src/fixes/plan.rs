@@ -21,7 +21,8 @@ use std::path::PathBuf;
 const ROUNDS: usize = 8;
 /// Directory of the kernel's running values (proc(5)).
 pub(crate) const RUNNING_VALUES: &str = "/proc/sys/";
-/// Number of comparisons with and without the change before a new finding is attributed to the change.
+/// Maximum number of comparisons with and without the change; only findings that are new in each of them are attributed
+/// to the change.
 const LOOKS: usize = 3;
 
 /// The planned changes of a remedy.
@@ -165,7 +166,7 @@ impl FixPlan {
         self.problems_after(&check(with, pages), with, without, pages)
     }
 
-    /// Does what [`Self::problems`] does, with a check of the machine with the change that was just made.
+    /// Like [`Self::problems`], but the first check of the machine with the change (`after`) has already been made.
     fn problems_after(
         &self,
         first: &Checked,
@@ -184,7 +185,7 @@ impl FixPlan {
         problems
     }
 
-    /// Returns the findings that are new after the change.
+    /// Returns a description of each rule that has more findings than permitted after the change.
     fn more(&self, before: &Counts, after: &Checked) -> Vec<String> {
         let now = count_findings(after);
         let mut problems = Vec::new();
@@ -209,7 +210,7 @@ impl FixPlan {
         problems
     }
 
-    /// Returns a changed machine with the change undone in memory.
+    /// Returns the machine as if the change were undone, in memory.
     pub(crate) fn without<'a>(&self, host: &'a dyn Host) -> Overlay<'a> {
         let mut without = Overlay::new(host);
         for file in &self.files {

@@ -1,4 +1,4 @@
-//! Commands of each program: checking its configuration and reading it again.
+//! Commands of each program: to check its configuration, and to make it read the configuration again.
 
 use crate::fixes::plan::FileChange;
 use assay_host::{Host, Limits};
@@ -64,8 +64,8 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
     }
 }
 
-/// Returns the command that checks the configuration. With `{file}` it checks a candidate file; without
-/// `{file}` it checks the whole configuration in its present place. Empty if the program has no such check.
+/// Returns the command that checks the configuration. If it contains `{file}`, it checks a candidate file; otherwise it
+/// checks the whole installed configuration. Empty if the program has no such check.
 pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
     let words: &[&str] = match program {
         // An included file is not a complete configuration.
@@ -144,7 +144,7 @@ fn validate_unit(file: &Path) -> Vec<String> {
     to_owned_words(&["systemd-analyze", "verify", "--man=no", unit])
 }
 
-/// Returns version and name of the cluster of a file, as Debian orders its directories.
+/// Returns the version and the name of the PostgreSQL cluster to which a file belongs, from Debian's directory layout.
 fn postgresql_cluster(file: &Path) -> Option<(&str, &str)> {
     let below = ["/etc/postgresql", "/var/lib/postgresql"];
     let rest = below.iter().find_map(|dir| file.strip_prefix(dir).ok())?;
@@ -152,8 +152,8 @@ fn postgresql_cluster(file: &Path) -> Option<(&str, &str)> {
     Some((parts.next()?, parts.next()?))
 }
 
-/// Returns a command that reads the whole configuration of a cluster without starting a server, which refuses
-/// to be run by root.
+/// Returns a command that reads the whole configuration of a PostgreSQL cluster without starting a server. The command
+/// runs as user postgres, because the server refuses to run as root.
 fn validate_postgresql(file: &Path) -> Vec<String> {
     let Some((version, name)) = postgresql_cluster(file) else {
         return Vec::new();
@@ -165,7 +165,7 @@ fn validate_postgresql(file: &Path) -> Vec<String> {
     to_owned_words(&words)
 }
 
-/// Returns the version of a file of PHP's FPM, as Debian orders its directories.
+/// Returns the version of PHP-FPM to which a file belongs, from Debian's directory layout.
 fn php_version(file: &Path) -> Option<&str> {
     let mut parts = file
         .strip_prefix("/etc/php")
@@ -176,7 +176,7 @@ fn php_version(file: &Path) -> Option<&str> {
     (parts.next() == Some("fpm")).then_some(version)
 }
 
-/// Describes when the program reads the file, if it does not read it now.
+/// Describes when the program will read the file; `None` if it reads it now.
 pub(crate) fn next_start(file: &FileChange) -> Option<String> {
     let command = |text: &str| Some(format!("takes effect with `{text}`"));
     match file.program {

@@ -1,6 +1,6 @@
-//! A process that stands by while somebody may be locked out, or while a session of tuning runs unattended: it
-//! rolls back the changes if the assay that made them is killed, hangs in a dead terminal, or exceeds the time
-//! limit. It shares only the journal and a pipe with that process.
+//! The stand-by process: it waits while a change may lock the user out, or while a tuning session runs unattended. It
+//! rolls back the changes if the assay process that made them is killed, hangs in a dead terminal, or exceeds the time
+//! limit. The two processes share only the journal and a pipe.
 #![allow(
     clippy::disallowed_methods,
     reason = "it waits by the clock of the machine that it sets back"
@@ -17,18 +17,18 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Message of the assay process: nothing is left to roll back.
+/// Message from the assay process: nothing is left to roll back.
 const DISMISSED: u8 = b'.';
-/// Message of the assay process: it now waits for the user.
+/// Message from the assay process: it now waits for the user's confirmation.
 const WAITS: u8 = b'w';
 /// Time limit for making the change and reading it back; commands of services may take minutes.
 const TO_MAKE: Duration = Duration::from_secs(600);
-/// Time added to the user's time, so that the assay process itself acts first.
+/// Extra time beyond the user's time, so that the assay process itself rolls back first.
 const GRACE: Duration = Duration::from_secs(10);
 /// Time to wait until the kernel releases the locks of a killed process.
 const LOCKS_GO: Duration = Duration::from_secs(10);
 
-/// A process that stands by. Dropping this without [`StandBy::dismiss`] makes the process roll back the
+/// A running stand-by process. If this value is dropped without [`StandBy::dismiss`], the process rolls back the
 /// change.
 #[derive(Debug)]
 pub struct StandBy {
@@ -49,7 +49,7 @@ impl StandBy {
         Ok(Self { pipe, process })
     }
 
-    /// Starts the time that the user has to confirm.
+    /// Tells the process that the user's time to confirm begins now.
     pub(crate) fn waits(&mut self) {
         let _ = self.pipe.write_all(&[WAITS]);
     }
@@ -62,13 +62,13 @@ impl StandBy {
     }
 }
 
-/// The session to stand by for.
+/// The session that the process watches.
 #[derive(Clone, Copy, Debug)]
 pub struct StandByOrder<'a> {
     /// Number of the session.
     pub session: &'a str,
-    /// How long the user has to confirm. Some seconds later its assay is killed: it did not keep to the time
-    /// that it promised. None: as long as its assay lives.
+    /// Time within which the user has to confirm. Some seconds later the assay process is killed, because it should
+    /// have rolled back itself. `None`: as long as the assay process lives.
     pub within: Option<Duration>,
 }
 

@@ -111,7 +111,7 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
     style.write_paragraph(out, "  ", INDENT + 2, &read);
 }
 
-/// A plan and its result.
+/// JSON document of a plan and its result.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct FixDocument<'a> {

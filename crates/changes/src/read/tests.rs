@@ -76,7 +76,7 @@ fn state(lines: &[Line]) -> State {
     state
 }
 
-/// Returns the state of a journal, and the number of its damaged line.
+/// Returns the state of a journal, and the number of its first damaged line.
 fn said(bytes: &[u8]) -> Option<(State, Option<usize>)> {
     match read(bytes).unwrap() {
         Read::Unborn => None,

@@ -110,7 +110,7 @@ impl Knob for Commands {
         )
     }
 
-    /// The other effects of the command are unknown; only its undo command can revert them.
+    /// Returns false: the other effects of the command are unknown, so only its undo command can revert them.
     fn settled(
         &self,
         _host: &dyn HostMut,
@@ -120,7 +120,7 @@ impl Knob for Commands {
         Ok(false)
     }
 
-    /// An interrupted command may have had any effect.
+    /// Returns true: an interrupted command may have had any effect.
     fn may_become(&self, _wanted: Option<&str>, _found: Option<&str>) -> bool {
         true
     }

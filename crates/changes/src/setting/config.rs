@@ -1,5 +1,5 @@
-//! Settings in configuration files. A candidate next to the file is checked, replaces the file atomically, and
-//! is then read by the service.
+//! Settings in configuration files. A candidate file next to the original is checked and replaces the original
+//! atomically; then the service reads it.
 
 use super::joined_settings;
 use super::knob::{AsFound, Found, Knob, Original, Reading, ValueOrigin, Work, run};
@@ -33,9 +33,9 @@ pub(super) struct InFile {
 
 /// The settings of a file that form one change.
 pub(super) enum Keys {
-    /// One setting; the value is its value.
+    /// One setting; its value is the value of the change.
     One(ConfigKey),
-    /// Several settings; the value is the JSON array of `joined_settings`.
+    /// Several settings; the value of the change is the JSON array of `joined_settings`.
     Several(Vec<ConfigKey>),
 }
 
@@ -156,7 +156,7 @@ impl InFile {
         Ok(host.exchange(&self.aside(work), &seen)?)
     }
 
-    /// Writes the contents that restore the file's original state.
+    /// Replaces the file by contents that restore its original state.
     fn put_former(
         &self,
         host: &dyn HostMut,
@@ -180,8 +180,8 @@ impl InFile {
         Ok(())
     }
 
-    /// Restores an edit of another program that an exchange moved away. This is needed if assay was killed
-    /// before it could check the file that was moved away.
+    /// Restores an edit of another program that an exchange moved to the temporary name. This is needed if assay was
+    /// killed before it could check that file.
     fn put_back_edit(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
         let aside = self.aside(work);
         let Some(noted) = work.noted_candidate()? else {
@@ -210,9 +210,8 @@ impl InFile {
         ))
     }
 
-    /// Returns the contents that restore the original state: the original bytes, or, if another program
-    /// changed other lines in the meantime, the present text with only assay's lines reverted. The second
-    /// value tells whether the contents are the original bytes.
+    /// Returns the contents that restore the original state, and whether they are the original bytes. If another
+    /// program changed other lines in the meantime, the contents are the present text with only assay's lines reverted.
     fn former(
         &self,
         now: &[u8],
@@ -279,7 +278,7 @@ impl Knob for InFile {
         true
     }
 
-    /// Two settings of one file would revert each other's bytes, so the file is the identity.
+    /// Returns the path of the file, because two settings of one file would overwrite each other.
     fn identity(&self) -> String {
         format!("file:{}", self.file.display())
     }
@@ -378,7 +377,8 @@ impl Knob for InFile {
         self.reload(host)
     }
 
-    /// The file may be in its original state while the service still uses the other configuration.
+    /// Returns false if the service has a reload command: the file may be in its original state while the service still
+    /// uses the changed configuration.
     fn settled(
         &self,
         host: &dyn HostMut,

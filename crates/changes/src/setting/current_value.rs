@@ -1,4 +1,4 @@
-//! Looks at a setting without entering anything in a journal: what it reads, and what it is in the way of.
+//! Reads a setting without recording it in a journal: its value, and whether it can be changed.
 
 use super::joined_settings;
 use super::{open_knob, place, setting_name};
@@ -7,27 +7,27 @@ use crate::never_kept::never_kept;
 use assay_host::HostMut;
 use assay_model::change::Setting;
 
-/// A setting as it stands.
+/// Present state of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CurrentValue {
-    /// Its name for people: `scheduler of sda`.
+    /// Name of the setting for messages: `scheduler of sda`.
     pub name: String,
-    /// Equal for two settings that cannot be changed independently of each other.
+    /// Identity; two settings with the same identity cannot be changed independently of each other.
     pub identity: String,
-    /// Its value; none when it is inherited, or the file has no line for it.
+    /// Present value; `None` if it is inherited, or if the file has no line for it.
     pub value: Option<String>,
-    /// The value for people.
+    /// The value for messages.
     pub shown: String,
-    /// It has the wanted value already.
+    /// Whether the setting already has the wanted value.
     pub is_wanted: bool,
-    /// Why the wanted value is never kept.
+    /// Reason why the wanted value is never kept permanently; `None` if it may be kept.
     pub never_kept: Option<&'static str>,
 }
 
 /// Reads a setting, and checks that it can be changed to `wanted`.
 ///
 /// # Errors
-/// It is missing, it cannot be read or changed, or the value is none that it can have.
+/// The setting does not exist, or cannot be read or changed; or `wanted` is not a valid value.
 pub fn inspect_setting(
     host: &dyn HostMut,
     setting: &Setting,
@@ -55,7 +55,7 @@ pub fn join_values(values: &[Option<String>]) -> String {
     joined_settings::join_values(values)
 }
 
-/// Splits the value of a [`Setting::ConfigKeys`] of so many keys; none when it has another form.
+/// Splits the value of a [`Setting::ConfigKeys`] with `count` keys; `None` if the value has another form.
 #[must_use]
 pub fn split_values(value: Option<&str>, count: usize) -> Option<Vec<Option<String>>> {
     joined_settings::parse_values(value, count)

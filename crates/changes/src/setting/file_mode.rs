@@ -11,7 +11,7 @@ pub(super) struct FileMode {
     pub(super) file: PathBuf,
 }
 
-/// Returns the path with symbolic links in its directories resolved; the file itself is none.
+/// Returns the path with symbolic links in its directories resolved. Fails if the file itself is a symbolic link.
 pub(super) fn place(host: &dyn HostMut, file: &str) -> Result<PathBuf, ChangeError> {
     let path = Path::new(file);
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {

@@ -1,12 +1,12 @@
-//! Values of several settings as one value: a JSON array in the order of the settings.
+//! Combines the values of several settings into one value: a JSON array in the order of the settings.
 
-/// Parses the values, if the text is an array of `count` values.
+/// Parses the array of values; `None` if the text is not an array of `count` values.
 pub(crate) fn parse_values(text: Option<&str>, count: usize) -> Option<Vec<Option<String>>> {
     let values: Vec<Option<String>> = serde_json::from_str(text?).ok()?;
     (values.len() == count).then_some(values)
 }
 
-/// Writes the array of these values.
+/// Formats values as a JSON array.
 pub(crate) fn join_values(values: &[Option<String>]) -> String {
     serde_json::Value::from(values.to_vec()).to_string()
 }

@@ -20,7 +20,7 @@ const COUNTERPARTS: [(&str, &str); 3] = [
     ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
 ];
 
-/// Error of an attribute that is switched off.
+/// Error that the kernel returns for an attribute that is switched off.
 const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
 
 const SYSCTL: &str = "/proc/sys";
@@ -353,8 +353,8 @@ impl Knob for Attribute {
         Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))
     }
 
-    /// The kernel writes tabs where people write blanks (`net.ipv4.tcp_rmem`), `Y` where they write 1 (module
-    /// parameters), and no leading zeros or signs.
+    /// Compares two values, of which one may be in the kernel's notation: tabs for spaces (`net.ipv4.tcp_rmem`), `Y`
+    /// for 1 (module parameters), and no leading zeros or signs.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         let words = |text: &str| -> Vec<String> {
             let words = text.split_ascii_whitespace();
@@ -373,7 +373,7 @@ impl Knob for Attribute {
         one.map(words) == other.map(words)
     }
 
-    /// Sizes in KiB are rounded down to whole pages.
+    /// Returns whether writing `wanted` can have led to `found`; the kernel rounds sizes in KiB down to whole pages.
     fn may_become(&self, wanted: Option<&str>, found: Option<&str>) -> bool {
         let number = |text: Option<&str>| text?.trim().parse::<u64>().ok();
         self.same(wanted, found)

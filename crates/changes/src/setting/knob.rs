@@ -23,7 +23,7 @@ pub struct Original {
     /// Related attributes that change with the setting and are restored with it: path and value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<(PathBuf, String)>,
-    /// For a configuration file: data that identify the original file.
+    /// Data that identify the original file; only for a configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<AsFound>,
 }
@@ -106,7 +106,7 @@ pub(crate) trait Knob: Send + Sync {
         work: &Work,
     ) -> Result<(), ChangeError>;
 
-    /// Whether nothing is left to restore.
+    /// Returns whether nothing is left to restore.
     fn settled(
         &self,
         host: &dyn HostMut,
@@ -125,13 +125,13 @@ pub(crate) trait Knob: Send + Sync {
         Ok(None)
     }
 
-    /// Whether two values are equal in any notation.
+    /// Returns whether two values are equal, even if they are written differently.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         one == other
     }
 
-    /// Whether a value always reads as it was written. Then another value read back is that of another program;
-    /// a kernel parameter may be rounded.
+    /// Returns whether a value is always read back as it was written. If so, a different value comes from another
+    /// program. A kernel parameter, for example, may be rounded.
     fn reads_as_written(&self) -> bool {
         false
     }
@@ -142,10 +142,10 @@ pub(crate) trait Knob: Send + Sync {
     }
 }
 
-/// State read by [`Knob::find`].
+/// State that [`Knob::find`] read.
 pub(crate) struct Found {
     pub(crate) original: Original,
-    /// Contents of the file, to be saved.
+    /// Contents of the configuration file, to be saved; `None` for other settings.
     pub(crate) contents: Option<Vec<u8>>,
 }
 

@@ -14,7 +14,7 @@ const REMOUNT_LIMIT: Duration = Duration::from_secs(120);
 /// Modes of access-time updates. The kernel prints `relatime`, `noatime`, or nothing for `strictatime`.
 const ATIME: [&str; 3] = ["relatime", "noatime", "strictatime"];
 
-/// A choice among several options of a mount.
+/// A setting that selects one of several mutually exclusive options of a mount.
 pub(super) struct OneOf {
     pub(super) name: String,
     pub(super) mountpoint: PathBuf,
@@ -47,7 +47,7 @@ impl OneOf {
             .any(|choice| ATIME.contains(&choice.as_str()))
     }
 
-    /// Returns the choice in effect, as the kernel prints it.
+    /// Returns the choice in effect, as the kernel prints it; empty for a choice that the kernel does not print.
     fn choice<'a>(&self, mount: &'a Mount) -> Option<&'a str> {
         let mine = |option: &&String| self.choices.contains(option);
         let printed = mount.options.iter().find(mine).map(String::as_str);
@@ -64,14 +64,14 @@ impl OneOf {
         printed.or((absent && !hidden).then_some(""))
     }
 
-    /// Returns all other options.
+    /// Returns all options except the choices.
     fn rest(&self, mount: &Mount) -> String {
         let mut rest = mount.options.clone();
         rest.retain(|option| !self.choices.contains(option));
         rest.join(",")
     }
 
-    /// Returns the option that sets a choice.
+    /// Returns the mount option that selects `wanted`.
     fn option(&self, mount: &Mount, wanted: &str) -> Result<String, ChangeError> {
         let now = self.choice(mount).unwrap_or_default();
         Ok(match wanted {
@@ -151,7 +151,7 @@ fn printed_option(choice: &str) -> &str {
 }
 
 impl Knob for OneOf {
-    /// A remount affects all options, so the mount is the identity.
+    /// Returns the mount point, because a remount affects all options of the mount.
     fn identity(&self) -> String {
         format!("mount:{}", self.mountpoint.display())
     }

@@ -1,5 +1,5 @@
-//! Files that a session provides to a setting: names next to the file and in the session's directory, and a
-//! note about the replacement of the file.
+//! The working files for changing a setting: a temporary name next to the configuration file, files in the session's
+//! directory, and a note about the replacement of the file.
 
 use crate::disk::{new_file, sync_dir};
 use crate::error::ChangeError;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 pub(crate) struct Work {
     /// Path of the saved original contents.
     pub(crate) saved: PathBuf,
-    /// Name for a temporary file in the directory of the file.
+    /// Name of the temporary file in the directory of the configuration file.
     pub(crate) aside: OsString,
     /// Whether the user wants the original state restored regardless of the present one.
     pub(crate) force: bool,
 }
 
-/// A complete replacement and the file that it replaces. Any other file with the temporary name came out of an
-/// exchange and was written by another program.
+/// Hashes of a complete replacement and of the file that it replaces. A file with the temporary name and a third hash
+/// was written by another program and moved there by an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotedCandidate {
     /// Hash of the replacement.
@@ -28,7 +28,7 @@ pub(crate) struct NotedCandidate {
 }
 
 impl Work {
-    /// Returns the path of the note; it is removed with the session's directory.
+    /// Returns the path of the note about the replacement; it is removed with the session's directory.
     fn note(&self) -> PathBuf {
         self.saved.with_extension("candidate")
     }

@@ -203,7 +203,7 @@ impl Knob for Property {
             && self.same(value.as_deref(), original.value.as_deref()))
     }
 
-    /// `zfs get -p` prints bytes where people write `1M`, and 0 for a limit of `none`.
+    /// Compares two values: `zfs get -p` prints bytes where a user may write `1M`, and 0 for the limit `none`.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         one == other
             || one

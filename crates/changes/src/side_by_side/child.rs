@@ -1,5 +1,5 @@
-//! Programs that run for an arm. They run in the arm's directory and receive plain relative names, so no
-//! directory name needs escaping, however long or unusual. The kernel kills them when assay ends.
+//! Programs that an arm needs while it exists. They run in the arm's directory and get relative names, so no directory
+//! name needs escaping, however long or unusual. The kernel kills them when assay ends.
 
 use crate::side_by_side::ArmError;
 use assay_host::process::{self, Dies};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A running program; killed when dropped.
 pub(crate) struct Running {
     process: process::Running,
-    /// Name in messages.
+    /// Name of the program in messages.
     name: String,
     log: PathBuf,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Program<'a> {
     pub path: &'a Path,
     /// Working directory.
     pub dir: &'a Path,
-    /// Name of the file in that directory that receives standard error.
+    /// Name of the file in `dir` that receives standard error.
     pub log: &'a str,
 }
 
@@ -102,7 +102,7 @@ impl Running {
         }
     }
 
-    /// Waits until `ready` returns true.
+    /// Waits until `ready` returns true; fails if the program ends or takes too long.
     pub fn wait_until(
         &mut self,
         cancel: &Cancel,

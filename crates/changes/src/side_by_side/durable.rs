@@ -1,4 +1,5 @@
-//! Writes numbered blocks, each with a request that it is durable when the call returns.
+//! Writes numbered blocks for the power-cut test; each write returns only after the file system has acknowledged the
+//! block as durable.
 
 use crate::side_by_side::ArmError;
 use assay_loads::{Cancel, layout};
@@ -6,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 pub(crate) const BLOCK: usize = 4096;
 /// Number of blocks to write.
 pub(crate) const WRITES: u64 = 60;

@@ -1,9 +1,9 @@
-//! Place where an arm is built, and the endpoint that it provides.
+//! Where an arm (one of two compared objects) is built, and the endpoint that it provides for the load.
 
 use assay_model::Bytes;
 use std::path::PathBuf;
 
-/// Place where an arm is built.
+/// Where an arm is built, and how large it is.
 #[derive(Clone, Debug)]
 pub struct ArmSite {
     /// An existing directory on the storage to measure.

@@ -29,10 +29,10 @@ pub enum ArmError {
         /// Name of the operation.
         what: &'static str,
     },
-    /// The arm requests something that assay refuses, or options that exclude each other.
+    /// The definition of the arm has an option that assay refuses, or options that exclude each other.
     #[error("{what}: {source}")]
     Refused {
-        /// The request, with control characters escaped.
+        /// The option, with control characters escaped.
         what: String,
         /// Reason and remedy.
         source: Box<dyn Error + Send + Sync>,
@@ -60,7 +60,7 @@ pub enum ArmError {
     Server {
         /// The program.
         program: String,
-        /// Cause.
+        /// Error that shows the end or the timeout.
         source: Box<dyn Error + Send + Sync>,
     },
     /// An image could not be filled completely.
@@ -141,7 +141,7 @@ impl ArmError {
         }
     }
 
-    /// Returns a function for `map_err` that adds `path` to an error of the kernel.
+    /// Returns a function for `map_err` that adds `path` to a kernel error.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }

@@ -27,7 +27,7 @@ pub(crate) const MOUNT: &str = "mnt";
 /// Name of the file to measure, in the mounted file system.
 pub(crate) const FILE: &str = "file";
 
-/// A mounted file system.
+/// A mounted file system on a loop device.
 pub(crate) struct FileSystem {
     /// Path of the loop device, such as `/dev/loop7`.
     device: String,
@@ -46,7 +46,8 @@ impl FileSystem {
     }
 }
 
-/// Supported file systems: type, options of `mkfs.TYPE` that suppress questions, and the packages of the tool.
+/// Supported file systems: type, the mkfs options that suppress questions, and the packages of the tool in Debian and
+/// Fedora.
 const KNOWN: [(&str, &[&str], &str, &str); 6] = [
     ("ext2", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
     ("ext3", &["-q", "-F"], "e2fsprogs", "e2fsprogs"),
@@ -56,7 +57,7 @@ const KNOWN: [(&str, &[&str], &str, &str); 6] = [
     ("f2fs", &["-q", "-f"], "f2fs-tools", "f2fs-tools"),
 ];
 
-/// Requested type and options.
+/// Requested type and options of the file system.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub fstype: &'a str,
@@ -121,7 +122,7 @@ pub(crate) fn new_file(path: &Path) -> Result<(), ArmError> {
     Ok(())
 }
 
-/// Writes every byte of the file or block device with data that neither compress nor repeat.
+/// Overwrites the whole file or block device with data that can be neither compressed nor deduplicated.
 pub(crate) fn fill(path: &Path, size: Bytes, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
     let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
     let held = match is_device {
@@ -173,7 +174,7 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// Runs mkfs.
+    /// Creates the file system with `mkfs.TYPE`.
     pub fn make(
         &self,
         things: &Things<'_>,
@@ -202,7 +203,7 @@ impl Wanted<'_> {
         program.run(&args, cancel).map(drop)
     }
 
-    /// Mounts the file system on the directory with this name; messages go to a file in `dir`.
+    /// Mounts the file system on the directory `name`; messages of mount go to a file in `dir`.
     pub fn mount(
         &self,
         things: &mut Things<'_>,

@@ -31,7 +31,7 @@ pub(crate) struct Image {
     server: Running,
     tool: Tool,
     arm: ImageArm,
-    /// Allocated bytes after the image was created.
+    /// Allocated bytes of the image directly after its creation.
     on_disk: Bytes,
 }
 
@@ -200,7 +200,7 @@ fn connect_client(things: &Things<'_>) -> Result<Client, ArmError> {
     Client::connect(&socket, EXPORT).map_err(ArmError::io(&socket))
 }
 
-/// Writes the whole virtual disk once, with data that neither compress nor repeat.
+/// Writes the whole virtual disk once, with data that can be neither compressed nor deduplicated.
 fn fill(things: &Things<'_>, size: Bytes, cancel: &Cancel) -> Result<(), ArmError> {
     let fail = |at: u64| {
         let path = things.path(IMAGE);
@@ -261,7 +261,7 @@ mod tests {
     use assay_host::Host as _;
     use assay_model::change::{Aio, CacheMode, ImageFormat};
 
-    /// Machines without the storage daemon use qemu-nbd; on machines with both, only this test runs it.
+    /// Tests qemu-nbd, which only machines without the storage daemon use.
     #[test]
     fn qemu_nbd_serves_the_same_arms() {
         let state = tempfile::tempdir().unwrap();

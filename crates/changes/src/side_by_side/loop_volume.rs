@@ -20,12 +20,12 @@ const BACKING: &str = "backing";
 /// Unit of the tables of the device mapper, in bytes.
 const SECTOR: u64 = 512;
 
-/// What lies on the loop device.
+/// Layer on the loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopLayer {
-    /// Nothing.
+    /// No layer: the loop device itself.
     Plain,
-    /// The linear target, which a plain logical volume of LVM is.
+    /// The linear target of the device mapper, as in a plain logical volume of LVM.
     Linear,
     /// The crypt target with the cipher of LUKS2: aes-xts-plain64 with 512 bits.
     Crypt,
@@ -47,7 +47,7 @@ impl LoopLayer {
     }
 }
 
-/// A device that is completely written. Dropping it removes it.
+/// A block device whose every byte has been written. Dropping it removes it.
 pub struct LoopVolume<'a> {
     path: PathBuf,
     // Dropped last.

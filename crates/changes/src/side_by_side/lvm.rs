@@ -13,10 +13,10 @@ const PACKAGE: Package = Package {
     debian: "lvm2",
     fedora: "lvm2",
 };
-/// Sizes are multiples of this, the smallest sector of the device mapper, in bytes.
+/// Sizes are rounded to multiples of this, the sector size of the device mapper, in bytes.
 const SECTOR: u64 = 512;
 
-/// A logical volume that is completely written. Dropping it removes it.
+/// A logical volume whose every byte has been written. Dropping it removes it.
 pub struct LogicalVolume<'a> {
     path: PathBuf,
     // Dropped last.

@@ -35,7 +35,7 @@ const CLIENT: Package = Package {
 const CONFIG: &str = "sshd_config";
 /// Name of the throwaway host key.
 const HOST_KEY: &str = "host_key";
-/// Keywords that assay sets: files that belong to the first sshd, and the address.
+/// Keywords that assay sets itself: files of the original sshd, and the address.
 const OWN: [&str; 7] = [
     "port",
     "listenaddress",
@@ -129,8 +129,8 @@ pub(crate) fn build<'a>(
     }
 }
 
-/// Returns the arguments of every call. The key is an argument instead of a configuration line, because
-/// special characters in its path have no meaning here.
+/// Returns the arguments that every call of sshd needs. The host key is an argument and not a configuration line,
+/// because special characters in its path would have a meaning there.
 fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
     vec![
         mode.into(),
@@ -141,7 +141,7 @@ fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
     ]
 }
 
-/// Writes the configuration. The arm's settings come first, because the first value of a keyword takes effect.
+/// Builds the configuration. The arm's settings come first, because sshd uses the first value of a keyword.
 fn render_configuration(
     address: &SocketAddr,
     set: &BTreeMap<String, String>,
@@ -238,7 +238,7 @@ fn with_original_paths(error: ArmError, own: &str, originals: &[PathBuf]) -> Arm
 struct Copies<'a, 'b> {
     things: &'a Things<'b>,
     keywords: Vec<String>,
-    /// Paths of the originals, by number of the copy.
+    /// Path of each original file, by the number of its copy.
     originals: Vec<PathBuf>,
 }
 
@@ -303,7 +303,7 @@ impl Sshd<'_> {
 }
 
 impl Drop for Sshd<'_> {
-    /// Also ends the login sessions, which sshd does not end itself.
+    /// Stops sshd, and also its login sessions, which sshd itself does not end.
     fn drop(&mut self) {
         for process in find_descendants(self.host, self.server.pid()) {
             let _ = self.host.kill(process);

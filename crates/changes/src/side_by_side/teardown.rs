@@ -106,8 +106,8 @@ impl<'a> Things<'a> {
         Ok(dir)
     }
 
-    /// Attaches a loop device to an open file. `shown` is the path of the file. `lasting`: the file can still
-    /// be accessed when the device is detached. If it is not lasting, no other program may rename it.
+    /// Attaches a loop device to an open file. `shown` is the path of the file. `lasting` means that the file is still
+    /// accessible under this path when the device is detached; otherwise no other program may rename it.
     pub fn attach(
         &mut self,
         file: &File,
@@ -123,8 +123,8 @@ impl<'a> Things<'a> {
         Ok((id, node.display().to_string()))
     }
 
-    /// Returns a seed that differs between arms, so that their data differ; a file system that stores equal
-    /// blocks once must not find any.
+    /// Returns a random seed that differs between arms, so that a file system with deduplication finds no equal blocks
+    /// in them.
     pub fn seed(&self) -> u64 {
         // FNV-1a.
         let bytes = self.own.shown().as_os_str().as_encoded_bytes();
@@ -133,7 +133,7 @@ impl<'a> Things<'a> {
         })
     }
 
-    /// Fails if less space is free.
+    /// Fails if fewer than `needed` bytes are free.
     pub fn room(&self, needed: Bytes) -> Result<(), ArmError> {
         let free = Bytes(self.host.statfs(self.own.through())?.available);
         match free < needed {

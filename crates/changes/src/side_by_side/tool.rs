@@ -1,4 +1,4 @@
-//! Programs of the machine: their paths and their packages.
+//! Finds and runs the programs that arms need, with their packages for error messages.
 
 use crate::side_by_side::ArmError;
 use assay_host::{CommandFailure, HostMut, Limits, run_successfully};
@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time limit of `zfs` and LVM; they wait for a transaction group, or for udev.
+/// Time limit for `zfs` and LVM commands, which wait for a transaction group or for udev.
 const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
@@ -28,7 +28,7 @@ impl Package {
     }
 }
 
-/// Finds a program.
+/// Finds the path of a program; the error names its packages.
 pub(crate) fn find(
     host: &dyn HostMut,
     program: &str,

@@ -41,7 +41,7 @@ pub(crate) struct AfterCut {
 }
 
 impl VolatileFile {
-    /// Puts an existing file in a directory of this arm on such a disk.
+    /// Moves an existing file of this arm to such a disk, and mounts it.
     pub fn mount(
         things: &mut Things<'_>,
         dir: &Path,
@@ -153,7 +153,7 @@ impl VolatileFile {
 }
 
 impl AfterCut {
-    /// Gives the file the contents after a power cut at `moment`; moments must not decrease.
+    /// Gives the file the contents that it would have after a power cut at `moment`; moments must not decrease.
     pub fn cut(&mut self, moment: usize) -> Result<(), ArmError> {
         let cut = self.disk.cut(&self.file, self.from, moment);
         self.from = cut.map_err(ArmError::io(&self.path))?;

@@ -21,7 +21,7 @@ const PACKAGE: Package = Package {
 };
 /// Time limit for udev to create a volume's device node.
 const NODE: Duration = Duration::from_secs(60);
-/// Properties that affect objects outside the arm, or that assay sets itself.
+/// Properties that the user cannot set, because they affect objects outside the arm or because assay sets them itself.
 const REFUSED: [&str; 17] = [
     "canmount",
     "encryption",
@@ -42,7 +42,7 @@ const REFUSED: [&str; 17] = [
     "volsize",
 ];
 
-/// Requested kind and properties.
+/// Requested kind (file system or volume) and properties.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub parent: &'a str,

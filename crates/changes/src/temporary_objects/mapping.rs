@@ -1,4 +1,4 @@
-//! Devices of the device mapper by their name, from sysfs.
+//! Finds devices of the device mapper in sysfs by their name.
 
 use assay_host::{HostError, HostMut};
 use std::os::unix::ffi::OsStrExt as _;

@@ -11,7 +11,7 @@ const LVM_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// Data that decide whether a volume may be removed.
+/// What decides whether a volume may be removed.
 pub(super) struct Found {
     tags: Vec<String>,
     /// Snapshots that would be removed with the volume.
@@ -79,7 +79,7 @@ fn of_listing(text: &str, name: &str) -> Option<Found> {
     })
 }
 
-/// Refuses a volume without the session's tag, and a volume on which an object of another program depends.
+/// Fails for a volume without the session's tag, and for a volume that another program's object depends on.
 pub(super) fn check_removable(
     found: &Found,
     group: &str,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of included files. Includes that double at each level would otherwise run for hours.
+/// Maximum number of included files. Without the limit, includes that double at each level would run for hours.
 const MOST_FILES: usize = 4096;
 /// Maximum bytes of all files. The data kept per setting is many times as long as the setting.
 const MOST_BYTES: usize = 16 << 20;
@@ -101,13 +101,13 @@ impl<'a> Builder<'a> {
         Ok(SourceFile::new(path, text))
     }
 
-    /// Returns the bytes that may still be read, or built from other values. The limit is needed because a
-    /// value that names itself twice doubles with each line.
+    /// Returns the number of bytes that may still be read or produced by expanding values. The limit is needed because
+    /// a value that contains its own name twice doubles with each line.
     pub fn room(&self) -> usize {
         MOST_BYTES.saturating_sub(self.read)
     }
 
-    /// Subtracts the length of a value that was built from other values.
+    /// Subtracts from `Self::room` the length of an expanded value.
     pub fn take(&mut self, bytes: usize) {
         self.read = self.read.saturating_add(bytes);
     }

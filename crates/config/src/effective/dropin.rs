@@ -35,7 +35,7 @@ pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     Ok(())
 }
 
-/// Reads the main file, then its drop-ins.
+/// Reads the main file of a systemd configuration, then its drop-ins.
 pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     add(builder, &source, Language::Ini);

@@ -101,8 +101,8 @@ pub struct Setting {
     pub scope: ScopeId,
     /// Normalised key: in lower case and without aliases for sshd, with dots for sysctl.
     pub key: String,
-    /// The value in one line, as [`crate::get`] returns it. Variables of Dovecot are replaced if these files
-    /// set them.
+    /// The value in one line, as [`crate::get`] returns it. Dovecot variables are replaced if the configuration files
+    /// that were read define them.
     pub value: Vec<u8>,
     /// Words of the value without quotes and backslashes in languages that have words (ssh, nginx); otherwise
     /// the whole value as one word.
@@ -160,7 +160,7 @@ pub enum Trouble {
         /// The path or pattern.
         include: String,
     },
-    /// Files include each other without end, or values that name others grow without end; the program refuses
+    /// Files include each other without end, or values that contain other values grow without end; the program refuses
     /// the configuration.
     #[error("the includes do not end, or they and the values are more than 16 MiB")]
     Endless,

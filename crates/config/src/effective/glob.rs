@@ -1,8 +1,7 @@
-//! glob(3): finds the files that a pattern in an include line matches.
-//! Implements glob(7) and POSIX.1-2017, 2.13 "Pattern Matching Notation": `*`, `?` and `[…]` with ranges, `!`
-//! and character classes. A backslash escapes a character; a leading dot is matched only by a dot. The result
-//! is sorted by bytes as in the C locale, which the supported programs always use. Braces are special only
-//! with `GLOB_BRACE`, which Dovecot sets.
+//! Finds the files that a pattern in an include line matches, as glob(3) does. Implements glob(7) and POSIX.1-2017,
+//! 2.13 "Pattern Matching Notation": `*`, `?` and `[…]` with ranges, `!` and character classes. A backslash escapes a
+//! character; only a dot in the pattern matches a leading dot. The result is sorted by bytes as in the C locale, which
+//! the supported programs always use. Braces are special only with `GLOB_BRACE`, which Dovecot sets.
 
 use super::files::{FileFault, Files};
 use globset::{GlobBuilder, GlobMatcher};
@@ -201,8 +200,8 @@ fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
     Some((render_class(&ranges, negated), at + 1))
 }
 
-/// Writes a class for globset, which supports neither backslashes nor empty classes: special characters are
-/// put where they are not special.
+/// Formats a class for globset, which supports neither backslashes nor empty classes. Special characters are put at
+/// positions where they have no special meaning.
 fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     if ranges.is_empty() {
         // An empty class matches nothing, a negated one every character; names contain no NUL.

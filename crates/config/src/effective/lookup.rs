@@ -228,7 +228,7 @@ impl Effective {
         }
     }
 
-    /// Returns the lines for a key, in their order.
+    /// Returns the indices of all settings with this key, in reading order.
     fn said(&self, key: &str) -> Vec<usize> {
         let scopes = self.by_key.get(key).into_iter().flatten();
         let mut said: Vec<usize> = scopes.flat_map(|(_, said)| said).copied().collect();
@@ -236,13 +236,13 @@ impl Effective {
         said
     }
 
-    /// Returns the lines for a key in exactly one scope, in their order.
+    /// Returns the indices of the settings with this key in exactly one scope, in reading order.
     fn within_one(&self, scope: ScopeId, key: &str) -> &[usize] {
         let said = self.by_key.get(key).and_then(|scopes| scopes.get(&scope));
         said.map_or(&[], |said| &said[..])
     }
 
-    /// Returns the lines for a key in these scopes, in their order.
+    /// Returns the indices of the settings with this key in several scopes, in reading order.
     fn within(&self, scopes: &[ScopeId], key: &str) -> Vec<usize> {
         let said = scopes.iter().flat_map(|scope| self.within_one(*scope, key));
         let mut said: Vec<usize> = said.copied().collect();
@@ -273,7 +273,7 @@ impl Effective {
         }
     }
 
-    /// Selects the lines that take effect.
+    /// Selects the settings that take effect according to the rule.
     fn pick(&self, said: impl IntoIterator<Item = usize>, rule: Rule) -> Vec<usize> {
         let mut said = said.into_iter();
         let found = |at: &usize| &self.settings[*at];

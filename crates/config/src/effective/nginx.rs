@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Maximum depth of includes; nginx is limited only by memory.
 const DEEPEST: usize = 64;
 
-/// Files of the package that hold types and parameters of other protocols alone.
+/// Files of the nginx package that contain only types and parameters for other protocols.
 const PACKAGED: [&str; 6] = [
     "mime.types",
     "fastcgi_params",

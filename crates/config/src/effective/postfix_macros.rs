@@ -130,7 +130,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Appends a text with its macros expanded, or nothing if one of them is not known.
+    /// Appends a text with its macros expanded; appends nothing if the value of a macro is unknown.
     fn put(&self, text: &str, depth: usize, out: &mut String) -> bool {
         let mut text_out = String::new();
         let known = self.expand(text, depth + 1, &mut text_out);

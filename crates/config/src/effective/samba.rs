@@ -26,7 +26,7 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("writeable", WRITABLE),
     ("writeok", WRITABLE),
 ];
-/// The inverse of `read only`; stored as `read only`.
+/// Setting whose value is the inverse of `read only`; it is stored as `read only`.
 const WRITABLE: &str = "writable";
 
 /// Returns the name of a setting as Samba compares it.
@@ -173,7 +173,7 @@ fn parse_switch(value: &str) -> Option<bool> {
     }
 }
 
-/// Whether a file exists that a name with macros (`%m` = client) may match.
+/// Returns whether a file exists whose name matches an include with macros such as `%m` (client).
 fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFault> {
     let text = path.to_string_lossy();
     let (dir, name) = text.rsplit_once('/').unwrap_or(("", &text));

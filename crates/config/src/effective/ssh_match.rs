@@ -224,7 +224,7 @@ fn address_matches(address: IpAddr, wanted: &str) -> Option<bool> {
 
 enum Network {
     Of(IpAddr, u32),
-    /// Bits are set outside of the mask, or the mask is too long.
+    /// The mask is too long, or address bits outside the mask are set.
     Wrong,
     NotOne,
 }

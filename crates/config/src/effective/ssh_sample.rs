@@ -4,7 +4,7 @@
 use super::ssh_match::{Connection, match_applies};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Known accounts of the machine.
+/// The accounts of the machine, as far as they are known.
 pub trait Accounts {
     /// Returns all groups of a user, the primary group included; `None` if unknown.
     fn groups_of(&self, user: &str) -> Option<Vec<String>>;

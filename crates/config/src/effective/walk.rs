@@ -7,7 +7,7 @@ use crate::tree::{Block, Directive, Inclusion, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// Rules in which the programs differ.
+/// Rules that differ between the programs.
 pub trait ProgramRules {
     /// The language of all files.
     fn language(&self) -> Language;
@@ -67,7 +67,7 @@ pub fn walk(
 struct Walk<'a, 'b> {
     builder: &'a mut Builder<'b>,
     rules: &'a dyn ProgramRules,
-    /// The files that are open at present, outermost first.
+    /// The main file and the included files that are open now, outermost first.
     open: Vec<PathBuf>,
 }
 

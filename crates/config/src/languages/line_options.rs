@@ -1,10 +1,10 @@
-//! Languages whose lines hold several settings: fstab(5), modprobe.d(5), and the services of Postfix, master(5).
+//! Languages with several settings per line: fstab(5), modprobe.d(5), and Postfix services in master(5).
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
 use std::ops::Range;
 
-/// Returns the ranges of the words of a line; none for a comment.
+/// Returns the ranges of the words of a line; empty for a comment.
 fn words_of(text: &[u8], line: Range<usize>) -> Vec<Range<usize>> {
     let line = trim(text, line);
     if text[line.clone()].first() == Some(&b'#') {
@@ -131,7 +131,7 @@ pub fn parse_postfix_services(text: &[u8]) -> Block {
     root
 }
 
-/// Writes a value that is one word.
+/// Formats a value that must be one word.
 pub fn write_word(value: &str, may_be_empty: bool) -> Result<String, &'static str> {
     match () {
         () if value.is_empty() && !may_be_empty => Err("it is empty"),

@@ -1,5 +1,6 @@
-//! Option files of MariaDB and MySQL: groups `[mysqld]`, and `name`, `name = value` or `name = 'value'` in them.
-//! Dashes and underscores in names are the same, the last line wins, a comment may follow a value.
+//! Option files of MariaDB and MySQL: groups such as `[mysqld]` with lines `name`, `name = value` or `name = 'value'`.
+//! Dashes and underscores in names are equivalent, the last line for a name takes effect, and a comment may follow a
+//! value.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Inclusion, Item};

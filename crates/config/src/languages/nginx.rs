@@ -203,7 +203,7 @@ fn parse_statement(text: &[u8], words: &[Range<usize>], semicolon: usize) -> Opt
     }))
 }
 
-/// Joins the words in one line, as written.
+/// Joins words to one line with single spaces, as they are written in the file.
 fn as_line(text: &[u8], words: &[Range<usize>]) -> Vec<u8> {
     let words: Vec<&[u8]> = words.iter().map(|word| &text[word.clone()]).collect();
     words.join(&b' ')
@@ -216,7 +216,7 @@ fn value_range(key_end: usize, words: &[Range<usize>], semicolon: usize) -> Rang
     }
 }
 
-/// Moves more words of a directive into its key if they equal the words of `key`.
+/// Extends the key of a directive by more of its words if they equal the words of `key`.
 pub fn with_longer_key(text: &[u8], directive: &Directive, key: &str) -> Option<Directive> {
     let wanted: Vec<&str> = key.split_ascii_whitespace().collect();
     let (head, rest) = directive.words.split_at_checked(wanted.len())?;

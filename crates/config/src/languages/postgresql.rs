@@ -1,5 +1,5 @@
-//! postgresql.conf and what ALTER SYSTEM writes: `name = value`, as `src/backend/utils/misc/guc-file.l` of
-//! PostgreSQL 15 reads it. The `=` is optional, names have no case, the last line wins.
+//! postgresql.conf, and the file that ALTER SYSTEM writes: `name = value`, as `src/backend/utils/misc/guc-file.l` of
+//! PostgreSQL 15 reads it. The `=` is optional, names are case-insensitive, and the last line for a name takes effect.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Inclusion, Item};

@@ -1,6 +1,5 @@
-//! Assignments of the shell, one per line: /etc/default/*, /etc/environment, /etc/default/grub.
-//! Only plain values are settings: one word, or one quoted string without backslashes and commands. Other lines stay
-//! as they are.
+//! Shell assignments, one per line: /etc/default/*, /etc/environment, /etc/default/grub. Only plain values are treated
+//! as settings: one word, or one quoted string without backslashes and commands. Other lines stay unchanged.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
@@ -63,7 +62,7 @@ fn parse_line(text: &[u8], line: Range<usize>) -> Option<Directive> {
     })
 }
 
-/// Returns the value as written in these quotes; `None` if it is not plain.
+/// Formats a value in the given quotes; `None` if it is not a plain value.
 fn write(value: &[u8], quote: Option<u8>) -> Option<Vec<u8>> {
     let hard = |byte: &u8| matches!(byte, b'\\' | b'`' | b'\n') || *byte == quote.unwrap_or(b'"');
     let word = |byte: &u8| {

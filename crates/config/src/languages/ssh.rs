@@ -244,7 +244,7 @@ fn quote_value(value: &[u8], quote: Option<u8>) -> Vec<u8> {
     out
 }
 
-/// Writes a value that is the rest of its line; its quotes must be closed.
+/// Formats a value that is the rest of its line; fails if a quote is not closed.
 pub fn write_raw(value: &str) -> Result<String, &'static str> {
     match split(value.as_bytes(), true) {
         None => Err("a quote is not closed"),

@@ -1,6 +1,6 @@
-//! Languages with one statement per line whose words are separated by blanks: HAProxy, Redis, sudoers(5), exports(5),
-//! pg_hba.conf, login.defs(5), chrony.conf(5), upsmon.conf(5) and similar files. Indentation has no meaning here.
-//! A statement that continues in the next line is not a setting for the editor: it stays as it is.
+//! Languages with one statement per line, whose words are separated by spaces or tabs: HAProxy, Redis, sudoers(5),
+//! exports(5), pg_hba.conf, login.defs(5), chrony.conf(5), upsmon.conf(5) and similar files. Indentation has no
+//! meaning. A statement that continues in the next line is not treated as a setting and stays unchanged.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
@@ -64,7 +64,7 @@ fn rest_of<'a>(text: &'a [u8], words: &[Range<usize>], count: usize) -> (Range<u
     (start..end, &text[start..end])
 }
 
-/// Moves more words of a statement into its key if they equal the words of `key`.
+/// Extends the key of a statement by more of its words if they equal the words of `key`.
 pub fn with_longer_key(text: &[u8], directive: &Directive, key: &str) -> Option<Directive> {
     let wanted: Vec<&str> = key.split_ascii_whitespace().collect();
     let head = directive.words.get(..wanted.len())?;

@@ -1,5 +1,5 @@
-//! The hub's part: finds sizes and samples that several machines have, and so the contents that each machine
-//! must hash.
+//! The part of the hub, the machine that runs `assay dups collide`: finds pairs of file size and sample that several
+//! machines have. Each machine must hash only the contents with these pairs.
 
 use super::machines::Machines;
 use super::offer::{OFFERED, SampleKey, Samples};
@@ -10,7 +10,7 @@ use crate::Error;
 use assay_columns::{CellValue, TableWriter};
 use std::path::{Path, PathBuf};
 
-/// Fields: size, sample, machine; or machine, size, sample.
+/// Length of a record in bytes. Fields: size, sample, machine; or machine, size, sample.
 const RECORD: usize = 8 + 8 + 4;
 
 /// List of contents that a machine must hash.
@@ -24,8 +24,8 @@ pub struct Wanting {
     pub path: PathBuf,
 }
 
-/// Writes to `dir`, for each machine, its sizes and samples that another machine has, too. Several offers of
-/// one machine count as one machine.
+/// Writes to `dir`, for each machine, its pairs of size and sample that another machine also has. Several offers of one
+/// machine count as one machine.
 ///
 /// # Errors
 /// An offer cannot be read or is damaged, or a file cannot be written. Written files are complete.

@@ -1,5 +1,5 @@
-//! Writes an index as Parquet files without paths, one for each machine and hash prefix: the contents, their
-//! sizes and numbers.
+//! Writes an index as Parquet files without paths, one per machine and hash prefix. Each row is a content with its size
+//! and the number of its files.
 
 use super::publish::{Folder, Pending, file_name, hold};
 use super::sort::Sorter;
@@ -31,11 +31,12 @@ pub struct Exported {
     pub parts: u64,
 }
 
-/// Fields: machine, hash, size, file system, inode, share, ground.
+/// Length of a record in bytes. Fields: machine, hash, size, file system, inode, fingerprint of the extents, number of
+/// the file system in `Landscape`.
 const RECORD: usize = 4 + 32 + 8 + 4 + 8 + 8 + 4;
-/// Marks a file system that does not matter, or one of another machine.
+/// Number for a file system that does not matter, or that is on another machine.
 const NOWHERE: u32 = u32::MAX;
-/// Maximum number of distinct sharings per content. Further ones count as one.
+/// Maximum number of distinct extent fingerprints per content. Further ones count as one.
 const SHARES: usize = 1 << 20;
 
 /// Writes the contents of an index to `dir` and replaces earlier exports of the same machines.
@@ -124,7 +125,7 @@ impl Record {
 struct Gathered {
     sorter: Sorter<RECORD>,
     machines: Vec<String>,
-    /// Prefixes of each machine.
+    /// For each machine, the hash prefixes that occur.
     prefixes: Vec<HashSet<u16>>,
     exported: Vec<Exported>,
     roots: Roots,
@@ -210,8 +211,8 @@ struct Content {
     key: Key,
     last: (u32, u64),
     shared: HashSet<(u32, u64)>,
-    /// For each file system that may show files of another: number of inodes, and number of these with their
-    /// own blocks.
+    /// For each file system that may show files of another file system: its number, the number of inodes, and the
+    /// number of these that have their own blocks.
     grounds: Vec<(u32, u64, u64)>,
 }
 

@@ -39,15 +39,15 @@ pub struct CommonFiles {
     pub groups: u64,
     /// Number of files beyond the first of each content.
     pub redundant_files: u64,
-    /// Bytes of these files: the space that keeping one copy of each content would free.
+    /// Bytes of these files, which would be freed if one copy of each content were kept.
     pub redundant_bytes: u64,
     /// Number of contents that at least two machines have.
     pub shared_groups: u64,
-    /// Bytes of these contents, counted once for each machine except the first.
+    /// Bytes of these contents: each content counts once for every machine that has it, except one.
     pub shared_bytes: u64,
     /// Number of repeated rows, because a file was given twice. Repeated rows count once.
     pub repeated_rows: u64,
-    /// Machines, ordered by name.
+    /// Counts of each machine, ordered by name.
     pub machines: Vec<ExportMachine>,
     /// Contents with the most redundant bytes, in descending order.
     pub largest: Vec<Large>,
@@ -102,10 +102,11 @@ struct Sums {
     repeated_rows: u128,
 }
 
-/// Counts per machine: files, bytes, redundant bytes, shared bytes.
+/// Counts of one machine: files, bytes, redundant bytes, shared bytes.
 type Own = [u128; 4];
 
-/// A candidate for the list of the largest contents, in the order of this list.
+/// A candidate for the list of the largest contents. The order of the fields is the order of the list: redundant bytes,
+/// size, hash, machines with their number of files.
 type Heavy = (u128, u64, Reverse<[u8; 32]>, Vec<(u32, u64)>);
 
 /// Answers questions about the exports in these folders and files with `threads` threads. `top` limits the list of the
@@ -204,7 +205,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Opens a file; returns `None` if the file has to be omitted. Rows of other writers go to `others`.
+    /// Opens a file; returns `None` if the file must be skipped. Rows of tables from other programs are added to
+    /// `others`.
     fn open(
         &self,
         prefix: &str,

@@ -19,9 +19,9 @@ struct Machine {
     export: String,
     /// Number of files in its export.
     files: u32,
-    /// Files of another export were among them.
+    /// Whether files of another export of this machine were found, too.
     mixed: bool,
-    /// Known only by its name, from tables of other writers.
+    /// Whether only the machine's name is known, from tables of other programs.
     only_named: bool,
 }
 
@@ -30,12 +30,12 @@ struct Machine {
 pub struct Machines {
     list: Vec<Machine>,
     by_name: HashMap<String, u32>,
-    /// Machine and prefix of the files read so far.
+    /// Machine and hash prefix of each file read so far.
     seen: HashSet<(u32, String)>,
 }
 
 impl Machines {
-    /// Returns the number of a file's machine. `part` is the prefix of the file.
+    /// Returns the number of the machine that wrote a file. `part` is the hash prefix of the file.
     pub fn enter(&mut self, reader: &Reader, part: &str, path: &Path) -> Result<u32, Error> {
         let say = |name| reader.note(name).unwrap_or_default().to_owned();
         let (name, id, export) = (say(note::MACHINE), say(note::ID), say(note::EXPORT));

@@ -1,5 +1,5 @@
-//! Writes a machine's offer: size and a short sample of every file, so that the hub can find contents that
-//! several machines may have. Reads at most 12 KiB of a file.
+//! Writes the offer of a machine: the size and a short sample of every file. From the offers of all machines, the hub
+//! (`assay dups collide`) finds contents that several machines may have. Reads at most 12 KiB of a file.
 
 use super::export_rows::open_table;
 use super::machines::Machines;
@@ -57,15 +57,15 @@ pub(crate) fn sample(
     Ok(sample)
 }
 
-/// Fields: size, sample.
+/// Length of a record in bytes. Fields: size, sample.
 const RECORD: usize = 16;
-/// Maximum number of names that wait for a thread.
+/// Maximum number of file names in the queue of the threads.
 const WAITING: usize = 1024;
 
 /// Writes the offer of this machine's files.
 ///
 /// # Errors
-/// When the index cannot be read or the offer cannot be written.
+/// The index cannot be read, or the offer cannot be written.
 pub fn write_offer<W: Write + Send>(
     index: &Index,
     out: W,
@@ -178,7 +178,7 @@ fn next(waiting: &Mutex<Receiver<(Vec<u8>, Identity)>>) -> Option<(Vec<u8>, Iden
     waiting.recv().ok()
 }
 
-/// Reads and checks the rows of an offer or of a list of wanted contents, because the file is untrusted.
+/// Reads the rows of an offer, or of a list of files to hash, and checks each row, because the file is untrusted.
 pub(super) struct Samples {
     reader: Reader,
     batch: Batch,
@@ -208,7 +208,7 @@ impl Samples {
         })
     }
 
-    /// Opens an offer and returns it with its machine's number.
+    /// Opens an offer; returns it with the number of its machine.
     pub fn offered(path: &Path, machines: &mut Machines) -> Result<(Self, u32), Error> {
         let one = Self::of(open_table(path)?, path, "dups-offer")?;
         let machine = machines.enter(&one.reader, "", path)?;

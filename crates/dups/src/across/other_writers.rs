@@ -1,5 +1,5 @@
-//! Reads tables of other writers, such as DuckDB and pyarrow: the columns of an export, without the notes of
-//! assay, with rows of any machines in any order.
+//! Reads tables that other programs such as DuckDB and pyarrow wrote: the columns of an export without assay's
+//! metadata, with rows of any machines in any order.
 
 use super::export_columns;
 use super::export_rows::{Prefix, ROW};
@@ -11,7 +11,7 @@ use assay_columns::{Batch, ColumnKind, Reader, TableSource};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A table without the notes of assay.
+/// A table without assay's metadata.
 pub struct OtherTable {
     reader: Reader,
     path: PathBuf,
@@ -99,7 +99,7 @@ impl OtherTable {
 /// Opens a table with the columns of an export, for hashes of 16 or 32 bytes.
 ///
 /// # Errors
-/// The file is another one, or cannot be read.
+/// The file does not have these columns, or cannot be read.
 pub fn open_columns(source: &TableSource, path: &Path) -> Result<Reader, Error> {
     let open = |hash: ColumnKind| {
         let mut columns = export_columns(0);

@@ -1,4 +1,4 @@
-//! Hashes the contents that the hub wants from this machine, as part of a scan.
+//! Hashes the files that the hub requested from this machine (`--wanted`), as part of a scan.
 
 use super::export_rows::open_table;
 use super::note;
@@ -20,7 +20,7 @@ const MOST: u64 = u32::MAX as u64;
 /// Sizes and samples of contents that another machine may have, too.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// Sorted keys.
+    /// The sizes and samples, sorted.
     keys: SpillArray<SampleKey>,
 }
 

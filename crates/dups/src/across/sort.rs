@@ -6,7 +6,7 @@ use std::io::{BufReader, BufWriter, Error, Read, Result, Seek as _, Write as _};
 
 /// Bytes of records that are sorted in memory.
 const MEMORY: usize = 64 << 20;
-/// Number of runs that are merged at once.
+/// Maximum number of runs that are merged at once.
 pub const FAN: usize = 128;
 /// Read-ahead of each run, in bytes.
 const AHEAD: usize = 128 << 10;
@@ -34,7 +34,7 @@ impl<const N: usize> Sorter<N> {
         }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, record: [u8; N]) -> Result<()> {
         if self.buffer.len() == self.most {
             self.buffer.sort_unstable();
@@ -96,7 +96,7 @@ pub enum SortedRun<const N: usize> {
 }
 
 impl<const N: usize> SortedRun<N> {
-    /// Reads a file from its beginning.
+    /// Uses a file of records from its beginning as a run.
     pub fn file(mut file: File) -> Result<Self> {
         file.rewind()?;
         Ok(Self::File(BufReader::with_capacity(AHEAD, file)))
@@ -159,7 +159,7 @@ impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Mer
         }
     }
 
-    /// Moves the entry at `at` below all smaller entries.
+    /// Restores the heap order from entry `at` downwards.
     fn sink(&mut self, mut at: usize) {
         let one = self.heap[at];
         loop {
@@ -180,7 +180,7 @@ impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Mer
     }
 }
 
-/// Returns the first eight bytes as a number with the same order.
+/// Returns the first eight bytes as a number whose order is the order of the records.
 fn begin<const N: usize>(record: &[u8; N]) -> u64 {
     let mut first = [0; 8];
     let length = N.min(8);

@@ -87,7 +87,7 @@ impl Attributes {
         Ok(())
     }
 
-    /// Sets the flags after which the file can no longer be changed.
+    /// Sets the flags that prevent further changes of the file.
     pub(crate) fn close(&self, fd: impl AsFd) {
         set_flags(fd, self.flags);
     }
@@ -97,7 +97,7 @@ fn read_flags(fd: impl AsFd) -> u32 {
     rustix::fs::ioctl_getflags(fd).map_or(0, |flags| flags.bits())
 }
 
-/// Sets flags without checking. The later comparison of the copy shows whether it worked.
+/// Sets flags and ignores errors. The later comparison of the copy shows whether the flags were set.
 fn set_flags(fd: impl AsFd, wanted: u32) {
     let now = read_flags(&fd);
     if now & KEPT != wanted {

@@ -37,9 +37,9 @@ impl Content {
     }
 }
 
-/// Copies an open file to an unused name, with the owner, permissions and times of `like` and these
-/// attributes. Checks the content against `content`, if given. Removes the copy if anything fails or differs.
-/// With `clone`, the copy shares the blocks of the open file.
+/// Copies an open file to an unused name, with the given attributes and the owner, permissions and times of `like`.
+/// Checks the content against `content`, if given. Removes the copy if anything fails or differs. With `clone`, the
+/// copy shares the blocks of the open file.
 pub(crate) fn make(
     from: &OwnedFd,
     parent: &OwnedFd,

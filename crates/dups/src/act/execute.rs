@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// Number of steps between two syncs of the journal. A file is checked for the last time at the end of its
 /// batch.
 const BATCH: usize = 32;
-/// Maximum bytes compared within one batch, because writers to its files have to wait that long.
+/// Maximum bytes compared within one batch, because programs that want to write to these files have to wait that long.
 const BATCH_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum bytes per deduplication call; btrfs accepts no more (ioctl_fideduperange(2)).
 const DEDUPE: u64 = 16 * 1024 * 1024;
@@ -162,14 +162,14 @@ pub(super) struct Run<'a> {
     options: &'a ActOptions<'a>,
     control: &'a Control<'a>,
     outcome: ActOutcome,
-    /// Files whose identity our own steps changed (a new link changes ctime).
+    /// Current identity of files whose ctime this run changed by adding or removing links, by device and inode.
     pub touched: HashMap<(u64, u64), Identity>,
     pub names: Names,
     /// The root folders, held open until the end.
     pub anchors: Anchors,
     targets: HashMap<Vec<u8>, Result<Rc<Standing>, String>>,
     grounds: Grounds,
-    /// Bytes that a file frees when its last name is removed, by device and inode.
+    /// Bytes that are freed when the last name of a file is removed, by device and inode.
     promised: HashMap<(u64, u64), u64>,
 }
 
@@ -178,7 +178,7 @@ pub(super) struct Pending {
     pub keep: OwnedFd,
     pub remove: OwnedFd,
     pub parent: OwnedFd,
-    /// Folder on another file system that contains the copy.
+    /// Folder on another file system that contains the copy; only for a move across file systems.
     pub across: Option<OwnedFd>,
     found: Option<RemovedFile>,
 }
@@ -212,7 +212,7 @@ impl Run<'_> {
         pending
     }
 
-    /// Finishes the pending steps. `noted` says whether all data for an undo is on disk.
+    /// Finishes the pending steps. `noted` is true if all data for an undo is on disk.
     fn finish_all(
         &mut self,
         steps: &[ActStep],
@@ -263,7 +263,7 @@ impl Run<'_> {
         });
     }
 
-    /// Records a completed step. `freed` says whether the file's bytes became free.
+    /// Records a completed step. `freed` is true if the file's bytes became free.
     fn done(&mut self, step: &ActStep, freed: bool) {
         (self.options.interfere)(Moment::Done, step);
         self.outcome.done += 1;

@@ -1,4 +1,4 @@
-//! Finishes a step: checks the old file for the last time, then removes it or puts it back.
+//! Finishes a step: checks the old file for the last time, then removes it or gives it back its name.
 
 use super::execute::{Pending, Run, describe_failure};
 use super::names::read_inode;
@@ -20,7 +20,7 @@ impl Run<'_> {
         }
     }
 
-    /// Puts a file back under its name and returns the reason.
+    /// Gives a file its original name again. Returns `why` as the error.
     pub(super) fn give_back(
         &self,
         step: &ActStep,

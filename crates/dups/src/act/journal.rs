@@ -40,14 +40,14 @@ enum Line {
     },
     /// State of the file right before its removal.
     Found {
-        /// Number of the intent.
+        /// Number of the step's `Intent` line.
         number: u64,
         /// See [`RemovedFile`].
         found: RemovedFile,
     },
     /// Result of a step.
     Outcome {
-        /// Number of the intent.
+        /// Number of the step's `Intent` line.
         number: u64,
         /// See [`StepState`].
         state: StepState,
@@ -69,7 +69,7 @@ pub enum StepState {
     Open,
     /// Completed.
     Done,
-    /// Not carried out; everything is as before.
+    /// Not executed; the files are unchanged.
     Untouched,
     /// Completed and later undone.
     Undone,
@@ -82,7 +82,7 @@ pub struct RemovedFile {
     pub content: Content,
     /// Extended attributes and flags.
     pub attributes: Attributes,
-    /// The file is moved to another file system as a copy.
+    /// Whether the file was moved to another file system, as a copy.
     pub across: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct RemovedFile {
 pub struct JournalStep {
     /// The planned step.
     pub step: ActStep,
-    /// The temporary name.
+    /// Temporary name in the folder of the removed file.
     pub aside: Vec<u8>,
     /// Target folder of moves.
     pub target: Option<Arc<Anchor>>,
@@ -112,7 +112,7 @@ pub struct Journal {
     line: u64,
     /// Number of bytes that contain complete lines.
     length: u64,
-    /// Lines have checksums; not in journals of assay 0.1.
+    /// Whether lines have checksums; false for journals of assay 0.1.
     sealed: bool,
 }
 
@@ -127,7 +127,7 @@ impl Journal {
     /// Begins a new journal.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// The journal cannot be created.
     pub fn begin(index: &Path) -> Result<Self, Error> {
         let folder = Self::folder(index);
         match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
@@ -295,7 +295,7 @@ impl Journal {
     /// Reads a journal.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The journal cannot be read.
     pub fn load(path: &Path) -> Result<Loaded, Error> {
         let mut text = Vec::new();
         protected_files::file_in_folder(path, OFlags::RDONLY)?

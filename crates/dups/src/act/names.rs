@@ -10,16 +10,16 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Device and inode.
 pub(crate) type Inode = (u64, u64);
 
-/// Way to change names.
+/// How file names are changed.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Names {
-    /// Avoid the flags of renameat2, as on a file system without them.
+    /// Whether to avoid the flags of renameat2, as on a file system that does not support them.
     pub plain: bool,
 }
 
 impl Names {
-    /// Exchanges `name`, which should be the file `old`, and `aside`. The caller then checks `aside`: another
-    /// program may have replaced the file.
+    /// Exchanges the names `name` and `aside`. `name` should be the file `old`, but another program may have replaced
+    /// it, so the caller must check `aside` afterwards.
     pub fn exchange(
         self,
         parent: &OwnedFd,
@@ -52,8 +52,8 @@ impl Names {
         }
     }
 
-    /// Renames `name`, which should be the file `old`, to a name that must be free. Uses the temporary name
-    /// `aside` in the source folder if one step is not enough.
+    /// Renames `name`, which should be the file `old`, to the name `new`, which must be free. Uses the temporary name
+    /// `aside` in the source folder if this takes more than one step.
     pub fn carry(
         self,
         (from, name): (&OwnedFd, &[u8]),
@@ -92,7 +92,7 @@ impl Names {
     }
 }
 
-/// Returns whether an error means that the file system or kernel does not support the flags.
+/// Returns whether an error means that the file system or kernel does not support the flags of renameat2.
 fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
@@ -102,9 +102,9 @@ pub(crate) fn spare_name(aside: &[u8]) -> Vec<u8> {
     [aside, b"-old"].concat()
 }
 
-/// Exchanges two names in three steps, of which the second is atomic, so the name always refers to one of the
-/// two files. A file that another program creates within microseconds before this step would be replaced; only
-/// the atomic exchange has no such gap.
+/// Exchanges two names in three steps. Only the second step changes `name`, and it is atomic, so `name` always refers
+/// to one of the two files. If another program creates a file under `name` microseconds before this step, that file is
+/// lost; only the atomic exchange of renameat2 avoids this.
 fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<(), Errno> {
     let spare = spare_name(aside);
     rustix::fs::linkat(parent, name, parent, &*spare, AtFlags::empty())?;

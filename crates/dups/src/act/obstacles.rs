@@ -16,14 +16,14 @@ const UNSHARED: [&str; 14] = [
     "nilfs2", "zfs", "f2fs",
 ];
 
-/// Obstacles of a name.
+/// What prevents a step for a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Obstacle {
     /// Reason why the name cannot be removed or replaced.
     pub acted: Option<String>,
     /// Reason why the file cannot be kept as the copy.
     pub kept: Option<String>,
-    /// The file's blocks are overwritten in place (`chattr +C`); determined only for sharing.
+    /// Whether the file's blocks are overwritten in place (`chattr +C`); only determined for `reflink`.
     pub in_place: bool,
 }
 
@@ -108,8 +108,8 @@ pub(super) fn find_obstacle(
     }
 }
 
-/// Returns whether the file system can share blocks, for example `false` on XFS made with `reflink=0`. The range that
-/// is tried is not aligned to blocks, so no file system shares it: only the error differs.
+/// Returns whether the file system can share blocks; for example, XFS made with `reflink=0` cannot. Tries a range that
+/// is not aligned to blocks, which no file system shares, and evaluates only the error.
 fn can_share_blocks(fd: &OwnedFd) -> bool {
     let tried = sys::dedupe_range(fd, fd, 1, 1);
     !matches!(tried, Err(Errno::OPNOTSUPP | Errno::NOTTY))

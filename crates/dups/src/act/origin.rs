@@ -1,20 +1,20 @@
-//! Other names of a file that a plan changes, so that undo can restore the hard links between them.
+//! Records the names of a file that a plan changes, so that undo can restore the hard links between them.
 
 use crate::roots::Anchor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Data about a file before its names are changed.
+/// The names of a file before a plan changes some of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginalFile {
-    /// Number of its names, including unknown ones.
+    /// Number of hard links of the file, including unknown names.
     pub links: u64,
     /// Number of names that the plan changes.
     pub acted: u64,
     /// Names that the plan does not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<KnownName>,
-    /// The file shares its blocks with the kept copy.
+    /// Whether the file shares its blocks with the kept copy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
 }
@@ -33,13 +33,13 @@ pub struct KnownName {
     /// Absolute path.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// The root folder; by default that of the step's own name.
+    /// The root folder; `None` if it is the same as for the step's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<Box<Anchor>>,
 }
 
 impl KnownName {
-    /// Creates a name below `root` for a step whose own name is below `own`.
+    /// Creates a name below `root`; `own` is the root of the step's own name.
     pub(crate) fn new(path: &[u8], root: &Arc<Anchor>, own: &Arc<Anchor>) -> Self {
         Self {
             path: path.to_vec(),

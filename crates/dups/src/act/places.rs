@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 impl Run<'_> {
-    /// Replaces the other file by a hard link to the kept file, and keeps the other file under `aside`.
+    /// Replaces the redundant file by a hard link to the kept file, and keeps the redundant file under `aside`.
     pub(super) fn exchange(
         &self,
         step: &ActStep,
@@ -40,7 +40,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reverts [`Self::exchange`]. If the name belongs to a third file by now, that file stays.
+    /// Reverts [`Self::exchange`]. If another program has put a third file under the name, that file stays.
     pub(super) fn put_back(
         &self,
         step: &ActStep,
@@ -84,8 +84,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves a file to another folder. On another file system, only creates a copy under the name `aside`, and
-    /// returns that folder.
+    /// Moves a file to another folder. If the folder is on another file system, only creates a copy there under the
+    /// name `aside`, and returns the folder.
     pub(super) fn carry(
         &self,
         (step, attributes, content): (&ActStep, &Attributes, &Content),

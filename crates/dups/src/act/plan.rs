@@ -96,7 +96,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// A name of a copy, and its obstacles.
+/// A name of a copy, and what prevents steps for it.
 struct Name {
     subject: Subject,
     obstacle: Obstacle,
@@ -165,8 +165,9 @@ impl How<'_> {
         }
     }
 
-    /// Returns the place within which links work; each place keeps its own copy. For hard links this is device
-    /// and mount, for shared blocks the whole file system with its subvolumes.
+    /// Returns an id of the area within which hard links or shared blocks work; each area keeps its own copy. For hard
+    /// links the area is a device and mount, for shared blocks the whole file system with its subvolumes; for other
+    /// actions there is only one.
     fn reach(&self, copy: &Copy) -> (u64, u64) {
         let Some(first) = copy.names.first() else {
             return (0, 0);
@@ -213,8 +214,8 @@ impl How<'_> {
         }
     }
 
-    /// Plans copies in one place. The first stays. The next one stays, too, if the first has reached the
-    /// maximum number of links.
+    /// Plans the copies of one area. Keeps the first copy; keeps the next one, too, if the first has reached the
+    /// maximum number of hard links.
     fn alike(&self, alike: &[Copy], plan: &mut ActPlan) {
         let [keep, rest @ ..] = alike else { return };
         let mut keep = keep;
@@ -376,7 +377,7 @@ impl How<'_> {
     }
 }
 
-/// Describes a copy some of whose names are changed.
+/// Returns the data for an undo about a copy of which some names are changed.
 fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> OriginalFile {
     let own = chosen.first().map(|name| name.root.clone());
     let paths: HashSet<&[u8]> = chosen.iter().map(|name| &*name.path).collect();
@@ -409,7 +410,7 @@ fn acted_on(path: &[u8], rules: &PlanRules) -> bool {
         && (rules.scope.is_empty() || root_index(path, &rules.scope).is_some())
 }
 
-/// Rank of a name; the smallest rank is kept.
+/// Rank of a name for the choice of the kept copy; the name with the smallest rank is kept.
 type Rank = (bool, usize, bool, Reverse<i64>, i64, usize, Vec<u8>);
 
 fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
@@ -428,7 +429,7 @@ fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
     )
 }
 
-/// Returns why a step would change more than the storage of bytes.
+/// Returns why a step is not permitted: it is impossible, or it would change more than where the bytes are stored.
 fn find_forbidden_step(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
     if let Some(why) = &remove.obstacle.acted {
         return Some(why.clone());

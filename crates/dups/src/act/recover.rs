@@ -16,7 +16,7 @@ use rustix::fs::AtFlags;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Tries the flags of renameat2 first.
+/// How names are changed: with the flags of renameat2 if they are supported.
 const NAMES: Names = Names { plain: false };
 
 /// Recovers the steps of a journal that were running when the process ended: rolls back every unfinished step.
@@ -69,7 +69,7 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     Ok(undone)
 }
 
-/// Determines the progress of a step from the file names, and rolls it back unless it is complete.
+/// Determines from the file names how far a step got, and rolls it back unless it is complete.
 fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, String> {
     let step = &entry.step;
     let root = anchors.stand(&step.remove.root)?;

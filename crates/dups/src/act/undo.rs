@@ -57,18 +57,18 @@ pub struct Undone {
     pub restored: u64,
     /// Number of steps that were already complete (recovery only).
     pub finished: u64,
-    /// An undo was interrupted and has to be started again (recovery only).
+    /// Whether an undo was interrupted and must be started again (recovery only).
     pub interrupted: bool,
     /// Files that could not be restored, with reasons.
     pub refused: Vec<Refusal>,
-    /// Changed names, for the index.
+    /// Names that were changed, for the update of the index.
     pub names: Vec<Vec<u8>>,
 }
 
-/// Undoes every completed step of a journal, the last file first. Moves moved files back. Replaced and deleted
-/// files become separate files again: they are copied from the kept copy if its content is unchanged. Names of
-/// one file share one copy, or become links to a remaining name of this file. Continues an undo that was
-/// killed.
+/// Undoes every completed step of a journal, the last file first. Moves moved files back. Replaced and deleted files
+/// become separate files again: they are copied from the kept copy if its content is unchanged. The names of one
+/// original file become hard links again, of a new copy or of a remaining name of this file. Continues an undo that was
+/// interrupted.
 ///
 /// # Errors
 /// The journal cannot be read or written.
@@ -119,7 +119,7 @@ pub(super) fn conclude(
     journal.end(damaged.len())
 }
 
-/// Reports damaged lines, whose steps the user has to check.
+/// Returns a refusal for each damaged line, because the user must check the files of these lines.
 pub(super) fn refuse_damaged_lines(journal: &Path, damaged: Vec<(usize, String)>) -> Vec<Refusal> {
     let refused = damaged.into_iter().map(|(line, what)| Refusal {
         path: sys::path_bytes(journal).to_vec(),

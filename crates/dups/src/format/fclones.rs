@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// Version of fclones whose format is written.
 const VERSION: &str = "0.35.0";
 
-/// Writes the default report, which fclones can read.
+/// Writes the default report of fclones, which fclones commands read.
 pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     let copies = || groups.iter().map(|group| group.files.len() as u64);
     let bytes = |of: fn(u64) -> u64| -> u64 {

@@ -53,13 +53,13 @@ pub(super) fn look(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Sets the flags to follow no link and not to wait for the other end of a pipe.
+/// Sets open flags: follow no symbolic link, and do not block on a FIFO.
 fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     options.custom_flags(flags.bits().cast_signed())
 }
 
-/// Checks that a writable index belongs to this user.
+/// Checks that an index to be written belongs to this user.
 pub(super) fn own(path: &Path) -> Result<(), Error> {
     if let Some(folder) = super::resolve_folder_links(path)?.parent() {
         crate::protected_files::surroundings(folder)?;
@@ -80,7 +80,7 @@ pub(super) fn sqlite_journal_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Takes the lock file of an index, which excludes a second writer. A crash releases the lock.
+/// Takes the lock of an index, so that only one process writes. The kernel releases the lock if the process crashes.
 pub(super) fn lock(path: &Path) -> Result<File, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push("-lock");

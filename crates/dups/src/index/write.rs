@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// than the rest of the rescan.
 const TOUCH: i64 = 60_000_000_000;
 
-/// A name within a folder and its new state; `None` if it was removed.
+/// A file name in a folder and the file's new state; `None` if the file was removed.
 type Change<'a> = (&'a [u8], Option<Identity>);
 
 fn manner_to_text(manner: &RootScanOptions) -> rusqlite::Result<String> {

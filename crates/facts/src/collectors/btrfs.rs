@@ -10,8 +10,8 @@ use std::path::Path;
 
 const BASE: &str = "/sys/fs/btrfs";
 
-/// Collects every mounted btrfs. The key has the kernel name of the first device, because a reader
-/// does not recognise the UUID.
+/// Collects facts of every mounted btrfs. The key contains the kernel name of the first device, which is easier to
+/// recognise than the UUID.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     for uuid in g.list("btrfs", BASE) {
         let dir = format!("{BASE}/{}", lossy(&uuid));
@@ -136,8 +136,8 @@ fn note_health(g: &mut Gather<'_>, key: &str, dir: &str) {
     }
 }
 
-/// Notes `size`, the sum of all devices, and `without_twin`: the bytes of the largest device that
-/// the other devices cannot mirror. Two copies of all data need min(total / 2, total - largest).
+/// Notes `size`, the total size of all devices, and `without_twin`, the bytes of the largest device that the other
+/// devices cannot mirror. With two copies of all data, min(total / 2, total - largest) bytes are usable.
 fn note_sizes(g: &mut Gather<'_>, key: &str, dir: &str, devices: &[OsString]) {
     let mut sizes: Vec<u64> = Vec::new();
     for name in devices {

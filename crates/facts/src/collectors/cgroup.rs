@@ -1,4 +1,4 @@
-//! Limits of the control groups of this process: the tightest limit between the group and the root applies.
+//! Limits of the control groups of this process. The tightest limit between the process's group and the root applies.
 
 use crate::gather::{Gather, not_understood};
 use crate::mountinfo::{self, MOUNTINFO, Mount};
@@ -147,7 +147,7 @@ fn parse_limit(text: &str) -> Option<Option<f64>> {
     }
 }
 
-/// Parses `QUOTA PERIOD` to a number of processors.
+/// Parses `QUOTA PERIOD`; returns the quotient, which is a number of processors.
 fn cpu_max(text: &str) -> Option<Option<f64>> {
     let (quota, period) = text.split_once(' ')?;
     let period: f64 = period.parse().ok().filter(|period| *period > 0.0)?;

@@ -1,5 +1,5 @@
-//! Settings of small servers and tools: who may use them, what data they can lose, what they report. One word list
-//! cleans all these files, see [`cleaned_words`]; larger programs have their own files in `services`.
+//! Settings of small servers and tools: who may use them, what data they can lose, what they report. All these files
+//! are cleaned with one word list, see [`cleaned_words`]. Larger programs have their own files in `services`.
 
 pub(crate) mod access_points;
 pub(crate) mod cleaned_words;
@@ -15,7 +15,7 @@ mod web_and_monitors;
 
 use crate::gather::Gather;
 
-/// Notes the settings of all of them.
+/// Notes the settings of all these servers and tools.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     key_values::collect(g);
     data_servers::collect(g);

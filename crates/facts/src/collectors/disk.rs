@@ -46,7 +46,7 @@ const NUMBERS: [(&str, &str, i64); 12] = [
     ("max_request", "queue/max_sectors_kb", 1024),
     ("queue_depth", "device/queue_depth", 1),
 ];
-/// Other files of a device that are read.
+/// Other files that are read for each device.
 const MORE: [&str; 22] = [
     "dev",
     "size",
@@ -72,7 +72,7 @@ const MORE: [&str; 22] = [
     "comp_algorithm",
 ];
 
-/// Returns all files of a device that are read, except those that identify the device.
+/// Returns the names of all files that are read for a device, except those that identify the device.
 pub(crate) fn files() -> impl Iterator<Item = &'static str> {
     let texts = TEXTS.iter().chain(&FLAGS).map(|(_, file)| *file);
     let numbers = NUMBERS.iter().map(|(_, file, _)| *file);
@@ -113,7 +113,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     note_arrays(g);
 }
 
-/// Notes the arrays of /proc/mdstat: failed members, and values that sysfs does not have.
+/// Notes facts of the arrays in /proc/mdstat: failed members, and values that are not in sysfs.
 fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("disk.mdstat", MDSTAT) else {
         return;
@@ -184,7 +184,7 @@ fn write_back_throttling(g: &mut Gather<'_>, key: &str, path: &str) {
     }
 }
 
-/// Notes the transport of the device.
+/// Notes the transport of the device, such as `nvme` or `ata`.
 fn note_transport(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(transport) = device.transport() {
         g.facts.known(
@@ -296,8 +296,8 @@ fn note_lower_layers(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes an md array that is assembled but not running: it has a directory `md` and no size.
-/// Containers of firmware RAID look the same while their arrays run.
+/// Notes an md array that is assembled but not running: the device has a directory `md` and size 0. Containers of
+/// firmware RAID look the same while their arrays run.
 fn stopped_array(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/md/{file}", device.name);
     let metadata = g.read(&format!("{key}.md_array_state"), &at("metadata_version"));

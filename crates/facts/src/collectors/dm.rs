@@ -91,7 +91,7 @@ struct Table {
     crypt: crypt::CryptSettings,
 }
 
-/// Parses `NAME: START LENGTH TARGET PARAMETERS`, one line for each segment. The key is ignored.
+/// Parses the lines `NAME: START LENGTH TARGET PARAMETERS`, one for each segment. Encryption keys are ignored.
 fn parse(text: &str) -> BTreeMap<String, Table> {
     let mut found: BTreeMap<String, Table> = BTreeMap::new();
     for line in text.lines() {

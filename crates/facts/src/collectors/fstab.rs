@@ -23,7 +23,7 @@ const XFS_REMOVED: [(&str, &str); 8] = [
     ("osyncisosync", "4.0"),
 ];
 
-/// Tags that name a device by its number or label.
+/// Tags that identify a device by an id or a label.
 const TAGS: [&str; 5] = ["UUID", "LABEL", "PARTUUID", "PARTLABEL", "ID"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -100,8 +100,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Returns the first option that the file system rejects, and the Linux version since which it
-    /// does.
+    /// Returns the first option that the file system rejects, and the first Linux version that rejects it.
     fn refused(&self) -> Option<(&str, &'static str)> {
         self.options.split(',').find_map(|option| {
             let name = option.split('=').next().unwrap_or(option);
@@ -117,7 +116,8 @@ impl Entry {
     }
 }
 
-/// Parses a line. Fields are separated by blanks; the fourth may be missing (getmntent(3)).
+/// Parses a line; `None` for comments, swap and ignored entries. Fields are separated by spaces or tabs; the fourth may
+/// be missing (getmntent(3)).
 fn parse(line: &str) -> Option<Entry> {
     let line = line.trim();
     let mut fields = line.split_ascii_whitespace();
@@ -133,8 +133,8 @@ fn parse(line: &str) -> Option<Entry> {
     })
 }
 
-/// Keeps the parts of a line that facts contain: no server, no UUID, and only options that are
-/// known to be harmless.
+/// Keeps only the parts of a line that facts use: removes servers, UUIDs, and options that are not known to be
+/// harmless.
 pub(crate) fn redact(line: &str) -> String {
     let fields: Vec<&str> = line.trim().split_ascii_whitespace().collect();
     let [source, point, fstype, rest @ ..] = fields.as_slice() else {

@@ -1,4 +1,4 @@
-//! Kernel: version, command line and page size; the operating system; the host name on request.
+//! Kernel version, command line and page size; the operating system; the host name, if the user requests it.
 
 use crate::gather::Gather;
 use assay_model::FactKind;
@@ -48,7 +48,7 @@ fn page_size(g: &mut Gather<'_>) {
     }
 }
 
-/// Keeps only the page size of the vector; the addresses in it are private.
+/// Keeps only the page size of the auxiliary vector, because its addresses are private.
 pub(crate) fn redact_auxv(auxv: &[u8]) -> Vec<u8> {
     const AT_PAGESZ: u64 = 6;
     let size = page_size_of(auxv);

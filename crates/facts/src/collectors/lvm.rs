@@ -5,9 +5,9 @@ use crate::lvm::{self, Row};
 use assay_model::{FactKind, FactPlace, FactValue};
 use serde_json::Value;
 
-/// Fields with names; the key contains them already.
+/// Fields that contain names; they are not noted, because the key contains the names already.
 const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
-/// Fields with device numbers, which change with each boot.
+/// Fields that contain device numbers; they are not noted, because the numbers change with each boot.
 const NUMBERS: [&str; 2] = ["lv_kernel_major", "lv_kernel_minor"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -33,7 +33,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes what follows from a report as unknown if there is no report.
+/// If a report could not be read, notes the facts that are derived from it (`follows`) as unknown, too.
 fn copy_unknown(g: &mut Gather<'_>, report: &str, follows: &str, argv: &[&str]) {
     let value = g.facts.map.get(report).map(|fact| &fact.value);
     if let Some(FactValue::Unknown(why)) = value {
@@ -42,8 +42,8 @@ fn copy_unknown(g: &mut Gather<'_>, report: &str, follows: &str, argv: &[&str]) 
     }
 }
 
-/// Notes `lvm.fill.VG/LV`: how full thin pools and snapshots are in percent, from the previous
-/// report of all volumes.
+/// Notes `lvm.fill.VG/LV`: how full thin pools and snapshots are, in percent; from the report of all volumes that was
+/// read before.
 fn note_fill(g: &mut Gather<'_>) {
     let layouts: Vec<(String, String)> = g
         .facts
@@ -90,8 +90,8 @@ fn note_fill(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes `lvm.volume.VG/LV.health` for damaged volumes that users see. Internal parts of a volume
-/// have names in brackets.
+/// Notes `lvm.volume.VG/LV.health` for damaged volumes. Internal parts of a volume, whose names are in brackets, are
+/// skipped.
 fn note_health(g: &mut Gather<'_>) {
     let Some(output) = g.ask("lvm.volume", &lvm::HEALTH) else {
         return;

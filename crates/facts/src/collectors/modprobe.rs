@@ -1,4 +1,4 @@
-//! Module parameters as configured in modprobe.d(5).
+//! Module parameters as modprobe.d(5) configures them.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::module_parameter::{self, Reading};
@@ -86,8 +86,7 @@ impl Setting {
     }
 }
 
-/// Notes the last value. A rejected value counts wherever it stands, because the kernel stops
-/// there.
+/// Notes the last value of a parameter; but a rejected value counts wherever it occurs, because the kernel stops there.
 fn note(g: &mut Gather<'_>, option: &Setting, place: FactPlace) {
     let written = option.value.as_deref().unwrap_or("1");
     let value = match option.reading() {
@@ -117,7 +116,7 @@ fn find_refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
     }
 }
 
-/// Notes a value that the module rejects: the text, its place, the reason, and a valid value.
+/// Notes that the module rejects a configured value: the text, its place, the reason, and a valid value.
 fn note_refusal(
     g: &mut Gather<'_>,
     option: &Setting,
@@ -153,8 +152,8 @@ fn note_refusal(
     g.about(["module", &format!("{}.{}", option.module, option.parameter)]);
 }
 
-/// Returns the `*.conf` files of directories in order of precedence. Files are sorted by name; of
-/// files with the same name only the first is read.
+/// Returns the `*.conf` files of the directories, which are in order of precedence. Files are sorted by name; of
+/// several files with the same name only the first is read.
 pub(crate) fn config_files(g: &mut Gather<'_>, key: &str, dirs: &[&str]) -> Vec<String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for dir in dirs {
@@ -170,9 +169,9 @@ pub(crate) fn config_files(g: &mut Gather<'_>, key: &str, dirs: &[&str]) -> Vec<
     files.into_values().collect()
 }
 
-/// Parses the settings of `options MODULE name=value …` lines (modprobe.d(5); kmod, shared/util.c,
-/// getline_wrapped). A backslash at the end joins the next line without a blank; hyphens in names
-/// count as underscores.
+/// Parses the settings of `options MODULE name=value …` lines (modprobe.d(5); kmod, shared/util.c, getline_wrapped). A
+/// backslash at the end of a line appends the next line without a space; hyphens in names are equivalent to
+/// underscores.
 fn parse(text: &str) -> Vec<Setting> {
     let mut found = Vec::new();
     let lines: Vec<&str> = text.lines().collect();

@@ -11,7 +11,7 @@ use assay_model::FactKind;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// File system types that do not hold files of users.
+/// Types of file systems that do not contain users' files.
 const KERNEL: [&str; 25] = [
     "autofs",
     "binder",

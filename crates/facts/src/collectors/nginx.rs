@@ -1,5 +1,5 @@
-//! nginx: settings of its workers, and of how all servers send responses. A server or location may override the
-//! latter.
+//! Collects nginx's worker settings, and the response settings of the http block, which any server or location block
+//! may override.
 
 use crate::gather::Gather;
 use crate::harmless::is_pattern;
@@ -36,7 +36,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Keeps the directives above and the blocks and includes that contain them.
+/// Redacts an nginx file for a capture: keeps the directives of `DIRECTIVES`, and the blocks and includes that may
+/// contain them.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let ours = DIRECTIVES.iter().any(|(known, ..)| *known == name);

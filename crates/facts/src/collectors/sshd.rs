@@ -32,7 +32,7 @@ mod tests {
     use assay_host::Recorded;
     use assay_model::FactKind;
 
-    /// Files as Debian 12 ships them, with one file of the user.
+    /// Returns a host with the files of Debian 12 and one file `own` of the user.
     fn host(own: &str) -> Recorded {
         Recorded::new()
             .file(

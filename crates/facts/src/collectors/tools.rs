@@ -4,7 +4,7 @@
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Name in the key, and the command that prints the version.
+/// Name of the tool in the fact, and the command that prints the version.
 const TOOLS: [(&str, &[&str]); 14] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
@@ -22,10 +22,10 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("postfix", &["postconf", "-h", "-d", "mail_version"]),
 ];
 
-/// Number of tools: each command runs on its own thread.
+/// Number of tools, and so of threads: each version command runs on its own thread.
 pub(crate) const COUNT: usize = TOOLS.len();
 
-/// Whether a command is one of those above.
+/// Whether a command is one of the version commands in `TOOLS`.
 pub(crate) fn is_version(argv: &[&str]) -> bool {
     TOOLS.iter().any(|(_, known)| *known == argv)
 }

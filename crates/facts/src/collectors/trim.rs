@@ -4,17 +4,17 @@
 use crate::block::Device;
 use assay_host::{Host, HostError};
 
-/// Most layers; a deeper stack is taken for a cycle.
+/// Maximum number of layers. A deeper stack is treated as a cycle.
 const DEEPEST: usize = 16;
 
-/// A layer that drops TRIM, above a drive that supports it.
+/// The layer that prevents TRIM from reaching a drive that supports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// Description of the layer: `dm-crypt (vault)`, `md0`, `the USB bridge of sdb`.
     pub(crate) by: String,
     /// `crypt`, `lvm`, `md`, `usb` or `other`.
     pub(crate) kind: &'static str,
-    /// The name that tools use; for device mapper the mapped name.
+    /// The name that command line tools use; for a device mapper device its mapped name.
     pub(crate) layer: String,
     /// The drive below.
     pub(crate) disk: String,
@@ -110,8 +110,7 @@ mod tests {
     use assay_host::Recorded;
     use std::ffi::OsStr;
 
-    /// Builds a stack of devices, each on the next one: name, `discard_max_bytes`, number of device
-    /// mapper.
+    /// Builds a stack of devices, the top first, as (name, `discard_max_bytes`, UUID of device mapper).
     fn stack(layers: &[(&str, &str, &str)]) -> Recorded {
         let mut host = Recorded::new();
         for (at, (name, most, uuid)) in layers.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Whether this is a physical machine, a guest or a container, and of which kind.
+//! Collects whether assay runs on a physical machine, in a virtual machine or in a container, and the type of the
+//! hypervisor or container.
 
 use crate::gather::Gather;
 use assay_host::HostError;
@@ -31,7 +32,8 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Runs systemd-detect-virt(1), which has the most detectors; it prints `none` with exit status 1.
+/// Notes the output of systemd-detect-virt(1), which has the most detectors (`none` has exit status 1). If the program
+/// is missing, runs `by_hand` instead.
 fn note_detected(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_>, &str)) {
     let argv = ["systemd-detect-virt", which];
     match g.try_ask(&argv) {
@@ -59,7 +61,7 @@ fn note_detected(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Ga
     }
 }
 
-/// Signs of a hypervisor, the most reliable first.
+/// Detects a hypervisor from files, the most reliable sign first.
 fn by_hand_vm(g: &mut Gather<'_>, key: &str) {
     for path in [
         "/sys/hypervisor/type",

@@ -1,4 +1,4 @@
-//! Virtual machines of this host: QEMU processes, and the definitions of libvirt and Proxmox.
+//! Collects the virtual machines of this host: QEMU processes, and the definitions of libvirt and Proxmox.
 
 use super::daemons::lines::at_line;
 use crate::gather::{Gather, lossy};
@@ -11,12 +11,12 @@ use std::path::Path;
 
 const LIBVIRT: &str = "/etc/libvirt/qemu";
 const PROXMOX: &str = "/etc/pve/qemu-server";
-/// The process ended while it was read (ESRCH).
+/// Error number if the process ended while its files were read (ESRCH).
 const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
 
-/// Collects all guests. With `unredacted`, the machine without redaction, the facts contain the names of
-/// guests: the user of a check finds a guest by its name. Captures contain no names.
+/// Collects all guests. With `unredacted` (the machine itself, without redaction) the facts contain the names of
+/// guests, so that the user can identify a guest in a finding. Captures contain no names.
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&dyn Host>) {
     let named = unredacted.is_some() || with_identity;
     note_processes(g, with_identity, unredacted);
@@ -24,7 +24,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, unredacted: Optio
     of_proxmox(g, with_identity);
 }
 
-/// Notes `vm.NUMBER`: running guests by process number.
+/// Notes `vm.PID` for each running guest.
 fn note_processes(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&dyn Host>) {
     for entry in g.list("vm", "/proc") {
         let pid = lossy(&entry);
@@ -82,7 +82,7 @@ fn note_processes(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&d
     }
 }
 
-/// `vm.UNIT`: what a unit of systemd starts, as far as it is not running.
+/// Notes `vm.UNIT`: the guest that a systemd unit defines, if the unit is not running.
 pub(crate) fn note_defined(
     g: &mut Gather<'_>,
     unit: &str,
@@ -100,7 +100,8 @@ pub(crate) fn note_defined(
     disks(g, (&key, guest), &machine.disks, kind, &place, false);
 }
 
-/// `libvirt.NAME`: what is defined; where names are left out, numbered in the order of the files' names.
+/// Notes `libvirt.NAME` for each defined guest. If names are left out, the guests are numbered in the order of their
+/// file names.
 fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     let files = g.list("libvirt", LIBVIRT);
     let files = files.iter().filter(|file| lossy(file).ends_with(".xml"));
@@ -153,7 +154,7 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     }
 }
 
-/// Notes `proxmox.VMID`: configured guests.
+/// Notes `proxmox.VMID` for each configured guest.
 fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
     let files = g.list("proxmox", PROXMOX);
     if files.is_empty() {
@@ -195,7 +196,8 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Returns the place of the last line of the guest itself for a key; without such a line the file.
+/// Returns the place of the last line that sets a key for the guest itself, not for one of its snapshots; without such
+/// a line, the place is the whole file.
 fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     let own = text.lines().take_while(|line| !line.starts_with('['));
     let said = own.enumerate().filter(|(_, line)| {
@@ -213,7 +215,8 @@ fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     }
 }
 
-/// Returns how a disk of a guest is changed, depending on the guest's manager.
+/// Returns advice on how to change the settings of a disk, depending on the manager of the guest (Proxmox, libvirt or
+/// none).
 fn edit_with(manager: &str, guest: &str, disk: &str) -> String {
     match manager {
         "proxmox" => format!(

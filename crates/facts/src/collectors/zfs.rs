@@ -1,4 +1,4 @@
-//! ZFS: module version and parameters, ARC; for a target the properties of its dataset and pool.
+//! Collects the module version and parameters of ZFS, the ARC, and for a target the properties of its dataset and pool.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
@@ -14,7 +14,7 @@ mod volumes;
 
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
 
-/// Properties that identify one machine and do not describe its configuration.
+/// Properties that identify a single machine, but do not affect its behaviour.
 pub(crate) const IDENTITY: [&str; 6] = [
     "guid",
     "objsetid",
@@ -59,7 +59,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Properties of datasets for a check; some dataset types have only a part of them.
+/// Dataset properties that checks use. Some dataset types have only a part of them.
 pub(crate) const ASKED: &str = "type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,\
 primarycache,secondarycache,normalization,dedup,checksum,copies,refreservation,volsize,origin,encryption,\
 xattr,available,used,usedbysnapshots";
@@ -354,8 +354,8 @@ fn note_vdevs(
     g.facts.known(key, all, FactKind::Configured, source);
 }
 
-/// Runs a tool of ZFS. A dataset is mounted here, so a missing tool does not mean that there are no
-/// properties.
+/// Runs a ZFS tool. It is called only if a dataset is mounted, so a missing tool makes the facts unknown and not
+/// absent.
 fn run_tool(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     match g.try_ask(argv) {
         Ok(output) if output.success() => return Some(output.text()),

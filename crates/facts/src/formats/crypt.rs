@@ -60,8 +60,8 @@ pub fn kind(status: &str) -> Option<&str> {
     })
 }
 
-/// Returns the `pbkdf` of the used key slots in the output of `cryptsetup luksDump DEVICE`. It
-/// costs time when the device is opened, not for reads or writes.
+/// Returns the `pbkdf` (key derivation function) of the used key slots in the output of `cryptsetup luksDump DEVICE`.
+/// It costs time only when the device is opened, not for reads or writes.
 #[must_use]
 pub fn pbkdf(dump: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

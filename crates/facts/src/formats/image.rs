@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes from the start of a file that suffice, unless the name of the backing file is further on;
-/// [`Header::backing_at`] is its position.
+/// Number of bytes from the start of a file that suffice for [`Header`]. The name of the backing file may be stored
+/// after them; [`Header::backing_at`] is its position.
 pub const HEADER: usize = 4096;
 
 /// Parsed header of an image.
@@ -109,9 +109,9 @@ mod tests {
     /// The first 528 bytes of an image of `qemu-img create -f qcow2 -b base.qcow2 -F qcow2 -o
     /// cluster_size=128k,extended_l2=on` of QEMU 7.2.
     const OVERLAY: &[u8] = include_bytes!("../../fixtures/qcow2-overlay-7.2.bin");
-    /// The same with `-o compat=0.10`.
+    /// Like `OVERLAY`, created with `-o compat=0.10`.
     const VERSION_2: &[u8] = include_bytes!("../../fixtures/qcow2-v2-7.2.bin");
-    /// The same with `-o lazy_refcounts=on,compression_type=zstd`.
+    /// Like `OVERLAY`, created with `-o lazy_refcounts=on,compression_type=zstd`.
     const ZSTD: &[u8] = include_bytes!("../../fixtures/qcow2-zstd-7.2.bin");
 
     #[test]

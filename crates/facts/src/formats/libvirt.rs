@@ -17,27 +17,27 @@ pub const DUMP: [&str; 6] = [
     "--",
 ];
 
-/// Most lines of a domain definition.
+/// Maximum number of lines of a domain definition; a longer one is rejected.
 const MOST_LINES: usize = 100_000;
 
 /// A domain: its configuration, or for a file in /run its running state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domain {
-    /// Its name.
+    /// Name of the domain.
     pub name: String,
-    /// Process number of its QEMU, if the file contains it.
+    /// Process number of the domain's QEMU; `None` if the file does not contain it.
     pub pid: Option<u32>,
-    /// `machine`, `cpu`, `accel`, and `aes` where the processor is given these instructions by name.
+    /// `machine`, `cpu`, `accel`, and `aes` if the definition requires the CPU's AES instructions by name.
     pub settings: BTreeMap<String, String>,
-    /// Its disks, without CD and floppy drives.
+    /// Disks of the domain, without CD and floppy drives.
     pub disks: Vec<VirtualDisk>,
-    /// For each disk in order: the line of its `driver`, or of the disk itself.
+    /// For each disk in order, the line number of its `driver` element, or of the disk itself.
     pub lines: Vec<usize>,
-    /// The line of its processor.
+    /// Line number of the `cpu` element.
     pub cpu_line: Option<usize>,
 }
 
-/// Parses a domain. Drops serial numbers, addresses and host names.
+/// Parses a domain definition. Drops serial numbers, addresses and host names.
 ///
 /// # Errors
 /// The text is not XML, or not a domain.
@@ -223,8 +223,8 @@ fn scsi_controller<'a, 'i>(node: Node<'a, 'i>, devices: &[Node<'a, 'i>]) -> Opti
     })
 }
 
-/// Cleans a domain's XML to the content of the facts; empty if it is not a domain. With `identity`
-/// it keeps the name of the domain and of its images.
+/// Redacts a domain's XML to the elements that become facts; returns an empty text if it is not a domain. With
+/// `identity` keeps the name of the domain and of its images.
 pub(crate) fn redact(xml: &str, identity: bool) -> String {
     // The XML is written from the parsed values, so no other content can pass.
     let Ok(domain) = parse(xml) else {

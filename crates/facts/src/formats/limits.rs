@@ -5,8 +5,8 @@ use assay_model::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The names of a limit: in QMP (`block_set_io_throttle`) and qm.conf(5), in libvirt's `<iotune>`,
-/// in a throttle group (qapi/block-core.json, ThrottleLimits), and the limited quantity.
+/// Names of one limit: in QMP (`block_set_io_throttle`) and qm.conf(5), in libvirt's `<iotune>`, and in a throttle
+/// group (qapi/block-core.json, ThrottleLimits). `of` is the limited quantity.
 struct Name {
     qmp: &'static str,
     libvirt: &'static str,
@@ -37,12 +37,12 @@ const NAMES: [Name; 6] = [
     name("iops_wr", "write_iops_sec", "iops-write", "of writes"),
 ];
 
-/// Limits of a disk in bytes or operations per second, without bursts.
+/// Throughput limits of a disk in bytes or operations per second, without burst limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits(BTreeMap<&'static str, u64>);
 
 impl Limits {
-    /// Whether there is no limit.
+    /// Whether the disk is not limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -98,7 +98,7 @@ impl Limits {
         elements.collect()
     }
 
-    /// Writes [`THROTTLED`] to the settings of a limited disk.
+    /// Inserts the limits under [`THROTTLED`] into the settings of a disk, if there are limits.
     pub fn tell(&self, settings: &mut BTreeMap<String, String>) {
         if !self.is_empty() {
             settings.insert(THROTTLED.to_owned(), self.to_string());
@@ -106,7 +106,8 @@ impl Limits {
     }
 }
 
-/// Setting of a limited disk: the limits as text.
+/// Key of the limits in the settings of a disk. The value is the limits as text, or `yes` if the limits are set
+/// elsewhere and so unknown.
 pub const THROTTLED: &str = "throttled";
 
 /// Whether a setting of a drive or object is a limit.

@@ -23,7 +23,7 @@ pub const LVS: [&str; 10] = [
      lv_dm_path,lv_kernel_major,lv_kernel_minor,devices,raid_sync_action",
 ];
 
-/// Lists the volume groups.
+/// Command that lists the volume groups.
 pub const VGS: [&str; 8] = [
     "vgs",
     "--reportformat",
@@ -35,7 +35,7 @@ pub const VGS: [&str; 8] = [
     "vg_name,vg_extent_size,vg_size,vg_free,pv_count",
 ];
 
-/// Lists the physical volumes and the offset of their data.
+/// Command that lists the physical volumes and the offset of their data in bytes.
 pub const PVS: [&str; 8] = [
     "pvs",
     "--reportformat",
@@ -47,10 +47,9 @@ pub const PVS: [&str; 8] = [
     "pv_name,vg_name,pe_start,pv_size,pv_missing",
 ];
 
-/// Lists damaged logical volumes (lvs(8), lv_health_status): `partial`, `refresh needed`,
-/// `mismatches exist`, and for thin pools `failed`, `out_of_data` and `metadata_read_only`. This is
-/// a separate report, because captures of earlier versions contain the first one without these
-/// fields.
+/// Command that lists damaged logical volumes (lvs(8), lv_health_status): `partial`, `refresh needed`, `mismatches
+/// exist`, and for thin pools `failed`, `out_of_data` and `metadata_read_only`. The fields are not added to [`LVS`],
+/// because captures of earlier versions of assay contain that report without them.
 pub const HEALTH: [&str; 9] = [
     "lvs",
     "--all",
@@ -63,7 +62,7 @@ pub const HEALTH: [&str; 9] = [
     "vg_name,lv_name,lv_layout,lv_role,lv_health_status,raid_sync_action,sync_percent",
 ];
 
-/// Returns the rows of a report of any kind; empty fields are left out.
+/// Returns the rows of an lvs, vgs or pvs report; empty fields are left out.
 ///
 /// # Errors
 /// The text is not a report.

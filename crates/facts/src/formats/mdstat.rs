@@ -9,17 +9,17 @@ pub struct Array {
     pub active: bool,
     /// `raid5`, `linear`; `None` for an array that does not run.
     pub level: Option<String>,
-    /// Number of configured disks and of working disks: `[3/2]`.
+    /// Number of configured disks, and number of working disks: `[3/2]`.
     pub disks: Option<(u64, u64)>,
     /// Failed members, marked `(F)`.
     pub failed: Vec<String>,
     /// `recovery`, `resync`, `reshape` or `check`, while the action runs or waits.
     pub action: Option<String>,
-    /// Whether its metadata belong to the firmware: such a container is never active.
+    /// Whether the firmware format defines the metadata (IMSM, DDF). A container of such arrays is never active.
     pub external: bool,
 }
 
-/// Words of a progress line, and their names in `sync_action`.
+/// Words of a progress line in mdstat, each with the name of the action in `sync_action`.
 const ACTIONS: [(&str, &str); 5] = [
     ("recovery", "recover"),
     ("resync", "resync"),
@@ -28,7 +28,7 @@ const ACTIONS: [(&str, &str); 5] = [
     ("repair", "repair"),
 ];
 
-/// Returns all arrays in the order of the list.
+/// Returns all arrays in the order of `/proc/mdstat`.
 #[must_use]
 pub fn arrays(text: &str) -> Vec<Array> {
     let mut found: Vec<Array> = Vec::new();

@@ -4,12 +4,12 @@
 /// Types of known parameters, by module.
 const TYPES: &str = include_str!("module_parameters.txt");
 
-/// How the kernel reads a parameter.
+/// Type of a parameter, which determines how the kernel parses its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// An integer of this many bits; both signed and unsigned where releases differ.
+    /// An integer of this many bits. Both signed and unsigned values are accepted, because releases of a module differ.
     Bits(u32),
-    /// Yes or no; a number in some releases.
+    /// A boolean; in some releases a number.
     Flag,
 }
 
@@ -18,13 +18,13 @@ pub enum Type {
 pub enum Reading {
     /// A number.
     Number(i128),
-    /// Yes or no, as a word.
+    /// A boolean as a word.
     Word(String),
-    /// The module is not loaded: the reason, and the probably intended number.
+    /// The kernel rejects the value, and so does not load the module.
     Refused {
         /// What is wrong with the value.
         why: &'static str,
-        /// The same value in a form that the kernel accepts.
+        /// The number that was probably intended, which the kernel accepts; `None` if it is unclear.
         meant: Option<u64>,
     },
 }
@@ -86,7 +86,7 @@ pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
     found
 }
 
-/// Parses a value; one newline at the end is ignored.
+/// Parses a value as the kernel does for this type; one newline at the end is ignored.
 #[must_use]
 pub fn read(kind: Type, value: Option<&str>) -> Reading {
     match (kind, value) {
@@ -100,8 +100,8 @@ pub fn read(kind: Type, value: Option<&str>) -> Reading {
     }
 }
 
-/// kstrtobool reads one letter, and a second one after `o`. A number is accepted too if the
-/// parameter was a number in some release.
+/// Parses a boolean like kstrtobool, which reads one letter, and a second one after `o`. A number is accepted too,
+/// because some parameters were numbers in earlier releases.
 fn parse_flag(text: &str) -> Reading {
     let mut letters = text.chars().map(|c| c.to_ascii_lowercase());
     let on = match (letters.next(), letters.next()) {
@@ -199,8 +199,8 @@ mod tests {
         read(Type::Bits(64), Some(value))
     }
 
-    /// lib/kstrtox.c of Linux 6.1: `_parse_integer_fixup_radix`, `_kstrtoull`, `kstrtoll`; verified
-    /// by writes to parameters of types ulong and uint under /sys/module.
+    /// Expected values follow lib/kstrtox.c of Linux 6.1 (`_parse_integer_fixup_radix`, `_kstrtoull`, `kstrtoll`), and
+    /// were verified by writes to parameters of types ulong and uint under /sys/module.
     #[test]
     fn numbers_as_the_kernel_reads_them() {
         for (text, number) in [

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// The configuration of a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Its name; several guests may have the same name.
+    /// Name of the guest; several guests may have the same name.
     pub name: Option<String>,
     /// `machine`, `cpu`, `scsihw`.
     pub settings: BTreeMap<String, String>,
-    /// Its disks and their storages.
+    /// Disks of the guest with their storages.
     pub disks: Vec<VirtualDisk>,
     /// The key of the line that sets the processor: `args` if it overrides `cpu`.
     pub cpu_key: &'static str,
@@ -196,7 +196,7 @@ fn disk(
     })
 }
 
-/// Returns the path of a volume `STORAGE:NAME`, and its format from the file ending.
+/// Returns the path of a volume `STORAGE:NAME`, and its format, guessed from the file name extension.
 fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &'static str) {
     let format = match volume.rsplit_once('.') {
         Some((_, "qcow2")) => "qcow2",
@@ -235,8 +235,7 @@ fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &
     }
 }
 
-/// Cleans a line of a configuration to the content of the facts. With `identity` it keeps the name
-/// of the guest.
+/// Redacts a line of a guest's configuration to what becomes facts. With `identity` keeps the name of the guest.
 pub(crate) fn redact(line: &str, identity: bool) -> String {
     const KEPT: [&str; 5] = ["cpu", "machine", "scsihw", "arch", "ostype"];
     let plain = |text: &str| is_plain(&text.trim().replace(['=', ';'], "-"));
@@ -287,8 +286,7 @@ pub(crate) fn redact(line: &str, identity: bool) -> String {
     format!("{key}: {}", words.join(","))
 }
 
-/// Cleans a volume: keeps image names that Proxmox assigned, and drops serial numbers in device
-/// names.
+/// Redacts a volume: keeps image names that Proxmox generated, and drops serial numbers in device names.
 fn without_name(volume: &str) -> String {
     const KINDS: [&str; 6] = ["raw", "qcow2", "qcow", "vmdk", "img", "iso"];
     let Some((dir, name)) = volume.rsplit_once('/') else {
@@ -307,7 +305,7 @@ fn without_name(volume: &str) -> String {
     }
 }
 
-/// Whether Proxmox assigned the name: `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
+/// Whether Proxmox generated the name: `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
 fn is_given(stem: &str) -> bool {
     let number = |word: &str| {
         !word.is_empty() && word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit())
@@ -319,7 +317,7 @@ fn is_given(stem: &str) -> bool {
     }
 }
 
-/// Cleans a line of `storage.cfg`: drops servers, users and passwords.
+/// Redacts a line of `storage.cfg`: drops servers, users and passwords.
 pub(crate) fn redact_store(line: &str) -> String {
     const KEPT: [&str; 6] = ["pool", "vgname", "thinpool", "path", "sparse", "nocow"];
     let indented = line.starts_with(char::is_whitespace);

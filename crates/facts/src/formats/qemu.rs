@@ -9,7 +9,7 @@ mod redact;
 
 pub use nodes::{Storage, protocol};
 
-/// The lists of the cleaning rules, for the shell collector that applies the same rules.
+/// Word lists of the redaction rules, for the shell collector that applies the same rules.
 pub(crate) mod lists {
     pub(crate) use super::options::WITHOUT_ARGUMENT;
     pub(crate) use super::redact::{KEYS, OPTIONS};
@@ -23,10 +23,10 @@ use nodes::{Chain, Nodes};
 use options::{Map, is_on, options, settings};
 use std::collections::BTreeMap;
 
-/// The processor of a PC to which nothing else is given (qemu(1), -cpu).
+/// The processor of an emulated PC without `-cpu` (qemu(1), -cpu).
 pub const DEFAULT_CPU: &str = "qemu64";
 
-/// A virtual machine, as its process was started. Disks that were plugged in later are not in it.
+/// A virtual machine as its process was started. Disks that were hot-plugged later are not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QemuMachine {
     /// Argument of `-name`.
@@ -35,9 +35,9 @@ pub struct QemuMachine {
     pub id: Option<String>,
     /// `machine` (the board), `cpu`, `accel`, `memory`, `smp`: the argument, or QEMU's default.
     pub settings: BTreeMap<String, String>,
-    /// Its disks in the order of the command line, without empty drives and firmware.
+    /// Disks in the order of the command line, without empty drives and firmware.
     pub disks: Vec<VirtualDisk>,
-    /// Other arguments with influence that were not parsed.
+    /// Other arguments that may affect performance, but were not parsed.
     pub unknown: Vec<String>,
 }
 
@@ -54,9 +54,10 @@ pub struct VirtualDisk {
     /// Block drivers between the disk and its storage, from the top; `probed` if QEMU detects the
     /// format from the content.
     pub formats: Vec<String>,
-    /// I/O limits on the command line. If the limits are set elsewhere, [`THROTTLED`] is set too.
+    /// I/O limits on the command line. If the command line refers to limits that are set elsewhere, only the setting
+    /// [`THROTTLED`] is present.
     pub limits: Limits,
-    /// Where its data are stored.
+    /// Where the data of the disk are stored.
     pub storage: Storage,
 }
 
@@ -131,13 +132,13 @@ pub fn parse(argv: &[String]) -> QemuMachine {
     machine
 }
 
-/// Returns the name of a program that emulates a PC. Other programs have other default processors.
+/// Returns the file name of the QEMU program if it emulates a PC. Other programs have another default processor.
 fn pc_program(argv: &[String]) -> Option<&str> {
     let name = argv.first()?.rsplit('/').next()?;
     matches!(name, "qemu-system-x86_64" | "kvm" | "qemu-kvm").then_some(name)
 }
 
-/// Adds the processor that QEMU emulates without `-cpu`, and applies `-snapshot` to all disks.
+/// Adds the default processor if there is no `-cpu`, and applies `-snapshot` to all disks.
 fn complete(argv: &[String], machine: &mut QemuMachine) {
     let accel = machine.settings.get("accel");
     let accelerated = pc_program(argv).is_some_and(|name| {
@@ -312,7 +313,7 @@ fn describe(
     }
 }
 
-/// Returns the name of a combination of cache settings: the table of `cache=` in qemu(1).
+/// Returns the `cache=` value for a combination of cache settings (table of `cache=` in qemu(1)).
 #[must_use]
 pub fn cache_mode(write_back: bool, direct: bool, no_flush: bool) -> &'static str {
     match (write_back, direct, no_flush) {

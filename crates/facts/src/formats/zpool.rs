@@ -136,7 +136,7 @@ pub fn state(status: &str) -> Option<&str> {
     lines.find_map(|line| line.trim().strip_prefix("state: "))
 }
 
-/// Command that prints the cache file of the pools. It opens no pool, and needs no privileges.
+/// Command that prints the pool cache file. It opens no pool and needs no privileges.
 pub const CACHED: [&str; 2] = ["zdb", "-C"];
 
 /// Returns the part of the output of [`CACHED`] about a pool: the lines below its name.
@@ -204,9 +204,9 @@ pub fn ashifts(zdb: &str) -> Ashifts {
 /// The ashift of the top-level vdevs of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ashifts {
-    /// By number: the one after the last hyphen of group names.
+    /// Ashift of groups such as mirrors, by the number at the end of the name: 0 for `mirror-0`.
     pub by_id: BTreeMap<u64, u32>,
-    /// By the path of a leaf as the pool records it, with links not resolved.
+    /// Ashift of single devices, by the path that the pool records; links in it are not resolved.
     pub by_path: BTreeMap<String, u32>,
 }
 
@@ -227,8 +227,7 @@ impl Ashifts {
         all.all(|one| one == first).then_some(*first)
     }
 
-    /// Returns the command that prints the values since OpenZFS 2.2; in older versions only zdb
-    /// does.
+    /// Returns the command that prints the ashifts since OpenZFS 2.2. In older versions only zdb prints them.
     #[must_use]
     pub fn query(pool: &str) -> [&str; 7] {
         let columns = "-oname,property,value";
@@ -243,9 +242,9 @@ impl Ashifts {
         ]
     }
 
-    /// Parses the output of [`Ashifts::query`]: `mirror-0 ashift 12` for a group, the path for a
-    /// leaf. OpenZFS 2.3.2 does not find a dRAID by its name and prints no value for it; the root
-    /// vdev has a number too, but no ashift.
+    /// Parses the output of [`Ashifts::query`]: `mirror-0 ashift 12` for a group, a path instead of the name for a
+    /// leaf. For a dRAID OpenZFS 2.3.2 does not find the name and prints no value. The root vdev has a number too, but
+    /// no ashift.
     #[must_use]
     pub fn of_properties(text: &str) -> Self {
         let mut found = Self::default();
@@ -275,7 +274,7 @@ impl Ashifts {
         found
     }
 
-    /// Whether the ashift of every group is known that has one.
+    /// Whether the ashift of every group is known. Cache devices and spares have none.
     #[must_use]
     pub fn is_whole(&self, vdevs: &[Vdev]) -> bool {
         vdevs

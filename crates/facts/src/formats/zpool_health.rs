@@ -14,7 +14,7 @@ pub struct Leaf {
     pub state: String,
     /// Read, write and checksum errors; `None` if the line has no counters.
     pub errors: Option<[u64; 3]>,
-    /// Whether another device already replaces it: a replacement or a spare.
+    /// Whether another device, a replacement or a spare, already takes its place.
     pub replaced: bool,
 }
 
@@ -22,20 +22,20 @@ pub struct Leaf {
 const WORKING: [&str; 3] = ["ONLINE", "AVAIL", "INUSE"];
 
 impl Leaf {
-    /// Whether it does not work and no other device replaces it.
+    /// Whether the device does not work and no other device replaces it.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         // A line without a state is not a device.
         !self.state.is_empty() && !WORKING.contains(&self.state.as_str()) && !self.replaced
     }
 
-    /// Whether it stores data: a lost cache or spare loses no data.
+    /// Whether the device stores data of the pool. The loss of a cache or spare loses no data.
     #[must_use]
     pub fn holds_data(&self) -> bool {
         !matches!(self.class, "cache" | "spare")
     }
 
-    /// Describes its errors; `None` if there are none.
+    /// Describes the error counters of the device; `None` if they are zero or missing.
     #[must_use]
     pub fn describe_errors(&self) -> Option<String> {
         let kinds = ["read", "write", "checksum"];
@@ -104,8 +104,7 @@ pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
     found
 }
 
-/// Describes errors of groups and of the pool itself: blocks whose errors cannot be attributed to
-/// one device.
+/// Describes the errors of groups and of the pool itself, which zpool cannot attribute to one device.
 #[must_use]
 pub fn group_errors(status: &str) -> Vec<String> {
     let lines: Vec<(usize, Vec<&str>)> = tree(status).collect();
@@ -178,7 +177,7 @@ mod tests {
             .collect()
     }
 
-    /// From openzfs/zfs issues 16245, 4653 and 12263, and from zpool-replace(8); devices by path.
+    /// From openzfs/zfs issues 16245, 4653 and 12263, and from zpool-replace(8); devices are named by path.
     #[test]
     fn devices_that_are_lost() {
         for (config, expected) in [

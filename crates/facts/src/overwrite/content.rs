@@ -1,6 +1,6 @@
-//! Whether a file or device contains anything but zeroes: reads the start, the end, and sampled positions. Sparse
-//! data may be missed: if data cover 1 % of a device, 256 samples find them with a probability of 92 %. Data at the
-//! start or end are always found.
+//! Checks whether a file or device contains anything but zeroes. Reads the start, the end, and sampled positions. Data
+//! at the start or end are always found, sparse data may be missed: if data cover 1 % of a device, 256 samples find
+//! them with a probability of 92 %.
 
 use crate::overwrite::{Found, formats};
 use assay_host::held::Held;
@@ -20,10 +20,9 @@ const PROBE: usize = 4096;
 const PROBES: usize = 256;
 /// Timeout; the content of a slower device counts as unknown.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Most positions that a message contains.
+/// Maximum number of positions that a message lists.
 const NAMED: usize = 3;
-/// Least number of distinct bytes in 4096 bytes that look random; random bytes hardly ever have
-/// fewer.
+/// Minimum number of distinct byte values in 4096 bytes that look random; random bytes hardly ever have fewer.
 const RANDOM: usize = 240;
 
 /// Describes the content if the target is not empty, and how to continue.
@@ -50,13 +49,13 @@ pub(crate) fn look(held: &Held) -> Found {
         .collect())
 }
 
-/// Result of reading.
+/// Result of reading the samples.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     known: Vec<String>,
     /// Offset of the first byte that is not zero in the data that were read.
     first: u64,
-    /// Offsets of the positions that contain something else than zeroes.
+    /// Offsets of the sampled positions whose bytes are not all zero.
     places: Vec<u64>,
     random: bool,
 }

@@ -110,8 +110,8 @@ fn check_locks(held: &Held) -> Found {
         .collect())
 }
 
-/// Finds processes that have the file open or mapped. A lease of the kernel also detects processes
-/// that are not visible.
+/// Finds processes that have the file open or mapped. A file lease also detects processes that are not visible in
+/// /proc.
 fn find_other_users(host: &dyn Host, held: &Held) -> Found {
     let lease = held.lease().map_err(describe_error)?;
     let users = processes::users(host, held.identity(), Some(&held.through()));

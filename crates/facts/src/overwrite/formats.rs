@@ -11,8 +11,8 @@ enum At {
 
 use At::{Head, Tail};
 
-/// Name, position and bytes. Sources: QEMU's block/{qcow2,qed,vmdk,vdi,vhdx,vpc,parallels}.c;
-/// file(1)'s magic; libblkid's superblocks.
+/// Signatures, as (name, position, bytes). Sources: QEMU's block/{qcow2,qed,vmdk,vdi,vhdx,vpc,parallels}.c; file(1)'s
+/// magic; libblkid's superblocks.
 const MARKS: [(&str, At, &[u8]); 35] = [
     ("a qcow image", Head(0), b"QFI\xfb"),
     ("a QED image", Head(0), b"QED\0"),
@@ -54,7 +54,7 @@ const MARKS: [(&str, At, &[u8]); 35] = [
 /// Size of a ZFS label in bytes (OpenZFS include/sys/vdev_impl.h).
 const ZFS_LABEL: usize = 256 << 10;
 const ZFS_UBERBLOCKS: usize = 128 << 10;
-/// `UBERBLOCK_MAGIC`.
+/// Magic number of a ZFS uberblock (`UBERBLOCK_MAGIC`).
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 
 /// Returns the names of detected formats. `head` and `tail` are the first and last bytes of `size`
@@ -102,7 +102,7 @@ pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
     known
 }
 
-/// One uberblock suffices; blkid requires four, and all labels.
+/// Whether the bytes are a ZFS label with at least one uberblock. blkid requires four uberblocks, and all labels.
 fn is_zfs_label(bytes: &[u8]) -> bool {
     let end = bytes.len().min(ZFS_LABEL);
     let Some(blocks) = bytes.get(ZFS_UBERBLOCKS..end) else {

@@ -1,5 +1,5 @@
-//! Files and devices behind loop devices, identified by the descriptor of the driver and not by path: a renamed or
-//! deleted file is still found.
+//! Finds files and devices behind loop devices. The kernel's device and inode numbers identify them, not the path, so
+//! that a renamed or deleted file is still found.
 
 use crate::overwrite::{Found, processes};
 use assay_host::held::{Held, Identity};
@@ -42,8 +42,8 @@ pub(crate) fn of_file(host: &dyn Host, file: Identity) -> Found {
         .collect())
 }
 
-/// Returns the loop devices that are backed by a device. If the device is a loop device itself,
-/// also other users of its backing file: a write would change their data too.
+/// Returns the loop devices that are backed by a device. If the device is a loop device itself, also returns other
+/// users of its backing file, because a write would change their data too.
 pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
     let Some(number) = held.device_number().map_err(|error| error.to_string())? else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Processes that have a file open or mapped. The file is identified by device and inode, not by path.
+//! Finds processes that have a file open or mapped. Device and inode identify the file, not the path.
 
 use assay_host::Host;
 use assay_host::held::Identity;
@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Result of the search.
+/// Processes that use the file, and processes that could not be examined.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     /// Descriptions such as `open in process 7 (cat)`.

@@ -1,5 +1,5 @@
-//! Cleans the kernel's command line (kernel-parameters.txt): keeps harmless parameters, and only the name of others.
-//! It may contain anything: keys of volumes, a log server, the address of a seed.
+//! Redacts the kernel command line (kernel-parameters.txt): keeps harmless parameters, and only the names of others.
+//! The command line may contain secrets: keys of volumes, a log server, the address of a cloud-init seed.
 
 use super::mount_options;
 use crate::harmless::LEFT_OUT;
@@ -62,8 +62,8 @@ const PLACES: [&str; 6] = [
 /// Parameters whose value identifies this machine or another one.
 const IDENTITY: [&str; 4] = ["ip", "hostname", "systemd.hostname", "nfsroot"];
 
-/// Cleans the command line. The text after `--` is for init and is dropped. With `identity` host
-/// names and addresses are kept, but no secrets.
+/// Redacts the command line. The text after `--` is for init and is dropped. With `identity` host names and addresses
+/// are kept, but no secrets.
 pub(crate) fn cmdline(text: &str, identity: bool) -> String {
     let mut kept = Vec::new();
     for word in split_words(text) {
@@ -182,7 +182,8 @@ fn is_host(value: &str) -> bool {
     value.len() <= 200 && value.chars().all(known) && !value.contains("//")
 }
 
-/// Whether a person chose the name, and not a generator: lower case, few digits.
+/// Whether a parameter name was probably chosen by a person and not generated: lower case, at most 40 characters and
+/// few digits.
 fn is_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
     let digits = name.chars().filter(char::is_ascii_digit).count();

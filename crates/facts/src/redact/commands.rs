@@ -1,4 +1,4 @@
-//! Cleaning rules for the output of each permitted command. A command without a rule is not run.
+//! Redaction rules for the output of each permitted command. A command without a rule is not run.
 
 use super::complaint::version;
 use crate::collectors::services::{certificates, mail_queue, not_asked, packages, smart};
@@ -123,8 +123,8 @@ fn clean_report(text: &str, argv: &[&str]) -> String {
     Value::Object(all).to_string() + "\n"
 }
 
-/// Cleans the output of zdb: drops numbers and names of devices, except kernel names. With
-/// `identity` the names are kept, because they show the ashift of each device.
+/// Redacts the output of zdb: drops numbers and names of devices, except kernel names. With `identity` the names are
+/// kept, because they show the ashift of each device.
 fn clean_zdb(text: &str, identity: bool) -> String {
     clean_lines(text, |line| {
         zdb_line(line, identity).then(|| line.to_owned())
@@ -155,15 +155,15 @@ fn zdb_line(line: &str, identity: bool) -> bool {
         || key == "path" && (of_kernel || identity && is_path(value))
 }
 
-/// Phrases of `zpool status` about data errors that are kept.
+/// Beginnings of the `errors:` lines of `zpool status` that are kept.
 const ERRORS: [&str; 3] = [
     "errors: No known data errors",
     "errors: List of errors unavailable",
     "errors: Permanent errors have been detected",
 ];
 
-/// Keeps the table of devices, the state and the running action of a pool, not the recommended
-/// action.
+/// Redacts a line of `zpool status`: keeps the table of devices, the state and the running action of a pool, but not
+/// the recommended action.
 fn clean_status(line: &str) -> Option<String> {
     let text = line.trim_start();
     let told = ["pool:", "state:", "scan:", "config:"];
@@ -188,7 +188,7 @@ fn clean_status(line: &str) -> Option<String> {
     kept.then(|| secrets::withhold_in_text(&without_serial(line)))
 }
 
-/// Removes the serial number of a missing disk: its name is the link by which it was found.
+/// Removes the serial number in the name of a missing disk, which zpool prints as a link below /dev/disk.
 fn without_serial(line: &str) -> String {
     const LINKS: &str = "/dev/disk/";
     let mut out = String::new();
@@ -226,8 +226,8 @@ health size capacity fragmentation autotrim autoexpand autoreplace delegation fa
 compatibility dedupditto dedupratio expandsize free freeing leaked allocated ashift checkpoint bcloneused bclonesaved
 bcloneratio maxblocksize maxdnodesize dedup_table_size dedup_table_quota last_scrubbed_txg";
 
-/// Cleans a property. User properties may contain anything, and some of ZFS contain the name of the
-/// pool, a server or a key.
+/// Redacts a property. User properties may contain anything, and some of ZFS contain the name of the pool, a server or
+/// a key.
 fn clean_property(line: &str) -> Option<String> {
     let mut fields = line.split('\t');
     let name = fields.next().unwrap_or_default();
@@ -258,7 +258,7 @@ fn clean_property(line: &str) -> Option<String> {
     Some(format!("{name}\t{value}{source}"))
 }
 
-/// Cleans a property after the name of a pool or dataset; snapshots are not listed.
+/// Redacts a property that follows the name of a pool or dataset. Snapshots are not listed.
 fn of_named(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once('\t') else {
         return line.is_empty().then(String::new);
@@ -304,13 +304,13 @@ fn clean_vdev_property(name: &str, line: &str) -> Option<String> {
     (group && (is_plain(value)) || plain(name) && plain(value)).then(|| line.to_owned())
 }
 
-/// Targets of device mapper (Documentation/admin-guide/device-mapper, and VDO).
+/// Targets of device mapper that are kept (Documentation/admin-guide/device-mapper, and VDO).
 pub(crate) const TARGETS: &str = "
 bow cache clone crypt delay dust ebs era error flakey integrity linear log-writes mirror multipath raid snapshot
 snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verity writecache zero zoned";
 
-/// Keeps targets and the settings of dm-crypt. Of the key only the length is kept, and not its name
-/// in the kernel's keyring, which is that of the volume.
+/// Redacts a line of `dmsetup table`: keeps targets and the settings of dm-crypt. Of the key only the length is kept:
+/// its name in the kernel's keyring is dropped, because it contains the name of the volume.
 fn clean_table(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once(": ") else {
         return line.is_empty().then(String::new);
@@ -351,13 +351,13 @@ fn clean_table(line: &str) -> Option<String> {
     Some(kept)
 }
 
-/// Cleans the table of one device, without the device's name.
+/// Redacts the table of one device, without the device's name.
 fn single_table(line: &str) -> Option<String> {
     let kept = clean_table(&format!("x: {line}"))?;
     kept.strip_prefix("x: ").map(str::to_owned)
 }
 
-/// Cleans a LUKS header to the content of the facts; drops salt, digest and UUID.
+/// Redacts a LUKS header to what becomes facts; drops salt, digest and UUID.
 fn clean_luks(line: &str) -> Option<String> {
     let text = line.trim_start();
     let value = text.split_once(':').map(|(_, value)| value.trim());
@@ -369,7 +369,7 @@ fn clean_luks(line: &str) -> Option<String> {
     (told || slot).then(|| line.to_owned())
 }
 
-/// Keeps geometry: sections with `name=value`.
+/// Redacts a line of xfs_info: keeps the geometry, sections with `name=value`.
 fn clean_xfs(line: &str) -> Option<String> {
     let known = ["meta-data=", "data", "naming", "log", "realtime", " ", "="];
     let kept = line.contains('=') && known.iter().any(|start| line.starts_with(start));

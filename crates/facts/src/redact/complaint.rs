@@ -1,10 +1,10 @@
-//! Cleans the standard error of tools: keeps the kind of an error, and the line number of a well-known file. Tools
-//! quote their input, such as a password of main.cf or an address with a user name, so other text is dropped.
+//! Redacts the standard error of tools: keeps the kind of an error, and the line number of a well-known file. All other
+//! text is dropped, because tools quote their input, such as a password in main.cf or an address with a user name.
 
 use crate::collectors::tools;
 
-/// Kinds of errors: the replacement text, and the lower-case phrases that identify it. The first
-/// match applies, so a kind comes before kinds whose phrases are parts of its own.
+/// Kinds of errors, each with lower-case phrases that identify it. The first match applies, so a kind stands before
+/// others whose phrases are contained in its own.
 pub(crate) const KINDS: &[(&str, &[&str])] = &[
     ("permission denied", &["permission denied", "access denied"]),
     ("operation not permitted", &["operation not permitted"]),
@@ -166,7 +166,7 @@ pub(crate) const KINDS: &[(&str, &[&str])] = &[
     ("killed", &["killed", "terminated"]),
 ];
 
-/// Files that exist on every machine and may be named.
+/// Files that exist on every machine, whose names are therefore not private.
 pub(crate) const FILES: [&str; 12] = [
     "/etc/postfix/main.cf",
     "/etc/postfix/master.cf",
@@ -185,11 +185,11 @@ pub(crate) const FILES: [&str; 12] = [
 /// Replaces an error of unknown kind.
 pub(crate) const OTHER: &str = "a complaint that is not repeated here";
 
-/// Most lines that are read, and most bytes of each.
+/// Maximum number of lines that are read; below, the maximum number of bytes of each line.
 const LINES: usize = 100;
 const BYTES: usize = 4096;
 
-/// Words in versions that contain no digit.
+/// Words without digits that occur in the output of version commands and are kept.
 pub(crate) const VERSION_WORDS: &str = "
 fio qemu-img qemu-storage-daemon version btrfs-progs zfs zfs-kmod mke2fs mkfs.xfs mkfs.btrfs mkfs.ext4 part of nginx
 OpenSSH OpenSSL LibreSSL Debian Ubuntu pgbench PostgreSQL mariadbd mysqld Ver Distrib for on Linux debian-linux-gnu
@@ -223,7 +223,7 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Returns the kind of one error, and its place.
+/// Returns the kind of one error, with the file and line that it names.
 fn find_kind(line: &str) -> Option<String> {
     let end = (0..=BYTES.min(line.len()))
         .rev()
@@ -268,8 +268,7 @@ pub(super) fn version(text: &str) -> String {
     }
 }
 
-/// Returns the word if versions have such words. For a path, which mariadbd prints, returns its
-/// last component.
+/// Returns the word if it may belong to a version; for a path, as mariadbd prints, its last component.
 fn of_version(word: &str) -> Option<&str> {
     let last = || word.rsplit('/').next().unwrap_or_default();
     let word = if word.starts_with('/') { last() } else { word };

@@ -1,4 +1,4 @@
-//! Cleaning rules for each file that may be read. A file without a rule is not read.
+//! Redaction rules for each file that may be read. A file without a rule is not read.
 
 use super::{cmdline, mount};
 use crate::collectors::daemons::cleaned_words;
@@ -16,7 +16,7 @@ use assay_model::secrets::{WITHHELD, is_plain};
 /// Rule for the content of a file.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// Keep everything: text of the kernel about itself and the hardware.
+    /// Keep everything: the text is written by the kernel, about itself or the hardware.
     Whole,
     /// Clean each line separately, so that line numbers do not change.
     Lines(fn(&str, bool) -> String),
@@ -49,8 +49,8 @@ const SERIALS: [&str; 6] = [
     "/chassis_serial",
 ];
 
-/// Directories of sysfs with text of the kernel about itself and the hardware; [`WHOLE`] lists
-/// single files.
+/// Directories of sysfs whose text is written by the kernel, about itself or the hardware. [`WHOLE`] lists single
+/// files.
 const KERNEL: [&str; 10] = [
     "/sys/block/",
     "/sys/class/ata_link/",
@@ -64,7 +64,7 @@ const KERNEL: [&str; 10] = [
     "/sys/module/zfs/",
 ];
 
-/// Directories of configuration files, grouped by program.
+/// Directories of configuration files, one constant for each program.
 const SYSCTL: [&str; 5] = [
     "/etc/sysctl.d/",
     "/run/sysctl.d/",
@@ -208,7 +208,7 @@ fn keep_if(line: &str, keep: bool) -> String {
     if keep { line } else { "" }.to_owned()
 }
 
-/// Keeps kernel settings that are numbers.
+/// Keeps a line that consists of numbers, as most kernel settings do.
 fn keep_numbers(line: &str) -> String {
     let number = |word: &str| word.parse::<i64>().is_ok();
     let all = line.split_ascii_whitespace().all(number);
@@ -263,8 +263,8 @@ fn clean_mapper_uuid(line: &str, _identity: bool) -> String {
     }
 }
 
-/// Cleans module options: keeps values of parameters that never hold secrets. A backslash at the
-/// end of a line continues it.
+/// Redacts module options: keeps values of parameters that never hold secrets. A backslash at the end of a line
+/// continues it.
 fn clean_modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     // The module of a continued line.
@@ -280,7 +280,7 @@ fn clean_modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Returns the cleaned line, and the module whose options the next line continues.
+/// Returns the redacted line, and the module whose options continue on the next line.
 fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>) {
     let (body, end) = match line.strip_suffix('\\') {
         Some(body) => (body, "\\"),
@@ -321,8 +321,7 @@ fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>
     (kept, (!end.is_empty()).then_some(module))
 }
 
-/// Cleans mountinfo. Names may contain any bytes, so each byte is treated as one character and
-/// converted back.
+/// Redacts mountinfo. Names may contain any bytes, so each byte is treated as one character and converted back.
 fn clean_mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     let lines: Vec<String> = text.split('\n').map(mount::line).collect();

@@ -1,4 +1,4 @@
-//! Cleans mounts: keeps harmless options and sources. Options of network file systems contain passwords, and a
+//! Redacts mounts: keeps harmless options and sources. Options of network file systems may contain passwords, and a
 //! password with a comma looks like two options.
 
 use crate::harmless::LEFT_OUT;
@@ -68,7 +68,7 @@ const PATHS: [&str; 7] = [
     "lowerdir", "upperdir", "workdir", "subvol", "logdev", "rtdev", "device",
 ];
 
-/// Keeps harmless mount options; of others only the name, if it is a name.
+/// Keeps harmless mount options. Of other options keeps only the name, if it looks like a name.
 #[must_use]
 pub fn mount_options(options: &str) -> String {
     options
@@ -102,8 +102,8 @@ fn clean_option(option: &str) -> String {
     }
 }
 
-/// Keeps a mount source that is a device, a dataset or a kernel name; of a network file system the
-/// path without its server.
+/// Keeps a mount source that is a device, a dataset or a kernel name. For a network file system keeps the path without
+/// its server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {
     let path = |path: &str| is_path(path).then(|| path.to_owned());
@@ -135,18 +135,18 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
     }
 }
 
-/// Names that stand for the source of a mount without a source.
+/// Names that the mount table contains as source of file systems without a device.
 pub(crate) const NAMES: &str = "
 none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup cgroup2 systemd-1 mqueue
 hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
 sunrpc nfsd lxcfs portal gvfsd-fuse nsfs cgmfs keyctl composefs autofs unionfs";
 
-/// Escapes blanks like mount tables do.
+/// Escapes blanks as mount tables do (`\040`).
 pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace(' ', "\\040")
 }
 
-/// Cleans a line of `mountinfo` to the content of the facts.
+/// Redacts a line of `mountinfo` to what becomes facts.
 pub(super) fn line(line: &str) -> String {
     // Replaces a malformed line.
     const BROKEN: &str = "(line withheld)";

@@ -1,5 +1,5 @@
-//! The sources that the shell collector reads, and its cleaning lists: one table, generated from those of the
-//! collectors and of the redaction rules.
+//! The sources that the shell collector reads, and its redaction lists, generated from the tables of the collectors and
+//! of the redaction rules.
 
 use crate::collectors::daemons::cleaned_words as words;
 use crate::collectors::services::{
@@ -11,7 +11,7 @@ use crate::qemu::lists as qemu;
 use crate::redact::lists;
 use std::fmt::Write as _;
 
-/// How the text of a file is cleaned: the name of a rule in `clean.awk`.
+/// Name of the rule in `clean.awk` that redacts a file.
 pub(super) type Class = &'static str;
 
 /// Sources with a fixed path.
@@ -208,8 +208,8 @@ pub(super) const CGROUP: [&str; 10] = [
     "blkio.throttle.write_iops_device",
 ];
 
-/// Hardware files of a block device, relative to its directory. The UUID of a mapped device is read
-/// separately, because most of it is dropped.
+/// Sysfs files of a block device, relative to its directory. The UUID of a device mapper device is read separately,
+/// because most of it is dropped.
 pub(super) fn disk() -> impl Iterator<Item = &'static str> {
     disk::files().filter(|name| *name != "dm/uuid")
 }
@@ -249,7 +249,7 @@ const ELSEWHERE: [&str; 30] = [
     "/var/lib/spamassassin/**",
 ];
 
-/// Returns all paths that are read; a path outside of them is unknown and not missing.
+/// Returns all paths that the script may read. A path that is not in the list is unknown, not missing.
 pub(super) fn asked() -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for want in WANTS {
@@ -298,7 +298,7 @@ pub(super) fn mode_of() -> Vec<&'static str> {
     argv[..argv.len() - 1].to_vec()
 }
 
-/// Returns the lists of `clean.awk` as calls that fill them.
+/// Returns the awk function calls that fill the word lists of `clean.awk`.
 pub(super) fn tables() -> String {
     let join = |words: Vec<&str>| words.join(" ");
     let tables = [

@@ -8,7 +8,7 @@ use sample_files::samples;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Runs an awk program on a text with each common awk; all must print the same.
+/// Runs an awk program on a text with each installed awk (mawk, gawk, busybox, original-awk). All must print the same.
 fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     let mut said: Option<(&str, Vec<u8>)> = None;
     for name in ["mawk", "gawk", "busybox", "original-awk"] {
@@ -25,7 +25,7 @@ fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     said.expect("no awk is installed").1
 }
 
-/// Returns the first lines that differ between two awks.
+/// Returns the first lines that differ between the outputs of two awks.
 fn differing(one: &[u8], other: &[u8]) -> Vec<(String, String)> {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -66,11 +66,11 @@ fn clean_program() -> String {
     CLEAN.replace("@@TABLES@@\n", &table::tables())
 }
 
-/// A line that no file of a test holds.
+/// A line that ends a file's text, and does not occur in any file of the tests.
 const MARK: &str = "0123456789abcdefghijklmnopqrstuv";
 
-/// Returns the text of each file after `clean.awk`, in order: the same with a letter before each line, and as it is up
-/// to the mark.
+/// Returns the text of each file after `clean.awk`, in order. Feeds each text in both forms that the script uses: with
+/// a letter before each line, and unchanged up to a mark. Both must give the same.
 fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     let (mut input, mut marked) = (Vec::new(), Vec::new());
     for (number, (class, _, text)) in files.iter().enumerate() {
@@ -105,7 +105,7 @@ fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     found
 }
 
-/// A file that looks like the records of the script stays the text of a file.
+/// The text of a file that imitates the script's own record format is still treated as text.
 #[test]
 fn attack_a_file_of_records_is_text_until_the_mark() {
     let records =
@@ -118,7 +118,8 @@ fn attack_a_file_of_records_is_text_until_the_mark() {
     assert_eq!(output, format!("F /1\n{lines}D /proc\n"));
 }
 
-/// Command lines of QEMU have the same meaning after the script; text that it adds has none.
+/// Command lines of QEMU have the same meaning after the script has redacted them as after the rules in Rust. Secrets
+/// in them do not remain.
 #[test]
 fn command_lines_of_qemu_are_cleaned_as_the_rules_do() {
     let lines = [
@@ -166,7 +167,7 @@ fn redacted(path: &str, text: &[u8]) -> String {
     String::from_utf8_lossy(&rule(text)).into_owned()
 }
 
-/// Normalises lines: removes trailing blanks and repeated blanks between words.
+/// Normalises lines: collapses repeated blanks, and removes empty lines at the end.
 fn normal(text: &str) -> Vec<String> {
     let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines: Vec<String> = text.lines().map(line).collect();
@@ -185,7 +186,7 @@ fn the_script_cleans_as_the_rules_do() {
     }
 }
 
-/// Returns the output of a command after the script cleaned it.
+/// Returns the output of a command after the script redacted it.
 fn printed<'a>(class: &str, argv: &[&str], lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut input = format!("C {class}\n");
     for word in argv {
@@ -201,7 +202,7 @@ fn printed<'a>(class: &str, argv: &[&str], lines: impl Iterator<Item = &'a str>)
     ours.map(str::to_owned).collect()
 }
 
-/// Disk health is cleaned like the rule of the command does.
+/// The script redacts disk health like the rule of the command.
 #[test]
 fn the_health_of_disks_is_cleaned_as_the_rules_do() {
     let nvme = include_str!("../../fixtures/smartctl-7.3-nvme-qemu.txt");
@@ -251,7 +252,7 @@ fn the_health_of_disks_is_cleaned_as_the_rules_do() {
     assert!(ours.len() >= 12 && !ours.join(" ").contains("secret"));
 }
 
-/// `zpool status` is cleaned like the rule of the command does.
+/// The script redacts `zpool status` like the rule of the command.
 #[test]
 fn the_status_of_pools_is_cleaned_as_the_rules_do() {
     let status = include_str!("../../fixtures/zfs-2.1.11/status-mirror.txt");
@@ -276,7 +277,7 @@ fn the_status_of_pools_is_cleaned_as_the_rules_do() {
     assert!(!ours.join(" ").contains("secret"));
 }
 
-/// The queue of Postfix is cleaned like the rule of the command does.
+/// The script redacts the queue of Postfix like the rule of the command.
 #[test]
 fn the_queue_is_cleaned_as_the_rules_do() {
     let list = include_str!("../../fixtures/postfix-3.7.11-postqueue.jsonl");
@@ -297,7 +298,7 @@ fn the_queue_is_cleaned_as_the_rules_do() {
     assert!(ours.len() >= 10 && !ours.join(" ").contains("example"));
 }
 
-/// The script lets nothing pass that the rules drop, for any content of a file.
+/// For any content of a file, the script drops everything that the rules in Rust drop.
 #[test]
 fn attack_nothing_gets_through_that_the_rules_leave_out() {
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
@@ -375,8 +376,8 @@ fn what_it_is_made_of_can_stand_in_a_script() {
     assert!(clean_program().len() < 120_000);
 }
 
-/// mawk permits no variable with the name of a function, and gawk none with a name of its own;
-/// other awks permit both.
+/// No variable in the awk programs has the name of a function. mawk rejects variables with the name of another
+/// function, gawk those with the name of a built-in one; other awks permit both.
 #[test]
 fn names_of_the_programs_for_awk_are_free() {
     const OF_GAWK: [&str; 12] = [
@@ -466,7 +467,7 @@ pub(crate) const FORMS: [&str; 24] = [
     "key Q2FuYXJ5NWVjcmV0==",
 ];
 
-/// The script cleans error messages and versions like the rules do.
+/// The script redacts error messages and versions like the rules in Rust.
 #[test]
 fn complaints_are_cleaned_as_the_rules_do() {
     let others = [

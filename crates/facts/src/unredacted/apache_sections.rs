@@ -1,5 +1,5 @@
-//! Sections of Apache that publish more than a site: directory listings, status pages, the whole file system. Only
-//! `<Directory>` and `<Location>` in the machine's own files are read.
+//! Finds sections of Apache's configuration that publish more than a site: directory listings, status pages, the whole
+//! file system. Reads only `<Directory>` and `<Location>` sections in the files of this machine.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
@@ -113,7 +113,7 @@ fn read_defined(g: &mut Gather<'_>, path: &str, names: &mut BTreeMap<String, Str
     kept
 }
 
-/// Notes whether Apache is a forward proxy that no `<Proxy>` section limits.
+/// Notes whether Apache is a forward proxy that no `<Proxy>` section restricts.
 fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
     let (mut forward, mut limited, mut inside) = (None, false, false);
     for path in all {
@@ -141,9 +141,8 @@ fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
     }
 }
 
-/// The sections of a file that are about directories or locations; one inside another counts alone.
-/// Returns the sections of a file about directories or locations; of nested sections only the inner
-/// one.
+/// Returns the sections of a file about directories or locations; of nested sections also the inner ones, each with its
+/// own lines only.
 fn parse_sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();

@@ -1,5 +1,5 @@
-//! Whether sshd accepts a host certificate authority as a user certificate authority: compares the keys of
-//! TrustedUserCAKeys with `@cert-authority` lines of the machine's known hosts, and with the authority that signed
+//! Checks whether sshd accepts a certificate authority for hosts also as an authority for users. Compares the keys of
+//! TrustedUserCAKeys with the `@cert-authority` lines of the machine's known hosts, and with the authority that signed
 //! the host's certificates. The keys are not reported.
 
 use crate::collectors::services::ssh::SERVER;
@@ -61,7 +61,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the key or certificate of a line: the first word that is one.
+/// Returns the decoded key or certificate of a line: the first word that is one.
 fn find_key(line: &str) -> Option<Vec<u8>> {
     let engine = base64::engine::general_purpose::STANDARD;
     line.split_whitespace().find_map(|word| {
@@ -106,7 +106,7 @@ fn find_signer(certificate: &[u8]) -> Option<Vec<u8>> {
     read_string(&mut rest).map(<[u8]>::to_vec)
 }
 
-/// Reads a string of SSH (RFC 4251, section 5): its length, then its bytes.
+/// Reads a string in SSH's wire format (RFC 4251, section 5): its length, then its bytes.
 fn read_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;

@@ -1,7 +1,9 @@
-//! Whether sshd accepts the authorized_keys files of accounts while StrictModes is yes: the file and each directory
-//! up to the home directory must belong to the account or root and must not be writable for a group (`safe_path` of
-//! OpenSSH's misc.c). Debian permits a group whose only member is the account (its patch user-group-modes), so a
-//! group counts only if it has another member. Names of groups and members are not reported.
+//! Checks whether sshd with StrictModes accepts the authorized_keys files of accounts. The file and each directory up
+//! to the home directory must belong to the account or root, and must not be writable for a group (`safe_path` of
+//! OpenSSH's misc.c).
+//!
+//! Debian permits a group whose only member is the account (its patch user-group-modes), so a group counts only if it
+//! has another member. Names of groups and members are not reported.
 
 use crate::collectors::services::authorized_keys::{OfAccount, files};
 use crate::collectors::services::certificates::why_mode_unknown;
@@ -32,7 +34,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Reasons of sshd to reject a file.
+/// Reasons why sshd rejects a file.
 struct Judged {
     owned_by_another: bool,
     group_writes: bool,
@@ -64,7 +66,7 @@ fn judge(g: &Gather<'_>, file: &OfAccount) -> Result<Judged, String> {
     })
 }
 
-/// Returns the file and the directories above it, up to the home directory or the root.
+/// Returns the file and the directories above it, up to the home directory or `/`.
 fn up_to(path: &str, home: &str) -> Vec<String> {
     let home = Path::new(home);
     let end = if Path::new(path).starts_with(home) {
@@ -82,7 +84,7 @@ fn up_to(path: &str, home: &str) -> Vec<String> {
     all
 }
 
-/// Output of stat: mode, owner and group.
+/// Mode, owner and group of a file, as stat prints them.
 struct Owned {
     mode: u32,
     user: u32,
@@ -99,8 +101,8 @@ impl Owned {
     }
 }
 
-/// Whether a group has a member other than the account: as primary group in passwd(5), or in
-/// group(5). A group without members, or an unknown group, counts as having others.
+/// Whether a group has another member than the account: as primary group in passwd(5), or in group(5). An unknown
+/// group, and a group without any member, count as having others.
 fn others_in(group: u32, user: &str, accounts: &str, groups: &str) -> bool {
     let id = group.to_string();
     let mut members: Vec<&str> = Vec::new();

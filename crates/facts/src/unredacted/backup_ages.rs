@@ -1,5 +1,6 @@
-//! How old the newest snapshot or archive is, as far as files tell: rsnapshot, restic, borg and Proxmox Backup Server
-//! on this machine, and snapshots of ZFS by their names. Whether a backup is started at all is in `backup_schedules`.
+//! Collects how old the newest snapshot or archive is, as far as files show it: rsnapshot, restic, borg and Proxmox
+//! Backup Server on this machine, and ZFS snapshots by their names. `backup_schedules` checks whether backups are
+//! started at all.
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -15,7 +16,7 @@ const BORGMATIC: &str = "/etc/borgmatic/config.yaml";
 const PBS: &str = "/etc/proxmox-backup/datastore.cfg";
 const MOUNTS: &str = "/proc/self/mounts";
 const SANOID: &str = "/etc/sanoid/sanoid.conf";
-/// Where lines name a repository of restic or borg.
+/// Directories and file name endings of files that may name a repository of restic or borg.
 const JOBS: [(&str, &str); 6] = [
     ("/etc/systemd/system", ".service"),
     ("/etc/cron.d", ""),
@@ -24,7 +25,8 @@ const JOBS: [(&str, &str); 6] = [
     ("/etc/default", ""),
     ("/etc/borgmatic.d", ".yaml"),
 ];
-/// Places that change while a machine runs: the newest of them is the time up to which the files speak.
+/// Files that change while a machine runs. The newest modification time is taken as the current time, because a copied
+/// tree may be older than today.
 const CLOCKS: [&str; 9] = [
     "/proc/self",
     "/run",
@@ -36,11 +38,11 @@ const CLOCKS: [&str; 9] = [
     "/etc/os-release",
     "/etc/hostname",
 ];
-/// Most entries of one directory that are looked at.
+/// Maximum number of directory entries that are read.
 const MOST: usize = 500;
 const DAY: i64 = 86400;
 
-/// Something that keeps copies, and when the newest was made.
+/// A backup program, and the time in seconds since 1970 at which its newest copy was made.
 struct Kept {
     program: &'static str,
     newest: i64,
@@ -78,7 +80,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// When the newest entry of a directory changed, of those whose names fit.
+/// Returns the modification time of the newest directory entry whose name passes `fits`, in seconds since 1970.
 fn newest_in(g: &Gather<'_>, dir: &str, fits: impl Fn(&str) -> bool) -> Option<i64> {
     let names = g.host.list(Path::new(dir)).ok()?;
     let names = names
@@ -91,7 +93,8 @@ fn newest_in(g: &Gather<'_>, dir: &str, fits: impl Fn(&str) -> bool) -> Option<i
         .max()
 }
 
-/// rsnapshot gives the newest snapshot of each interval the number 0, and the time at which it was made.
+/// Returns rsnapshot's newest snapshot of each interval. rsnapshot gives it the number 0 and sets its modification
+/// time.
 fn rsnapshot(g: &mut Gather<'_>) -> Vec<Kept> {
     let lines = read(g, "backup_age", RSNAPSHOT);
     let root = lines.iter().find_map(|line| {
@@ -112,7 +115,7 @@ fn rsnapshot(g: &mut Gather<'_>) -> Vec<Kept> {
         .collect()
 }
 
-/// Repositories of restic and borg that lie on this machine.
+/// Returns the newest archive of each restic or borg repository on this machine.
 fn repositories(g: &mut Gather<'_>) -> Vec<Kept> {
     let mut named: Vec<(String, FactPlace)> = Vec::new();
     let mut take = |path: &str, place: &FactPlace| {
@@ -200,7 +203,8 @@ fn repositories(g: &mut Gather<'_>) -> Vec<Kept> {
     all
 }
 
-/// Names of backups are their times, below `TYPE/ID` or `ns/NAME/TYPE/ID`.
+/// Returns the newest backups of Proxmox Backup Server. Their names contain the time, below `TYPE/ID` or
+/// `ns/NAME/TYPE/ID`.
 fn proxmox_backup(g: &mut Gather<'_>) -> Vec<Kept> {
     let mut all = Vec::new();
     for line in read(g, "backup_age", PBS) {
@@ -246,7 +250,8 @@ fn proxmox_backup(g: &mut Gather<'_>) -> Vec<Kept> {
     all
 }
 
-/// Snapshots of sanoid and zfs-auto-snapshot; a data set that has none of theirs is not theirs to keep.
+/// Returns the newest snapshots that sanoid or zfs-auto-snapshot made of each dataset. Datasets without such a snapshot
+/// are left out.
 fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<Kept> {
     let mut points: Vec<(String, FactPlace)> = Vec::new();
     for line in read(g, "backup_age", SANOID) {
@@ -294,7 +299,8 @@ fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<Kept> {
     all
 }
 
-/// The day in a name, `2026-11-03`, as seconds since 1970, at its end: what was made on a day is never older.
+/// Returns the end of the day in a name, `2026-11-03`, as seconds since 1970. The end is used so that a copy never
+/// looks older than it is.
 fn time_in(name: &str) -> Option<i64> {
     let bytes = name.as_bytes();
     let at = bytes.windows(10).position(|part| {

@@ -3,7 +3,7 @@
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::{Gather, lossy};
 
-/// Program, its configuration file, and a test for a line that shows that it is configured.
+/// A program, its configuration file, and a predicate on a line that shows that the program is configured.
 type Program = (&'static str, &'static str, fn(&str) -> bool);
 
 const PROGRAMS: [Program; 3] = [

@@ -1,6 +1,5 @@
-//! What is configured for the next start of the machine and not in force yet, or is in force by what the start did:
-//! the command line of the boot loader, swap on zvols in fstab, limits of the ARC, and encrypted disks on a
-//! processor without AES.
+//! Collects settings that apply at boot: the boot loader's kernel command line, swap on zvols in fstab, limits of the
+//! ARC, and encrypted disks on a processor without AES.
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
@@ -23,7 +22,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     encrypted_disks(g);
 }
 
-/// Notes whether the next start turns the mitigations of the processor off.
+/// Notes whether the machine will boot without the processor's vulnerability mitigations.
 fn boot_line(g: &mut Gather<'_>) {
     let mut all = vec![GRUB.to_owned()];
     all.extend(files(g, "boot_line", GRUB_DIR, ".cfg"));
@@ -73,7 +72,7 @@ fn mitigations(text: &str) -> Option<&str> {
         .next_back()
 }
 
-/// Notes swap areas of fstab that lie on zvols; those in use are in `collectors::services::swap`.
+/// Notes swap areas in fstab that are zvols. `collectors::services::swap` collects the swap in use.
 fn swap_on_zvol(g: &mut Gather<'_>) {
     for line in read(g, "swap", FSTAB) {
         let words: Vec<&str> = line.text.split_whitespace().collect();
@@ -92,7 +91,8 @@ fn swap_on_zvol(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes whether the maximum of the ARC is below its minimum: ZFS then ignores one of them (arc_init in arc.c).
+/// Notes whether the configured maximum of the ARC is below its minimum. ZFS then ignores one of the two (arc_init in
+/// arc.c).
 fn arc_limits(g: &mut Gather<'_>) {
     let (mut least, mut most): (Option<u64>, Option<(u64, FactPlace)>) = (None, None);
     for path in files(g, "zfs_boot", MODPROBE, ".conf") {
@@ -121,7 +121,7 @@ fn arc_limits(g: &mut Gather<'_>) {
     }
 }
 
-/// A number as the kernel reads it: hexadecimal with 0x, octal with 0.
+/// Parses a number like the kernel: hexadecimal with 0x, octal with 0.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -130,7 +130,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Notes a disk that is unlocked at the start where the processor has no instructions for AES.
+/// Notes each disk that is unlocked at boot if the processor has no AES instructions.
 fn encrypted_disks(g: &mut Gather<'_>) {
     let lines = read(g, "encrypted_disk", CRYPTTAB);
     let disk = lines.iter().find(|line| {

@@ -1,5 +1,5 @@
-//! Lists of ciphers that name something broken: HAProxy, Postfix's own lists, PostgreSQL, MariaDB and the control
-//! channel of OpenVPN. Web servers, Dovecot and Postfix's grades are in `collectors::services`.
+//! Finds broken ciphers in cipher lists of HAProxy, Postfix, PostgreSQL, MariaDB and the control channel of OpenVPN.
+//! Web servers, Dovecot and Postfix's cipher grades are in `collectors::services`.
 
 use super::lines_of_files::{Line, files, note, read};
 use crate::collectors::services::ciphers::weak;
@@ -20,19 +20,19 @@ const MARIADB_DIRS: [&str; 4] = [
     "/etc/my.cnf.d",
 ];
 const OPENVPN_DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
-/// Lists that stand behind Postfix's grades (postconf(5)).
+/// Cipher lists that define Postfix's cipher grades (postconf(5)).
 const POSTFIX_LISTS: [&str; 3] = [
     "tls_high_cipherlist",
     "tls_medium_cipherlist",
     "tls_null_cipherlist",
 ];
-/// Settings that take ciphers away again, whatever the grade.
+/// Settings that remove ciphers, whatever the grade.
 const POSTFIX_EXCLUDES: [&str; 2] = [
     "smtpd_tls_exclude_ciphers",
     "smtpd_tls_mandatory_exclude_ciphers",
 ];
 
-/// A setting with a list, as a program reads it.
+/// A setting with a cipher list, in the syntax of its program.
 struct List<'a> {
     program: &'static str,
     setting: &'a str,
@@ -62,7 +62,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Defaults of the section `global`, and ciphers of single lines; both for clients alone.
+/// Returns the cipher lists of HAProxy that apply to clients: the defaults in section `global`, and those of single
+/// `bind` lines.
 fn haproxy(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut all = vec![HAPROXY.to_owned()];
     all.extend(files(g, "cipher_list", HAPROXY_DIR, ".cfg"));
@@ -132,7 +133,7 @@ fn postfix(g: &Gather<'_>) -> Vec<List<'static>> {
     lists
 }
 
-/// The last `ssl_ciphers` of each cluster whose TLS is on.
+/// Returns the last `ssl_ciphers` of each cluster that uses TLS.
 fn postgresql(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut lists = Vec::new();
     for version in g.list("cipher_list", POSTGRESQL) {
@@ -173,7 +174,7 @@ fn postgresql(g: &mut Gather<'_>) -> Vec<List<'static>> {
     lists
 }
 
-/// The last `ssl_cipher` that the server reads.
+/// Returns the last `ssl_cipher` that the server reads.
 fn mariadb(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
     for dir in MARIADB_DIRS {
@@ -202,7 +203,7 @@ fn mariadb(g: &mut Gather<'_>) -> Vec<List<'static>> {
     last.into_iter().collect()
 }
 
-/// `tls-cipher` of each configuration, in the names of the IANA or of OpenSSL.
+/// Returns the `tls-cipher` lists of each configuration; ciphers have IANA or OpenSSL names.
 fn openvpn(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut lists = Vec::new();
     for dir in OPENVPN_DIRS {
@@ -224,7 +225,8 @@ fn openvpn(g: &mut Gather<'_>) -> Vec<List<'static>> {
     lists
 }
 
-/// A name in lower case and a value without quotation marks and comment; a comment alone has none.
+/// Parses a line into a lower-case name and a value without quotation marks and comment. Returns `None` for a comment
+/// line.
 fn key_value(text: &str) -> Option<(String, String)> {
     let text = text.trim();
     if text.starts_with(['#', ';']) {

@@ -17,10 +17,10 @@ const NAMES: [&str; 4] = [
 ];
 const UNITS: &str = "/etc/systemd/system";
 const QUADLETS: &str = "/etc/containers/systemd";
-/// Most directories that are read.
+/// Maximum number of directories that are read.
 const MOST: usize = 200;
 
-/// Privileges of one container.
+/// Privileges of one container, each with the line number that grants it.
 #[derive(Default)]
 struct Given {
     privileged: Option<usize>,
@@ -103,7 +103,7 @@ fn note_given(g: &mut Gather<'_>, number: usize, path: &str, given: &Given) {
     }
 }
 
-/// What a unit gives the container that it starts with `docker run` or `podman run`.
+/// Returns the privileges that a systemd unit gives to a container that it starts with `docker run` or `podman run`.
 fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
     let command = text.trim().strip_prefix("ExecStart=")?;
     let words: Vec<&str> = command.split_whitespace().collect();
@@ -126,7 +126,7 @@ fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
     starts.then_some(given)
 }
 
-/// Services of a compose file.
+/// Returns the privileges of each service in a compose file.
 fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
     let mut all: BTreeMap<&str, Given> = BTreeMap::new();
     for one in values {

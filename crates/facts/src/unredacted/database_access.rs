@@ -1,5 +1,5 @@
-//! Access to databases: pg_hba.conf of each cluster, and access options of MariaDB and MySQL.
-//! `collectors::services::databases` has the durability settings.
+//! Collects who can access databases: pg_hba.conf of each PostgreSQL cluster, and access options of MariaDB and MySQL.
+//! `collectors::services::databases` collects the durability settings.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
@@ -11,7 +11,7 @@ const DIRS: [&str; 3] = [
     "/etc/mysql/mariadb.conf.d",
     "/etc/my.cnf.d",
 ];
-/// Groups that the server reads.
+/// Groups of the option files that the server reads.
 const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -182,7 +182,7 @@ fn parse_access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
     })
 }
 
-/// Options in the option files; the last line of each.
+/// Access options in MariaDB's and MySQL's option files; of each option the last line.
 #[derive(Default)]
 struct Options {
     skip_grant_tables: Option<FactPlace>,

@@ -1,6 +1,5 @@
-//! Unmet dependencies of installed packages: names that no installed package has or provides (deb-control(5), Depends
-//! and Pre-Depends). Names are not reported. Versions are not checked, since apt does that: a missing name is missing
-//! in every version.
+//! Finds unmet dependencies of installed packages: names that no installed package has or provides (deb-control(5),
+//! Depends and Pre-Depends). Names are not reported. Versions are not checked, because apt already checks them.
 
 use crate::collectors::services::packages::STATUS;
 use crate::gather::Gather;
@@ -8,13 +7,13 @@ use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Relevant fields of a paragraph.
+/// Relevant fields of one package in dpkg's status file.
 #[derive(Default)]
 struct Package<'a> {
     name: &'a str,
     here: bool,
     provides: &'a str,
-    /// Pre-Depends and Depends with their line; dpkg writes each on one line.
+    /// Pre-Depends and Depends, each with its line number. dpkg writes each field on one line.
     depends: Vec<(usize, &'a str)>,
 }
 
@@ -68,7 +67,7 @@ fn list_packages(text: &str) -> Vec<Package<'_>> {
     found
 }
 
-/// Whether the files of a package exist: it was unpacked at least (dpkg(1), PACKAGE STATES).
+/// Whether the files of a package are installed: the package was at least unpacked (dpkg(1), PACKAGE STATES).
 fn is_here(status: &str) -> bool {
     const STATES: [&str; 5] = [
         "installed",
@@ -90,7 +89,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(name).filter(|name| !name.is_empty())
 }
 
-/// Returns the name in `NAME:any (>= 1.0) [amd64]`.
+/// Returns the package name in a dependency such as `NAME:any (>= 1.0) [amd64]`.
 fn name(one: &str) -> &str {
     let name = one.trim().split([' ', '(', '[', ':']).next();
     name.unwrap_or_default()

@@ -12,9 +12,9 @@ const DAEMON: &str = "/etc/docker/daemon.json";
 const CONTAINERS: &str = "/var/lib/docker/containers";
 const DROP_INS: &str = "/etc/systemd/system/docker.service.d";
 const UNIT: &str = "/etc/systemd/system/docker.service";
-/// Debian's and Ubuntu's unit hands DOCKER_OPTS on.
+/// File with DOCKER_OPTS, which the units of Debian and Ubuntu pass to the daemon.
 const DEFAULTS: &str = "/etc/default/docker";
-/// Most containers that are looked at.
+/// Maximum number of containers that are examined.
 const MOST: usize = 500;
 
 pub(super) fn collect(g: &mut Gather<'_>) {

@@ -8,7 +8,7 @@ use assay_model::FactPlace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Most files whose permissions are read.
+/// Maximum number of files whose permissions are read.
 const MOST: usize = 400;
 
 const SECRETS: [&str; 16] = [
@@ -29,7 +29,7 @@ const SECRETS: [&str; 16] = [
     "/etc/dovecot/private/dovecot.key",
     "/var/lib/samba/private/passdb.tdb",
 ];
-/// Directories with secrets, and the endings of their names.
+/// Directories with secrets, each with the file name ending of its secrets.
 const SECRET_DIRS: [(&str, &str); 6] = [
     ("/etc/ssh", "_key"),
     ("/etc/wireguard", ".conf"),
@@ -71,7 +71,7 @@ const UNITS: &str = "/etc/systemd/system";
 /// Directories of the units of packages, of which only changed units are read.
 const PACKAGE_UNITS: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
 
-/// A program that root runs, and the line that starts it.
+/// A program that root runs, with the place of the line that starts it.
 struct Run {
     program: String,
     by: &'static str,
@@ -221,12 +221,13 @@ fn parent(path: &str) -> Option<String> {
     (!dir.is_empty()).then(|| dir.to_owned())
 }
 
-/// Converts a path to a part of a fact name.
+/// Converts a path to a component of a fact name.
 fn name(path: &str) -> String {
     path.trim_start_matches('/').replace('.', "-")
 }
 
-/// Returns the modes by path, and whether they are those of a tree of files.
+/// Returns the permission bits by path, and whether they come from a copied file tree, whose modes may differ from the
+/// machine's.
 fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> (BTreeMap<String, u32>, bool) {
     let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
     argv.extend(paths.iter().take(MOST).map(String::as_str));

@@ -1,6 +1,8 @@
-//! Devices of virtual machines that a check asks for beside their disks: network cards that QEMU emulates, screens
-//! that everybody on the network reaches. Proxmox, libvirt, running QEMU, and units of systemd that start QEMU; of
-//! the last also the processor and the disks, as `vm.UNIT`.
+//! Collects devices of virtual machines other than disks: network cards that QEMU emulates, and displays (VNC, SPICE)
+//! that are reachable from the network.
+//!
+//! Sources are Proxmox, libvirt, running QEMU, and systemd units that start QEMU. For units also collects the processor
+//! and the disks, as `vm.UNIT`.
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -14,7 +16,7 @@ use std::path::Path;
 const PROXMOX: &str = "/etc/pve/qemu-server";
 const LIBVIRT: &str = "/etc/libvirt/qemu";
 const UNITS: &str = "/etc/systemd/system";
-/// Cards that QEMU emulates register by register.
+/// Models of network cards that QEMU emulates register by register, which is slow.
 const EMULATED: [&str; 7] = [
     "e1000",
     "e1000e",
@@ -24,7 +26,7 @@ const EMULATED: [&str; 7] = [
     "ne2k_isa",
     "pcnet",
 ];
-/// Systems without a driver for virtio (Proxmox's `ostype`).
+/// Operating systems without a virtio driver (Proxmox's `ostype`).
 const OLD_SYSTEMS: [&str; 6] = ["l24", "w2k", "w2k3", "wxp", "wvista", "solaris"];
 
 /// A device, the machine that it belongs to, and where it is defined.
@@ -177,7 +179,8 @@ fn of_processes(g: &mut Gather<'_>) -> Vec<Device> {
     devices
 }
 
-/// QEMU in units. Those whose machine runs are known from the process.
+/// Returns the devices of guests that systemd units start. A guest that is already running is left out, because its
+/// process is read.
 fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
     let mut devices = Vec::new();
     for path in files(g, "guest_device", UNITS, ".service") {
@@ -213,7 +216,7 @@ fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
     devices
 }
 
-/// Whether a QEMU of this name runs.
+/// Whether a QEMU with this guest name is running.
 fn runs(g: &Gather<'_>, guest: &str) -> bool {
     let pids = g.host.list(Path::new("/proc")).unwrap_or_default();
     pids.iter().map(|pid| lossy(pid)).any(|pid| {
@@ -224,7 +227,7 @@ fn runs(g: &Gather<'_>, guest: &str) -> bool {
     })
 }
 
-/// Cards and screens of a command line (qemu(1)).
+/// Returns the network cards and displays on a QEMU command line (qemu(1)).
 fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> {
     let device = |what: What| Device {
         guest: guest.to_owned(),

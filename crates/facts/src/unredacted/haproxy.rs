@@ -10,7 +10,7 @@ const SECTIONS: [&str; 6] = [
     "global", "defaults", "frontend", "backend", "listen", "userlist",
 ];
 
-/// Statistics and address settings of a section.
+/// Statistics page and address settings of a section.
 #[derive(Default)]
 struct Section {
     page: Option<FactPlace>,
@@ -84,9 +84,7 @@ fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usiz
     );
 }
 
-/// Whether the socket for commands gives every local user, or the network, the rights of an administrator.
-/// Notes whether the control socket gives administrator rights to every local user or to the
-/// network.
+/// Notes whether the control socket gives administrator rights to every local user or to the network.
 fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;

@@ -6,7 +6,7 @@ use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::path::Path;
 
-/// Most files that are read in one directory.
+/// Maximum number of files that are read in one directory.
 const MOST: usize = 1000;
 
 /// A line with its place.
@@ -15,8 +15,8 @@ pub(super) struct Line {
     pub(super) place: FactPlace,
 }
 
-/// Reads the lines of a file; a backslash at the end joins the next line. A missing file has no
-/// lines; a fault is noted under `key`.
+/// Reads the lines of a file and joins lines that end with a backslash. A missing file has no lines; any other error is
+/// noted under `key`.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     let Some(text) = g.read(key, path) else {
         return Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn exists(g: &Gather<'_>, path: &str) -> bool {
     g.host.exists(Path::new(path)).unwrap_or(false)
 }
 
-/// Notes properties of one subject, all with the same place.
+/// Notes properties of one subject, all with the same place in a file.
 pub(super) fn note(
     g: &mut Gather<'_>,
     kind: &str,

@@ -1,4 +1,4 @@
-//! Limits of Postfix that contradict each other: postconf(5), message_size_limit.
+//! Finds limits of Postfix that contradict each other: postconf(5), message_size_limit.
 
 use super::lines_of_files::note;
 use crate::collectors::services::postfix::MAIN;
@@ -8,16 +8,17 @@ use assay_config::effective::{Program, ScopeId, Setting, read_effective};
 use assay_model::FactPlace;
 use std::path::Path;
 
-/// Defaults of Postfix 3.7, in bytes.
+/// Postfix 3.7's default for the largest message in bytes; below, its default for the largest mailbox.
 const MESSAGE: u64 = 10_240_000;
 const MAILBOX: u64 = 51_200_000;
-/// Limits, the setting that names the program that delivers, and the program that has the limit.
+/// Mailbox limits, each with the transport setting that selects the delivery program, and the delivery program to which
+/// the limit applies.
 const MAILBOXES: [(&str, &str, &str); 2] = [
     ("mailbox_size_limit", "local_transport", "local"),
     ("virtual_mailbox_limit", "virtual_transport", "virtual"),
 ];
 
-/// Notes mailboxes that may not hold the largest message: the program that delivers to them then stops.
+/// Notes mailbox limits below the maximum message size: the delivery program then refuses to start.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(all) = read_effective(Program::Postfix, Path::new(MAIN), &OfHost(g.host)) else {
         return;

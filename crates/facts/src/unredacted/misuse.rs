@@ -1,5 +1,5 @@
-//! Settings that their own manuals warn of, one property each. The facts are booleans and places, never a name or an
-//! address. Settings that harm in another way are in the collector of their program.
+//! Finds settings that the manual of their own program warns against. Each fact is one boolean property with the place
+//! of the line, never a name or an address. Other harmful settings are in the collector of their program.
 
 mod apache;
 mod database_options;
@@ -15,7 +15,7 @@ use super::lines_of_files::note;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
-/// Runs all of them.
+/// Runs the collectors of this module.
 pub(super) fn collect(g: &mut Gather<'_>) {
     nginx::collect(g);
     apache::collect(g);
@@ -28,14 +28,14 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     fstab_lines::collect(g);
 }
 
-/// A setting, whether it is wrong, and its place.
+/// A setting that may be a mistake.
 struct Misuse {
     property: &'static str,
     wrong: bool,
     place: FactPlace,
 }
 
-/// Collects the settings of one program.
+/// The checked settings of one program.
 #[derive(Default)]
 struct Misuses(Vec<Misuse>);
 
@@ -48,7 +48,7 @@ impl Misuses {
         });
     }
 
-    /// Notes each as a subject of its own.
+    /// Notes each setting as a separate subject, numbered from 1.
     fn note(self, g: &mut Gather<'_>, kind: &str) {
         for (number, one) in self.0.into_iter().enumerate() {
             let properties = [(one.property, one.wrong.into())];
@@ -57,7 +57,7 @@ impl Misuses {
     }
 }
 
-/// Returns `property=wrong` of all settings that a collector finds in these files.
+/// Runs a collector on these files, and returns its facts as `property=wrong`.
 #[cfg(test)]
 fn found(files: &[(&str, &str)], collect: fn(&mut Gather<'_>)) -> Vec<String> {
     let host = files

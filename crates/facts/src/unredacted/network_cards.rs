@@ -1,4 +1,4 @@
-//! Drivers of the network cards: an emulated card in a virtual machine costs CPU time.
+//! Collects the drivers of the network cards: in a virtual machine an emulated card costs CPU time.
 
 use super::lines_of_files::note;
 use crate::gather::{Gather, lossy};

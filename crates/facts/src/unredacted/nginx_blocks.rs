@@ -1,5 +1,5 @@
-//! Looks up settings in the blocks of nginx. What the settings mean is in `nginx_pitfalls`, `nginx_headers` and
-//! `served_files`.
+//! Looks up settings in the blocks of an nginx configuration. `nginx_pitfalls`, `nginx_headers` and `served_files`
+//! interpret them.
 
 use super::lines_of_files::is_loopback;
 use assay_config::effective::{Effective, ScopeId, Setting};
@@ -25,7 +25,7 @@ pub(super) fn words(said: &Setting) -> Vec<String> {
     said.words.iter().map(text).collect()
 }
 
-/// Whether the server around a block listens on the loopback interface only.
+/// Whether the `server` that contains a block listens on the loopback interface only.
 pub(super) fn is_local(all: &Effective, id: ScopeId) -> bool {
     let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
     let server = around.find(|id| {

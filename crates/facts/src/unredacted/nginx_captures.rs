@@ -1,8 +1,10 @@
-//! Which characters a group of a regular expression can capture: `(.*)` captures any host, `([a-z]+)` none with a dot.
+//! Determines which characters a group of a regular expression can capture: `(.*)` captures any host, `([a-z]+)`
+//! nothing with a dot.
 
 use regex_syntax::hir::{Capture, Class, Hir, HirKind};
 
-/// Whether a group can capture a character; `None` if the expression has no such group or is of PCRE alone.
+/// Whether a group can capture a character; `None` if the expression has no such group, or uses syntax that only PCRE
+/// has.
 ///
 /// `group` is the number or the name of the group, as after the `$` of its variable.
 pub(super) fn can_capture(pattern: &str, group: &str, letter: char) -> Option<bool> {
@@ -26,7 +28,8 @@ fn find_group<'a>(tree: &'a Hir, group: &str) -> Option<&'a Capture> {
         .find_map(|sub| find_group(sub, group))
 }
 
-/// Whether a class of the tree holds a character. Literal characters do not count: the request does not choose them.
+/// Whether a character class in the expression contains a character. Literal characters do not count, because the
+/// client cannot choose them.
 fn matches_letter(tree: &Hir, letter: char) -> bool {
     match tree.kind() {
         HirKind::Class(Class::Unicode(class)) => class

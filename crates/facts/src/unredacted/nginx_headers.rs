@@ -1,5 +1,5 @@
-//! Headers in the blocks of nginx: security headers that an inner block drops, HSTS without effect, and `Host` headers
-//! that nothing checked. `nginx_pitfalls` has the other settings of blocks.
+//! Finds mistakes with headers in nginx blocks: security headers that an inner block drops, HSTS without effect, and
+//! `Host` headers that are forwarded unchecked. `nginx_pitfalls` has the other mistakes.
 
 use super::lines_of_files::note;
 use super::nginx_blocks::{own_value, own_values, words};
@@ -22,8 +22,8 @@ pub(super) fn note_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, whi
     note_host(g, all, id, which);
 }
 
-/// Notes the security headers of the outer block that a block drops because it adds a header of its
-/// own.
+/// Notes the security headers of an outer block that this block drops, because a block with its own `add_header`
+/// inherits none.
 fn note_lost(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let Some(parent) = all.scope(id).parent else {
         return;
@@ -61,8 +61,8 @@ fn note_lost(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     );
 }
 
-/// Notes HSTS headers that browsers ignore: those without `max-age`. Requirements of the preload list are others:
-/// browsers honour a header that the list refuses.
+/// Notes HSTS headers that browsers ignore: those without `max-age`. A header that only fails the stricter rules of the
+/// preload list is not noted, because browsers honour it.
 fn note_strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "add_header").enumerate() {
         let words = words(said);
@@ -94,7 +94,7 @@ fn note_strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which
     }
 }
 
-/// Notes `Host` headers that are handed on unchecked.
+/// Notes each `proxy_set_header Host` whose value the client chooses and nothing checks.
 fn note_host(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "proxy_set_header").enumerate() {
         let words = words(said);

@@ -1,5 +1,5 @@
-//! Blocks of nginx with unintended effects: files outside of an alias, public status pages, and redirects or proxies
-//! that a request controls. Headers are in `nginx_headers`, TLS settings in `collectors::services::nginx`.
+//! Finds nginx blocks with unintended effects: files outside of an alias, public status pages, and redirects or proxies
+//! that a client controls. Headers are in `nginx_headers`, TLS settings in `collectors::services::nginx`.
 
 use super::lines_of_files::note;
 use super::nginx_blocks::{is_local, own_value, own_values, words};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Directories of the system or of accounts.
+/// Directories of the system or of accounts, which a web server should not serve.
 const SYSTEM: [&str; 8] = [
     "/", "/etc", "/root", "/home", "/var", "/var/log", "/usr", "/proc",
 ];
@@ -162,8 +162,8 @@ fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Notes redirects with the decoded path: a line break in it ends the header (`%0d%0a` in the
-/// request).
+/// Notes redirects that contain the decoded path. A line break in the path (`%0d%0a` in the request) ends the header,
+/// so that a client can add headers.
 fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "return").enumerate() {
         let code = said.word().unwrap_or_default();
@@ -191,7 +191,7 @@ fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str)
     }
 }
 
-/// Notes where requests are handed on to a server that the request itself names.
+/// Notes each `proxy_pass` to a server that the client's request names.
 fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     if let Some(said) = own_value(all, id, "proxy_pass") {
         let target = said.word().unwrap_or_default();
@@ -220,7 +220,7 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Variables whose whole value the request chooses.
+/// Variables whose whole value the client's request determines.
 const OF_REQUEST: [&str; 7] = [
     "arg_",
     "args",
@@ -231,9 +231,9 @@ const OF_REQUEST: [&str; 7] = [
     "query_string",
 ];
 
-/// Whether the request chooses the host with a variable; `part` begins after its `$`.
+/// Whether the client's request determines the host that a variable contains; `part` is the text after its `$`.
 ///
-/// A group of the location's expression counts if it can capture a dot, and a slash where a domain follows it.
+/// A capture group of the location's expression counts if it can capture a dot, and a slash if a domain follows it.
 fn is_chosen(all: &Effective, id: ScopeId, part: &str) -> bool {
     let part = part.trim_start_matches('{');
     let end = part
@@ -249,7 +249,7 @@ fn is_chosen(all: &Effective, id: ScopeId, part: &str) -> bool {
     })
 }
 
-/// Returns the expression of the location around a block.
+/// Returns the regular expression of the location that contains a block.
 fn location_pattern(all: &Effective, id: ScopeId) -> Option<&str> {
     let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
     around.find_map(|id| match &all.scope(id).head[..] {

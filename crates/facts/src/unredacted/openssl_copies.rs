@@ -1,9 +1,11 @@
-//! Copies of OpenSSL inside of programs, which package updates do not replace. They contain texts of the library
-//! itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`, crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part
-//! of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A dynamically linked program contains at most the version.
+//! Finds copies of OpenSSL that are linked into programs, because package updates do not replace them.
 //!
-//! Running programs are searched, and on a machine or a tree of its files also /usr/local and /opt, where packages
-//! install nothing. For programs of users only the kind of directory is reported.
+//! Such a program contains texts of the library itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`,
+//! crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A dynamically
+//! linked program contains at most the version.
+//!
+//! Searches the running programs. On the machine itself, or in a tree of its files, also searches /usr/local and /opt,
+//! where packages install nothing. For programs of users only the kind of directory is reported.
 
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
@@ -19,18 +21,18 @@ use std::path::{Path, PathBuf};
 
 /// Directories that do not belong to a user.
 const COMMON: [&str; 5] = ["/usr/", "/opt/", "/bin/", "/sbin/", "/lib/"];
-/// Directories where packages install nothing.
+/// Directories in which packages install nothing, only the administrator.
 const BY_HAND: [&str; 4] = [
     "/usr/local/bin",
     "/usr/local/sbin",
     "/usr/local/lib",
     "/opt",
 ];
-/// Subdirectories of a program below /opt.
+/// Subdirectories of /opt/PROGRAM that may contain programs and libraries.
 const INSIDE: [&str; 4] = ["", "bin", "sbin", "lib"];
-/// Most files that are searched.
+/// Maximum number of files that are searched.
 const MOST_FILES: usize = 512;
-/// Most bytes that are searched in total.
+/// Maximum number of bytes that are searched in all files together.
 const MOST_BYTES: u64 = 4 << 30;
 
 // Both lack their first letter, so that this program does not contain the texts.
@@ -83,7 +85,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// A file that may contain a copy.
+/// A file that may contain a copy of OpenSSL.
 struct Program {
     /// Reported path.
     path: PathBuf,
@@ -122,7 +124,7 @@ fn list_programs(g: &mut Gather<'_>) -> Vec<Program> {
     found
 }
 
-/// Returns files in directories where packages install nothing.
+/// Returns the files in directories where packages install nothing.
 fn by_hand(g: &Gather<'_>) -> Vec<Program> {
     let list = |dir: &Path| {
         let names = g.host.list(dir).unwrap_or_default();
@@ -147,8 +149,8 @@ fn by_hand(g: &Gather<'_>) -> Vec<Program> {
         .collect()
 }
 
-/// Returns the version of the copy in a file, if there is one. Searches only what is loaded when the program starts,
-/// without code and debug information, which are most of a program.
+/// Returns the version of the OpenSSL copy in a file; `None` if it contains no copy. Searches only the parts that are
+/// loaded as data when the program starts: code and debug information are most of a file, but contain no texts.
 fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     let mut found = Found::default();
     let mut parts = None;
@@ -170,8 +172,8 @@ fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     scanned.ok().and_then(|()| found.release())
 }
 
-/// Returns the parts of a program that may contain its texts, from the start of its file. A file of another kind has
-/// none; of a program whose header cannot be parsed everything is returned.
+/// Returns the byte ranges of a program file that may contain its texts, given the start of the file. A file that is
+/// not a program has none. If the header cannot be parsed, the range is the whole file.
 fn parts_with_text(start: &[u8]) -> Vec<Range<u64>> {
     if !start.starts_with(&object::elf::ELFMAG) {
         return Vec::new();
@@ -201,10 +203,10 @@ fn loaded_parts<H: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<Vec<
     Some(parts.map(range).collect())
 }
 
-/// Texts found in a file so far.
+/// Texts of OpenSSL that were found in a file so far.
 #[derive(Default)]
 struct Found {
-    /// Version from a part of the library.
+    /// Version from a text that only the library itself contains.
     part: Option<String>,
     /// Version from a text that a dynamically linked program may contain too.
     banner: Option<String>,

@@ -1,10 +1,10 @@
-//! Lines of PAM that admit everyone, name a missing module, or use an old password hash: pam.d(5).
+//! Finds lines of PAM that admit everyone, name a missing module, or use an old password hash (pam.d(5)).
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
 
 const DIR: &str = "/etc/pam.d";
-/// Services for remote logins or changes of user, and the files that they include.
+/// PAM services for remote logins or changes of user, and the files that they include.
 const DOORS: [&str; 20] = [
     "common-auth",
     "system-auth",
@@ -39,7 +39,7 @@ const ASK_NOTHING: [&str; 9] = [
     "pam_group.so",
     "pam_mail.so",
 ];
-/// Directories of modules.
+/// Directories of PAM modules.
 const MODULES: [&str; 7] = [
     "/lib/x86_64-linux-gnu/security",
     "/usr/lib/x86_64-linux-gnu/security",
@@ -50,7 +50,7 @@ const MODULES: [&str; 7] = [
     "/lib/security",
 ];
 
-/// A line: its type, its control value, and its module.
+/// A parsed line: its type, its control value, and its module.
 struct Entry {
     kind: String,
     control: String,
@@ -85,7 +85,7 @@ impl Entry {
         })
     }
 
-    /// Whether a failure of the module rejects the login.
+    /// Whether a failure of the module rejects the login, now or at the end of the stack.
     fn binds(&self) -> bool {
         let words = ["required", "requisite", "include", "substack"];
         words.contains(&self.control.as_str())

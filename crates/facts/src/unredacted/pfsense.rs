@@ -1,13 +1,13 @@
-//! The saved configuration of a pfSense firewall (config.xml) in a tree of files: its tunnels with the same facts as
-//! OpenVPN's own files, and whether a rule passes all their traffic. The settings are mapped like in
-//! `openvpn_reconfigure` (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are ignored.
+//! Collects tunnels from the saved configuration of a pfSense firewall (config.xml) in a tree of files: the same facts
+//! as from OpenVPN's own files, and whether a firewall rule passes all traffic of the tunnels. The settings are mapped
+//! like in `openvpn_reconfigure` (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are ignored.
 
 use crate::collectors::services::openvpn;
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 use roxmltree::{Document, Node};
 
-/// Path on the firewall, and path of a backup in a tree.
+/// Path on a running firewall, and path in a backup.
 const FILES: [&str; 2] = ["/cf/conf/config.xml", "/conf/config.xml"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -119,7 +119,7 @@ fn note_firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     );
 }
 
-/// Whether a rule of the tunnels' tab passes all traffic, like the rule of the wizard.
+/// Whether a rule for the OpenVPN interface passes all traffic, like the rule that pfSense's wizard creates.
 fn passes_all(rule: Node<'_, '_>) -> bool {
     let is = |tag, word: &str| value(rule, tag).is_some_and(|(found, _)| found == word);
     let any = |tag| children(rule, tag).any(|end| has(end, "any"));

@@ -1,4 +1,4 @@
-//! Lines that set PATH for all accounts or for root, with directories in which everyone may put programs.
+//! Finds lines that set PATH for all accounts or for root to directories in which everyone may put programs.
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
@@ -52,7 +52,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Replaces each `${…}` by a variable: a colon inside of it separates nothing.
+/// Replaces each `${…}` by a plain variable, because a colon inside of it does not separate directories.
 fn without_expansions(value: &str) -> String {
     let mut out = String::new();
     let mut rest = value;

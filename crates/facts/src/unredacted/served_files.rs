@@ -1,5 +1,5 @@
-//! Files that a web server hands out and nobody meant to publish: repositories, settings with passwords, dumps and
-//! copies beside programs. Only the first level of each served directory is looked at.
+//! Finds files that a web server serves although nobody meant to publish them: repositories, settings with passwords,
+//! dumps, and copies of scripts. Reads only the first level of each served directory.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use super::nginx_blocks::{is_local, own_value};
@@ -11,7 +11,8 @@ use assay_model::FactPlace;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Files by whose names a repository or settings are known, and the word by which a rule that hides them is known.
+/// Files that reveal a repository or contain settings, each with the word by which a rule that blocks the file is
+/// recognised.
 const HIDDEN: [(&str, &str); 5] = [
     (".git/HEAD", "git"),
     (".svn/wc.db", "svn"),
@@ -19,7 +20,7 @@ const HIDDEN: [(&str, &str); 5] = [
     (".env", "env"),
     (".htpasswd", "ht"),
 ];
-/// Endings of copies and dumps.
+/// File name endings of copies and dumps.
 const ENDS: [&str; 9] = [
     ".php.bak",
     ".php.old",
@@ -31,7 +32,7 @@ const ENDS: [&str; 9] = [
     ".sql.zip",
     ".ini.bak",
 ];
-/// Most names of one directory that are looked at.
+/// Maximum number of names in one directory that are examined.
 const MOST: usize = 2000;
 const APACHE_MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
 const APACHE_DIRS: [&str; 3] = [
@@ -61,7 +62,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// The first file in a directory that is served and should not be.
+/// Returns the first file in a served directory that should not be served. `hides` returns whether a rule blocks a
+/// file.
 fn found_in(g: &Gather<'_>, root: &str, hides: &dyn Fn(&str, &str) -> bool) -> Option<String> {
     for (file, word) in HIDDEN {
         if exists(g, &format!("{root}/{file}")) && !hides(file, word) {
@@ -88,10 +90,10 @@ fn found_in(g: &Gather<'_>, root: &str, hides: &dyn Fn(&str, &str) -> bool) -> O
     })
 }
 
-/// A directory, the line that serves it, and whether a rule of the server hides a file of it.
+/// A served directory, the line that serves it, and a function that returns whether a rule of the server blocks a file.
 type Root = (String, FactPlace, Box<dyn Fn(&str, &str) -> bool>);
 
-/// Roots of servers of nginx that send files themselves to other machines.
+/// Returns the root directories of nginx servers that serve files themselves, and not only to this machine.
 fn nginx_roots(g: &Gather<'_>) -> Vec<Root> {
     let Ok(all) = read_effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
         return Vec::new();
@@ -129,7 +131,7 @@ fn is_below(all: &Effective, inner: ScopeId, outer: ScopeId) -> bool {
         && std::iter::successors(Some(inner), |id| all.scope(*id).parent).any(|id| id == outer)
 }
 
-/// Whether a server has files to send to everybody: it does not only redirect or hand on, and asks for no password.
+/// Whether a server serves files to everyone: it does not only redirect or forward requests, and requires no password.
 fn sends_files(all: &Effective, server: ScopeId) -> bool {
     let closed = |id: ScopeId| {
         ["auth_basic", "auth_request", "deny", "return"]
@@ -158,7 +160,7 @@ fn sends_files(all: &Effective, server: ScopeId) -> bool {
     !is_local(all, server) && !closed(server) && !whole.any(|(id, _)| hands_on(id) || closed(id))
 }
 
-/// Whether a location refuses: what matches it is not sent.
+/// Whether a location refuses all requests that match it.
 fn is_closed(all: &Effective, id: ScopeId) -> bool {
     let refuses = |said: &Setting| {
         let word = said.word().unwrap_or_default();
@@ -172,7 +174,8 @@ fn is_closed(all: &Effective, id: ScopeId) -> bool {
         .any(|said| said.scope == id && refuses(said))
 }
 
-/// Whether a pattern of a rule that refuses is meant for a file: it names it, or all names that begin with a dot.
+/// Whether the pattern of a blocking rule covers a file: it contains the file's name, or covers all names that begin
+/// with a dot.
 fn covers(pattern: &str, file: &str, word: &str) -> bool {
     let dots = ["/\\.", "^\\.", "(^|/)\\.", "/[.]"].iter().any(|all| {
         pattern.find(all).is_some_and(|at| {
@@ -185,7 +188,7 @@ fn covers(pattern: &str, file: &str, word: &str) -> bool {
     (file.starts_with('.') && dots) || pattern.contains(word)
 }
 
-/// Directories of Apache that everybody may read.
+/// Returns the directories of Apache that everyone may read.
 fn apache_roots(g: &mut Gather<'_>) -> Vec<Root> {
     let mut all: Vec<String> = APACHE_MAINS
         .into_iter()
@@ -246,7 +249,7 @@ fn apache_roots(g: &mut Gather<'_>) -> Vec<Root> {
     roots
 }
 
-/// Whether the section of a directory lets only some in.
+/// Whether the `<Directory>` section of a path restricts access.
 fn is_closed_directory(lines: &[Line], path: &str) -> bool {
     let mut inside = false;
     for line in lines {

@@ -1,5 +1,5 @@
-//! Settings of small servers that stand elsewhere than in their usual file: further instances and files that are
-//! included, options of units, `/etc/default` and `/etc/sysconfig`, and lists that have a name. The usual files are in
+//! Collects settings of small servers outside of their usual file: further instances, included files, options in units,
+//! `/etc/default` and `/etc/sysconfig`, and lists that are defined under a name. The usual files are in
 //! `collectors::daemons`.
 
 use super::lines_of_files::{Line, exists, files, note, read};
@@ -16,7 +16,7 @@ const MEMCACHED: [&str; 1] = ["/etc/sysconfig/memcached"];
 const UNITS: [&str; 2] = ["/etc/systemd/system", "/lib/systemd/system"];
 const HOSTAPD: &str = "/etc/default/hostapd";
 const PHP: &str = "/etc/php";
-/// Most files that one configuration includes.
+/// Maximum number of files that one configuration includes.
 const MOST: usize = 50;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -29,7 +29,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     php(g);
 }
 
-/// Instances in files of other names, and main files that include others.
+/// Notes Redis and Valkey instances with other file names, and main files that include others.
 fn redis(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/redis.conf".to_owned()];
     for dir in ["/etc/redis", "/etc/valkey"] {
@@ -74,7 +74,7 @@ fn redis(g: &mut Gather<'_>) {
     }
 }
 
-/// Lines of a file of Redis and of those that it includes, in the order in which they count.
+/// Adds the lines of a Redis file and of the files that it includes to `lines`, in the order in which they apply.
 fn follow(g: &mut Gather<'_>, path: &str, lines: &mut Vec<Line>, included: &mut BTreeSet<String>) {
     for line in read(g, "redis_instance", path) {
         if let ["include", target] = words(&line).iter().map(String::as_str).collect::<Vec<_>>()[..]
@@ -88,7 +88,7 @@ fn follow(g: &mut Gather<'_>, path: &str, lines: &mut Vec<Line>, included: &mut 
     }
 }
 
-/// Words of a line without quotation marks; a comment has none.
+/// Returns the words of a line without quotation marks; a comment has none.
 fn words(line: &Line) -> Vec<String> {
     let text = line.text.trim();
     if text.starts_with(['#', ';']) {
@@ -137,7 +137,7 @@ fn memcached(g: &mut Gather<'_>) {
     }
 }
 
-/// Options of a unit that starts etcd.
+/// Notes options in a unit that starts etcd.
 fn etcd(g: &mut Gather<'_>) {
     for dir in UNITS {
         let path = format!("{dir}/etcd.service");
@@ -167,7 +167,7 @@ fn etcd(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether Squid lets a list in that has a name of its own and holds the whole Internet.
+/// Notes whether Squid admits a named list that contains the whole Internet.
 fn squid(g: &mut Gather<'_>) {
     let mut lines = Vec::new();
     for line in read(g, "squid_list", SQUID) {
@@ -315,7 +315,7 @@ fn bind(g: &mut Gather<'_>) {
     }
 }
 
-/// The file that Debian's hostapd service reads.
+/// Notes the file that Debian's hostapd service reads.
 fn hostapd(g: &mut Gather<'_>) {
     let mut all = BTreeSet::new();
     for line in read(g, "hostapd_file", HOSTAPD) {
@@ -332,7 +332,7 @@ fn hostapd(g: &mut Gather<'_>) {
     access_points::note_files(g, "hostapd_file", all);
 }
 
-/// Settings of PHP in conf.d, and those that a pool gives its workers.
+/// Notes PHP settings in conf.d, and those that a pool sets for its workers.
 fn php(g: &mut Gather<'_>) {
     let mut number = 0;
     for version in g
@@ -394,7 +394,7 @@ fn php(g: &mut Gather<'_>) {
     }
 }
 
-/// Remembers a setting of PHP that a check asks for.
+/// Stores the setting of a line in `last` if a check uses it.
 fn take(
     line: &Line,
     name_of: impl Fn(&str) -> String,

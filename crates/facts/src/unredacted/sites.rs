@@ -1,6 +1,6 @@
-//! Whether the certificate of a site matches its names: each `server` of nginx with a certificate, and each
-//! VirtualHost of Apache. A client rejects a certificate for another name (RFC 9525). Postfix is left out: clients of
-//! a mail server need not request its name (MX records decide, RFC 7672).
+//! Checks whether the certificate of a site matches its names: each `server` of nginx with a certificate, and each
+//! VirtualHost of Apache. A client rejects a certificate for another name (RFC 9525). Postfix is left out, because
+//! clients of a mail server need not request its name (MX records decide, RFC 7672).
 
 use crate::collectors::nginx::FILE as NGINX;
 use crate::collectors::services::apache_reading::{self, Reading, Server};
@@ -178,8 +178,8 @@ fn virtual_host(reading: &Reading, server: &Server) -> Option<Site> {
     })
 }
 
-/// Whether a client may request the name: no regular expression, no variable, and not `_`, which
-/// matches nothing.
+/// Whether a client may request the name: not a regular expression, a name with a variable, or `_`, which matches
+/// nothing.
 fn is_name(name: &str) -> bool {
     let byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-.*".contains(&byte);
     // A name without a dot is local: `localhost`, or a machine of this network.
@@ -207,8 +207,8 @@ fn certificate_names(file: &[u8]) -> Option<Vec<String>> {
     Some(dns.collect())
 }
 
-/// Whether a certificate's name matches a site: it is equal, or has a wildcard as its first label.
-/// A site `*.example.org` needs a certificate with this name.
+/// Whether a certificate name `of` matches a site `name`: they are equal, or `of` has a wildcard as its first label. A
+/// site `*.example.org` needs a certificate with exactly this name.
 fn matches_name(of: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.trim_end_matches('.');

@@ -1,8 +1,8 @@
-//! Compares sshd's own interpretation of its files with that of assay: for each Match block a matching connection is
-//! constructed, and `sshd -T -C` prints the effective values. If they differ, other findings may be wrong, which is a
-//! finding itself.
+//! Compares sshd's own interpretation of its files with assay's. For each Match block it constructs a matching
+//! connection, for which `sshd -T -C` prints the effective values. A difference is a finding itself, because other
+//! findings may then be wrong.
 //!
-//! Only the keywords that differ are reported; no values of sshd, and no user or host of the connections.
+//! Reports only the keywords that differ, not sshd's values, and no user or host of the connections.
 
 use crate::collectors::services::ssh::{SERVER, words_of_server};
 use crate::gather::Gather;
@@ -16,12 +16,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// The command only reads; a name service that hangs may delay it.
+/// Timeout. The command only reads, but a name service that hangs may delay it.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(5),
 };
 
-/// Most blocks; each needs one start of sshd, about ten milliseconds.
+/// Maximum number of Match blocks. Each needs one start of sshd, which takes about ten milliseconds.
 const MOST: usize = 64;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -135,7 +135,7 @@ fn has_other_value(
     normalize_value(&ours) != normalize_value(theirs)
 }
 
-/// Normalises values with the same meaning.
+/// Normalises a value, so that spellings with the same meaning are equal.
 fn normalize_value(value: &str) -> String {
     let value = value.trim().to_ascii_lowercase();
     match value.as_str() {
@@ -146,7 +146,7 @@ fn normalize_value(value: &str) -> String {
     }
 }
 
-/// Accounts from the machine's files and its `id` command.
+/// Account names and groups from the machine's files and its `id` command.
 struct OfMachine<'a> {
     host: &'a dyn Host,
     groups: String,

@@ -1,4 +1,4 @@
-//! Sudo rules that grant more than intended: sudoers(5). `accounts` has rules without a password.
+//! Finds sudo rules that grant more than intended (sudoers(5)). `accounts` finds rules without a password.
 
 use super::lines_of_files::{Line, files, note, read};
 use crate::gather::Gather;
@@ -46,7 +46,7 @@ const SHELLS: [&str; 26] = [
     "su",
 ];
 
-/// Those of them that start one from inside, whatever their arguments.
+/// The programs of `SHELLS` in which the user can start a shell interactively, whatever the arguments are.
 const FROM_INSIDE: [&str; 8] = [
     "vi",
     "vim",
@@ -200,7 +200,8 @@ fn without_tags(command: &str) -> &str {
     rest
 }
 
-/// A program that starts shells: with any arguments, or from inside whatever file it is given.
+/// Whether a command lets the user start a shell: the program is in `SHELLS`, and either the rule permits any arguments
+/// or the program is in `FROM_INSIDE`.
 fn is_shell(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let path = words.next().unwrap_or_default();
@@ -209,7 +210,7 @@ fn is_shell(command: &str) -> bool {
     path.starts_with('/') && any && SHELLS.contains(&name)
 }
 
-/// Whether arguments contain a wildcard, which also matches blanks and further arguments.
+/// Whether the arguments contain a wildcard. In sudoers it also matches blanks and further arguments.
 fn has_pattern(command: &str) -> bool {
     let Some((path, arguments)) = command.split_once(char::is_whitespace) else {
         return false;

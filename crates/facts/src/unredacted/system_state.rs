@@ -1,5 +1,5 @@
-//! State of the whole system: a pending reboot, failed units, time synchronisation, mounts that delay the boot,
-//! system files that everyone may write, and programs without rules.
+//! Collects the state of the whole system: a pending reboot, failed units, time synchronisation, mounts that delay the
+//! boot, system files that everyone may write, and running programs that no rule of the catalogue covers.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::collectors::fstab::FSTAB;
@@ -41,11 +41,10 @@ const NETWORK: [&str; 9] = [
     "ceph",
     "9p",
 ];
-/// Options that let the boot continue without the server.
-/// File systems of SMB.
+/// File system types of SMB; below, mount options that let the boot continue if the server is not reachable.
 const SMB: [&str; 2] = ["cifs", "smb3"];
 const NO_WAIT: [&str; 3] = ["nofail", "noauto", "x-systemd.automount"];
-/// Directories from which root runs programs, and files that control access.
+/// Directories from which root runs programs, and files that control access, which only root should be able to write.
 const GUARDED: [&str; 12] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -68,7 +67,7 @@ const SCRIPTS: [&str; 5] = [
     "/etc/cron.monthly",
 ];
 
-/// Servers without any rule, by process name (first 15 characters).
+/// Server programs for which the catalogue has no rule, by process name (first 15 characters), with a description.
 const WITHOUT_RULES: [(&str, &str); 31] = [
     ("dnsmasq", "DNS and DHCP server"),
     ("pdns_server", "DNS server"),
@@ -132,7 +131,7 @@ fn failed_units(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes programs without rules, and whether one synchronises the clock.
+/// Notes programs without rules, and whether a program that synchronises the clock runs.
 fn note_processes(g: &mut Gather<'_>) {
     let mut clock = None;
     let mut first = None;

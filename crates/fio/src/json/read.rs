@@ -1,4 +1,4 @@
-//! Finds the documents and parses them in one pass.
+//! Finds the JSON documents in the output of fio, and parses them in one pass.
 
 use super::scalars::{Key, Number, OptionValue};
 use super::{DiskUtil, DocumentKind, FioDocument, JsonError};
@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// First keys of a document: in fio's order, or sorted by another tool.
+/// Keys with which a document may begin: in fio's order, or sorted by another tool.
 const FIRST_KEYS: [&str; 8] = [
     "fio version",
     "timestamp",
@@ -21,7 +21,7 @@ const FIRST_KEYS: [&str; 8] = [
     "client_stats",
     "disk_util",
 ];
-/// Maximum number of texts that look like a document and are not; then the search stops.
+/// Maximum number of `{` that look like the start of a document but are not; after that the search stops.
 const MAX_FALSE_STARTS: usize = 64;
 
 pub(super) fn read_documents(text: &str) -> Result<Vec<FioDocument>, JsonError> {
@@ -381,7 +381,7 @@ object_seed!(
     }
 );
 
-/// The last value of a repeated key counts.
+/// Stores the operations of one direction. For a repeated key the last value counts.
 fn set(job: &mut Worker, kind: Operation, done: Option<Operations>) {
     match done {
         Some(done) => job.operations.insert(kind, done),
@@ -428,7 +428,7 @@ struct Direction {
     plain_bytes: bool,
 }
 
-/// Parses one direction; returns `None` without operations.
+/// Parses one direction; returns `None` if the job did no operations in it.
 fn read_direction<'de, A: MapAccess<'de>>(
     map: &mut A,
     maybe_kib: &mut bool,

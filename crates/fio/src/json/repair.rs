@@ -1,8 +1,7 @@
 //! Repairs output of fio that is not valid JSON: `nan` and `inf` from divisions by zero, and lines of warnings
 //! within the document (axboe/fio#731, #1685).
 
-/// Returns `text` with these parts blanked out and all other bytes at their positions; `None` if nothing needs
-/// repair.
+/// Replaces the invalid parts of `text` so that all other bytes keep their positions; `None` if nothing needs repair.
 pub(super) fn repair_json(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut changed = false;

@@ -48,7 +48,7 @@ const OWN: [&str; 11] = [
     "warnings-fatal",
 ];
 
-/// One call of fio.
+/// One fio command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Invocation {
     /// Jobs in order.
@@ -57,30 +57,30 @@ pub struct Invocation {
     pub job_files: Vec<String>,
     /// Corrections that were necessary for parsing, such as a dash that a web page changed.
     pub mended: Vec<String>,
-    /// Environment variables that its job files may use.
+    /// Environment variables that the job files may use.
     pub environment: BTreeMap<String, String>,
-    /// Files that the surrounding text writes, by name; they may include its job files.
+    /// Files that the surrounding script writes, by name. The job files may include them.
     pub files: Arc<BTreeMap<String, String>>,
-    /// Standard input, which is the job file `-`.
+    /// Standard input, which fio reads as job file `-`.
     pub input: Option<String>,
-    /// Values chosen for loops and branches: `NAME=VALUE …`.
+    /// Values of loop variables and branches of the script for this command: `NAME=VALUE …`.
     pub chosen: String,
 }
 
-/// All commands of a text.
+/// All commands in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commands {
-    /// Calls of fio; in loops, one for each value.
+    /// fio commands. A command in a loop is listed once for each value.
     pub calls: Vec<Invocation>,
     /// Commands of other programs, from the program's name on; unknown values are `$…`.
     pub others: Vec<Vec<String>>,
-    /// Calls of fio that could not be parsed, with reasons.
+    /// fio commands that could not be parsed, with reasons.
     pub unread: Vec<OptionsError>,
     /// Notes about corrections of the text, and about parts of the script that could not be evaluated.
     pub notes: Vec<String>,
-    /// fio is called without a job, as in `fio --version`.
+    /// Whether the text calls fio without a job, as in `fio --version`.
     pub without_job: bool,
-    /// Known calls: a loop may repeat the same call.
+    /// Commands already in `calls`, because a loop may repeat the same command.
     seen: BTreeSet<String>,
 }
 
@@ -165,7 +165,7 @@ pub fn read_commands(
     Ok(found)
 }
 
-/// Values that the commands around a text provide.
+/// Values that the commands around a text define: variables, files and standard input.
 #[derive(Clone, Default)]
 struct Given {
     chosen: Vec<(String, String)>,
@@ -210,7 +210,7 @@ fn collect(
 /// A program's words, its variables, and its standard input.
 type Program = (Vec<String>, BTreeMap<String, String>, Option<String>);
 
-/// Records a call of fio or another program. Returns texts in it that another shell reads.
+/// Records a call of fio or of another program. Returns the texts among its words that another shell will read.
 fn take_program(
     (words, environment, input): Program,
     found: &mut Commands,
@@ -274,8 +274,8 @@ fn take_program(
     Vec::new()
 }
 
-/// Finds texts among the words of an unknown program, such as a function of another file: words after `eval`,
-/// and quoted words that start with a call of fio.
+/// Returns texts with commands among the words of an unknown program, for example of a function in another file: words
+/// after `eval`, and quoted words that start with a call of fio.
 fn texts_within(words: &[String]) -> Vec<String> {
     if let Some(at) = words.iter().position(|word| word == "eval") {
         return vec![words[at + 1..].join(" ")];
@@ -318,7 +318,7 @@ pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
     Ok(call)
 }
 
-/// Formats a word with its unknown parts.
+/// Formats a word; its unknown parts become `$…`.
 fn show_unknown_parts(word: &str) -> String {
     let shown = word.replace(UNKNOWN, "$…");
     secrets::withhold_in_text(&shown).escape_debug().to_string()
@@ -488,7 +488,7 @@ fn expand_abbreviation(key: &str) -> &str {
     }
 }
 
-/// Builds a job from options with some unknown values.
+/// Builds a job from options of which some have unknown values.
 pub(super) fn with_unknown(
     name: &str,
     given: impl IntoIterator<Item = (String, String)>,

@@ -5,7 +5,7 @@ use strsim::damerau_levenshtein;
 /// Kind of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// One I/O at a time: `queue` returns when it is done (FIO_SYNCIO), whatever the `iodepth`.
+    /// One I/O at a time, whatever the `iodepth`: `queue` returns when the I/O is done (FIO_SYNCIO).
     Synchronous,
     /// Several I/Os at once.
     Asynchronous,
@@ -82,7 +82,7 @@ pub fn find_engine(name: &str) -> Option<EngineKind> {
     found.map(|(_, kind)| *kind)
 }
 
-/// Returns the engine that was probably meant.
+/// Returns the existing engine that was probably meant by a misspelt name.
 #[must_use]
 pub fn nearest_engine(name: &str) -> Option<&'static str> {
     ENGINES

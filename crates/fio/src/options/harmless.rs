@@ -1,5 +1,5 @@
-//! Removes possible secrets from options. Engines of object stores, web servers and commands have passwords as
-//! options, and a result echoes them.
+//! Removes possible secrets from options. Engines for object stores, web servers and commands have passwords as
+//! options, and fio repeats the options in its result.
 
 use super::{ALIASES, NAMES, canonical_name};
 use assay_model::secrets::{self, WITHHELD, is_plain, names_a_secret};
@@ -31,8 +31,8 @@ const TEXTS: [&str; 5] = [
     "description",
 ];
 
-/// Returns the value of an option if it is known to be harmless, else [`WITHHELD`]: numbers, words and lists
-/// of options that fio documents, and paths. Of addresses, removes the login.
+/// Returns the value of an option if it is known to be harmless, else [`WITHHELD`]. Harmless are numbers, words and
+/// lists of options that fio documents, and paths. From addresses the login is removed.
 #[must_use]
 pub fn harmless_value(key: &str, value: &str) -> String {
     let key = canonical_name(key);
@@ -68,7 +68,7 @@ fn place(value: &str) -> String {
     }
 }
 
-/// Returns the name of an option if it may be shown; `None` if it is not a name.
+/// Returns the name of an option if it may be printed; `None` if it does not look like an option name.
 pub(crate) fn harmless_name(key: &str) -> Option<&str> {
     (key.len() <= 64 && is_plain(key)).then_some(key)
 }

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 /// Maximum nesting of includes.
 const DEEPEST: usize = 8;
-/// Maximum number of lines with includes: a file that includes another twice doubles at each level.
+/// Maximum number of lines including those of included files. It bounds a file that includes another one twice, which
+/// doubles the lines at each level.
 const MOST_LINES: usize = 1 << 20;
 
-/// Returns the text of an included file, or why it is unavailable.
+/// Function that returns the text of an included file, or why it is unavailable.
 pub type Include<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
-/// Environment of a job file.
+/// Files and variables that the parsing of a job file may use.
 #[derive(Default)]
 pub struct Surroundings<'a> {
     /// Returns the text of a file that `include` names; without it, includes are not followed.
@@ -24,16 +25,16 @@ pub struct Surroundings<'a> {
     pub set: BTreeMap<String, String>,
 }
 
-/// Parses the jobs of a job file; `file` is for messages.
+/// Parses the jobs of a job file; `file` is its name in messages.
 ///
 /// # Errors
-/// Names the line: an option outside a section, `include`, a value that fio would refuse; or the file without
-/// a job.
+/// An option outside of a section, an `include`, or a value that fio would refuse: the message contains the line. A
+/// file without a job.
 pub fn job_file(text: &str, file: &str) -> Result<Vec<JobOptions>, OptionsError> {
     job_file_in(text, file, &mut Surroundings::default(), &mut Vec::new())
 }
 
-/// Keywords that fio replaces (`fio_keywords`, options.c); `$jobname` stays.
+/// Keywords that fio replaces (`fio_keywords`, options.c). `$jobname` is not replaced here.
 const KEYWORDS: [&str; 3] = ["pagesize", "mb_memory", "ncpus"];
 
 /// Replaces variables in a value as fio does: `${NAME}` from the environment, keywords, and an expression that
@@ -111,12 +112,12 @@ fn number_lines(
     Ok(())
 }
 
-/// Message for a text that is not a file.
+/// Reason for an include that is not followed, because the job file was not given as a file.
 const NOT_FOLLOWED: &str =
     "`include` is not followed here: give the included file as well, or paste it in";
 
-/// Like [`job_file`], with the file's environment. An unknown variable makes its option unknown and is
-/// reported in `notes`.
+/// Like [`job_file`], with included files and variables. An unknown variable makes its option unknown and is reported
+/// in `notes`.
 ///
 /// # Errors
 /// As [`job_file`], or an included file cannot be read.

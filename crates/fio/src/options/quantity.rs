@@ -42,7 +42,7 @@ fn is_swapped_suffix(suffix: &str) -> bool {
     suffix.len() == 3 && suffix.ends_with("ib")
 }
 
-/// Returns fio's value of `text` and the intended one, if they differ: `4kib` is 4000 for fio.
+/// Returns fio's value of `text` and the intended value, if they differ: `4kib` is 4000 for fio.
 #[must_use]
 pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     if kb_base == 1000 {
@@ -58,7 +58,7 @@ pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     (got != meant).then_some((got, meant))
 }
 
-/// Parses `text` as a time; in seconds without a suffix.
+/// Parses `text` as a time. Without a suffix the unit is seconds.
 #[must_use]
 pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     let text = text.trim().to_ascii_lowercase();
@@ -82,7 +82,7 @@ pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     (value.is_finite() && value < u64::MAX as f64).then_some(Nanos(value as u64))
 }
 
-/// Evaluates an expression of integers: `+ - * / %` and brackets.
+/// Evaluates an integer expression with `+ - * / %` and brackets; `None` if it is invalid.
 #[must_use]
 pub(super) fn sum(text: &str) -> Option<u64> {
     let chars: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();

@@ -14,7 +14,7 @@ pub fn reached_depth(job: &Worker) -> bool {
         && levels.get("1").copied().unwrap_or(0.0) < ALONE
 }
 
-/// A parsed text.
+/// Parsed contents of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Text {
     /// A job file: its jobs, and notes on unknown values.
@@ -23,7 +23,7 @@ pub enum Text {
     Commands(Commands),
 }
 
-/// Parses a job file, or text with calls of fio such as a script; `file` is for messages.
+/// Parses a job file, or a text with fio commands such as a script; `file` is its name in messages.
 ///
 /// # Errors
 /// As [`job_file`] and [`command_line`].
@@ -42,7 +42,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError
     }
 }
 
-/// Like [`read_text`], with the text's environment: included files and variables.
+/// Like [`read_text`], with included files and variables.
 ///
 /// # Errors
 /// As [`read_text`], or an included file cannot be read.

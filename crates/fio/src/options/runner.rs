@@ -145,7 +145,7 @@ pub(super) fn resolve(words: &[String]) -> Runs {
     Runs::Nothing
 }
 
-/// `$`, `#`, `%`, `>`, `user@host:~$`, `[root@host`, `~]#`, `PS C:\>`.
+/// Whether a word is a shell prompt: `$`, `#`, `%`, `>`, `user@host:~$`, `[root@host`, `~]#`, `PS C:\>`.
 fn is_prompt(word: &str) -> bool {
     let ends = word.ends_with(['$', '#', '%', '>', '❯']);
     let alone = matches!(word, "$" | "#" | "%" | ">" | "❯" | "$>" | "PS");
@@ -194,7 +194,7 @@ const OF_SSH: [&str; 21] = [
     "-Q", "-R", "-S", "-W", "-w",
 ];
 
-/// Returns the commands after the host, which another shell reads.
+/// Returns the commands after the host in an ssh command, which the remote shell reads.
 fn remote_commands(words: &[String]) -> Runs {
     let (mut at, mut named) = (1, false);
     while let Some(word) = words.get(at) {
@@ -273,7 +273,7 @@ fn container_commands(words: &[String], environment: Vec<(String, String)>) -> R
     }
 }
 
-/// Returns whether the words after `fio` request something other than a load.
+/// Returns whether the words after `fio` request something other than running a job, such as `--version`.
 pub(super) fn is_no_job(arguments: &[String]) -> bool {
     const ASKS: [&str; 14] = [
         "--help",
@@ -300,7 +300,8 @@ pub(super) fn is_no_job(arguments: &[String]) -> bool {
         || arguments.iter().all(|word| word == &UNKNOWN.to_string())
 }
 
-/// Returns whether the words after `fio` look like a job, if it is not certain that fio is run.
+/// Returns whether the words after `fio` look like a job. Used if it is uncertain whether the word `fio` is the
+/// program.
 pub(super) fn looks_like_a_job(arguments: &[String]) -> bool {
     let option = |word: &String| {
         let name = word

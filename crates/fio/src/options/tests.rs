@@ -236,7 +236,7 @@ fn text_is_a_job_file_or_a_script() {
     }
 }
 
-/// As fio 3.33: `--time_base=1` is time_based, and `--tim=1` is ambiguous.
+/// fio 3.33 accepts `--time_base=1` as time_based, and rejects `--tim=1` as ambiguous.
 #[test]
 fn abbreviations_of_a_command_line() {
     let job = one("fio --name=x --rw=randread --time_base=1 --runti=60 --ioengin=libaio --iod=8");

@@ -1,9 +1,9 @@
-//! Rewrites commands that were typed into a prompt of Windows (cmd or PowerShell) as a shell of Linux writes them: the
-//! prompt, paths with backslashes, and the marks that continue a line.
+//! Rewrites commands that were typed into a Windows prompt (cmd or PowerShell) in the syntax of a Linux shell: the
+//! prompt, paths with backslashes, and the characters that continue a line.
 
 use std::borrow::Cow;
 
-/// Rewrites the lines of Windows in a text; other lines stay as they are.
+/// Rewrites the Windows commands in a text; other lines stay as they are.
 pub(super) fn rewrite_windows_lines(text: &str) -> Cow<'_, str> {
     let lower = text.to_ascii_lowercase();
     if !lower.contains("fio") || !lower.contains(['\\', '^', '`', '&']) && !lower.contains(".exe") {
@@ -39,8 +39,7 @@ fn names_fio(line: &str) -> bool {
     line.split_whitespace().any(|word| word == "fio")
 }
 
-/// Returns a call of fio behind a prompt of Windows, or by a path of Windows, in the form of Linux; `None` for all
-/// other lines.
+/// Rewrites a fio command after a Windows prompt, or with a Windows path, in Linux syntax; `None` for all other lines.
 fn rewrite_call(line: &str) -> Option<String> {
     let line = line.trim_start();
     let behind = strip_windows_prompt(line);
@@ -70,7 +69,7 @@ pub(crate) fn strip_windows_prompt(line: &str) -> Option<&str> {
     (!path.contains(['"', '|', '<', '='])).then(|| behind.trim_start())
 }
 
-/// Doubles the backslashes outside of double quotes: Windows keeps them, a shell of Linux removes them.
+/// Doubles the backslashes outside of double quotes, because Windows keeps them but a Linux shell removes them.
 fn keep_backslashes(words: &str) -> String {
     let mut quoted = false;
     let mut out = String::with_capacity(words.len());

@@ -1,24 +1,26 @@
-//! Takes the options of a job from the fio command that stands before the result, as in a terminal or on a page.
+//! Takes the options of a job from a fio command before the result, as it appears in a copied terminal session or on a
+//! web page.
 
 use crate::options::command_line;
 use assay_model::sample::Worker;
 
-/// Longest command that is joined from lines that end with a backslash, in bytes.
+/// Maximum length in bytes of a command that is joined from continued lines.
 const LONGEST: usize = 64 << 10;
 
-/// The fio commands that the text contained so far.
+/// fio commands in the text before the current line.
 #[derive(Default)]
 pub(super) struct SeenCommand {
-    /// Command of the current run.
+    /// Command of the run whose result is being read.
     current: Option<String>,
-    /// Command of the run that follows.
+    /// Command of the next run, found after the result of the current run.
     next: Option<String>,
     /// Lines of an unfinished command.
     partial: Option<String>,
 }
 
 impl SeenCommand {
-    /// Looks for a command in a line; `after_result` if the current run already has results.
+    /// Looks for a fio command in a line. `after_result` is whether results of the current run were already read, so
+    /// that the command belongs to the next run.
     pub fn read_line(&mut self, line: &str, after_result: bool) {
         let whole = match self.partial.take() {
             Some(partial) => format!("{partial} {line}"),
@@ -38,7 +40,7 @@ impl SeenCommand {
         self.current = self.next.take();
     }
 
-    /// Adds the command's options to a job, whose options are then complete.
+    /// Adds the options of the current command to a job, which then has all its options.
     pub fn complete_options(&self, job: &mut Worker) {
         let Some(calls) = self
             .current

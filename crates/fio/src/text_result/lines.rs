@@ -7,7 +7,7 @@ use assay_model::sample::{Latency, Operation, Operations};
 use assay_model::{Bytes, Nanos, secrets};
 use std::collections::BTreeMap;
 
-/// What a line should contain.
+/// Error of a line that cannot be parsed: the expected content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineError(pub String);
 
@@ -23,7 +23,7 @@ pub(super) struct JobStart {
     pub jobs: u32,
     pub error: i32,
     pub pid: Option<String>,
-    /// Local time of the output in milliseconds since 1970.
+    /// Local time of the output in milliseconds since 1970, as if the time zone were UTC.
     pub time: Option<i64>,
 }
 
@@ -133,7 +133,7 @@ fn parse_blocks(text: &str) -> Result<(&'static str, String), LineError> {
     }
 }
 
-/// Whether a line is fio's version alone: `fio-3.33`, `2.0.8`, `fio 2.0.7`.
+/// Whether a line contains nothing but fio's version: `fio-3.33`, `2.0.8`, `fio 2.0.7`.
 pub(super) fn is_version(line: &str) -> bool {
     let number = line
         .strip_prefix("fio-")
@@ -223,7 +223,8 @@ fn build_operations(per_s: f64, bytes_per_s: u64, bytes: u64, ms: u64) -> Operat
     }
 }
 
-/// Parses `clat (usec): min=45, max=60520, avg=595.59, stdev=1185.38`: kind, latency, nanoseconds per unit.
+/// Parses `clat (usec): min=45, max=60520, avg=595.59, stdev=1185.38` into kind, latency, and nanoseconds per printed
+/// unit.
 pub(super) fn parse_latency(line: &str) -> Result<Option<(LatencyKind, Latency, f64)>, LineError> {
     let Some((kind, unit, rest)) = split_latency_title(line) else {
         return Ok(None);
@@ -295,7 +296,7 @@ pub(super) fn parse_percentiles(line: &str, unit: f64) -> Result<Vec<(f64, u64)>
     }
 }
 
-/// Parses `cpu : usr=4.00%, sys=34.47%, ctx=18976, …`: percent, percent, context switches.
+/// Parses `cpu : usr=4.00%, sys=34.47%, ctx=18976, …` into user time and system time in percent, and context switches.
 pub(super) fn parse_cpu(line: &str) -> Result<Option<(f64, f64, u64)>, LineError> {
     let Some(rest) = strip_label(line, "cpu") else {
         return Ok(None);

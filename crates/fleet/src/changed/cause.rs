@@ -5,7 +5,7 @@ use assay_model::finding::Finding;
 use assay_model::{Fact, FactKind, FactPlace, FactValue};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Packages that contain programs.
+/// Facts with the version of a program, as (prefix, short name, package that contains the program).
 const PACKAGES: [(&str, &str); 3] = [
     ("tool.nginx", "nginx"),
     ("tool.ssh", "openssh-server"),
@@ -23,7 +23,7 @@ pub(super) struct Causes<'a> {
     restarted: bool,
     kernel: Option<String>,
     versions: (String, String),
-    /// First different key of each subject and of each file.
+    /// Key of the first changed fact of each subject; below, of each file.
     of_subject: BTreeMap<String, &'a str>,
     of_file: BTreeMap<&'a str, &'a str>,
 }
@@ -179,7 +179,7 @@ impl<'a> Causes<'a> {
         self.of(files.min()?)
     }
 
-    /// Explains a difference that comes from the catalogue and not from the machine.
+    /// Returns the cause of a difference that comes from another version of the catalogue, not from the machine.
     pub(super) fn of_catalogue(&self) -> String {
         match &self.versions {
             (old, new) if old == new => {

@@ -10,9 +10,10 @@ pub type Packages = BTreeMap<String, String>;
 /// Maximum number of named packages; further ones are only counted.
 const NAMED: usize = 100;
 
-/// Returns the changes of packages. Many changes become one entry with a count. Omits packages whose facts
-/// differ, because these are already reported. A list of an older version of assay, which contains only the
-/// packages of its rules, is not compared.
+/// Returns the changes of packages. Many changes become one entry with a count.
+///
+/// Omits packages whose version is also a fact, because the changed fact is already reported. Returns nothing if one of
+/// the lists comes from an older version of assay, which stored only the packages of its rules.
 pub(super) fn changes(
     old: Option<&Packages>,
     new: Option<&Packages>,

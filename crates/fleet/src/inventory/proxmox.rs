@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Prefix of the line before each answer.
+/// Prefix of the line before each answer in the output of the node.
 const MARK: &str = "assay-proxmox 1 ";
 /// Maximum number of guests whose address is requested, because each request starts the large Perl program
 /// `pvesh`.
@@ -25,7 +25,7 @@ const MOST_ASKED: usize = 200;
 const MOST_OF_GUEST: usize = 256 << 10;
 /// Time limit in seconds for one guest, because its agent may never answer.
 const TIME_OF_GUEST: u64 = 15;
-/// Reserved names that pools and guests cannot use.
+/// Reserved group names, which pools and guests cannot use.
 const OURS: [&str; 5] = ["node", "nodes", "guests", "qemu", "lxc"];
 
 /// Asks a node for the list of nodes and guests, and for the addresses of running guests.
@@ -61,7 +61,7 @@ exit 0; }}
     understood(&all, &answers, user).map_err(no)
 }
 
-/// Questions with their answers.
+/// Questions to the node, each with its answer.
 type Answers = Vec<(String, String)>;
 
 /// Parses the machines from the answers.
@@ -106,7 +106,7 @@ fn sections(text: &str) -> Answers {
     found
 }
 
-/// A line of `/cluster/resources` with the needed fields of nodes and guests.
+/// An entry of `/cluster/resources`; only the fields of nodes and guests that are used.
 #[derive(Deserialize)]
 struct Resource {
     #[serde(rename = "type")]
@@ -142,8 +142,8 @@ impl Resource {
         }
     }
 
-    /// Returns a name that ssh and people can use. Proxmox calls a guest without a name `VM 100`
-    /// (PVE/QemuServer.pm), and the owner of a guest may choose any name.
+    /// Returns a name that is safe for ssh and readable. A guest without a name, which Proxmox calls `VM 100`
+    /// (PVE/QemuServer.pm), or with an unsafe name gets its number as name.
     fn called(&self) -> String {
         let name = match self.is_guest() {
             true => &self.name,
@@ -156,7 +156,7 @@ impl Resource {
         }
     }
 
-    /// Returns a name that no other guest can have.
+    /// Returns a name that is unique: the kind and the number of the guest.
     fn numbered(&self) -> String {
         format!("{}-{}", self.kind, self.vmid.unwrap_or_default())
     }
@@ -242,8 +242,8 @@ fn addresses_of_nodes(text: &str) -> Result<BTreeMap<String, IpAddr>, String> {
     Ok(found.collect())
 }
 
-/// Builds a script that requests the addresses of these guests within `time`. The script contains only
-/// validated names from the other side.
+/// Builds a script that requests the addresses of these guests within `time`. Of the node's output, the script contains
+/// only validated names.
 fn questions(guests: &[&Resource], time: Duration) -> Result<String, String> {
     let mut script = String::from("{ begun=$(date +%s)\n");
     for guest in guests.iter().take(MOST_ASKED) {

@@ -1,16 +1,16 @@
-//! Bootstrap on the remote machine: a script for any POSIX shell finds a directory that permits execution,
+//! Bootstrap on the remote machine: a script for any POSIX shell finds a directory from which programs can be executed,
 //! receives the program, compares its SHA-256, and executes it.
 //!
-//! A shell may read ahead. So the script is one compound command, which the shell reads completely, and
-//! nothing more is sent before the shell has printed its line.
+//! A shell may read its input ahead. The script is therefore one compound command, which the shell reads completely
+//! before it runs it, and the client sends nothing more until the script has printed a line.
 
 use crate::remote::program::{Program, family};
 use assay_render::text::escape_line;
 
-/// Prefix of every line of the script. A login shell may print other lines before.
+/// Prefix of every line that the script prints. A login shell may print other lines before.
 const MARK: &str = "assay-remote 1 ";
 
-/// Candidate directories for the program, in order of preference: on disk before in memory.
+/// Candidate directories for the program, in order of preference: on disk first, then in memory.
 const PLACES: &str = "/tmp /var/tmp \"${HOME:-/}\" \"${XDG_RUNTIME_DIR:-/}\" /run";
 
 /// Returns the bootstrap script for a program. `silence` is in seconds.
@@ -60,10 +60,10 @@ exit $status
     )
 }
 
-/// A line of the script.
+/// A line that the script or the started program prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// A directory has room for the program.
+    /// The script found a directory with room for the program.
     Place {
         /// Machine as reported by `uname -m`.
         machine: String,

@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Message: everything is rolled back, and the watchdog ends.
+/// Message to the watchdog: everything is rolled back, so the watchdog can end.
 const DISMISSED: u8 = b'.';
-/// Message: [`crate::remote::serve`] is alive.
+/// Message to the watchdog: [`crate::remote::serve`] is alive.
 const GOES_ON: u8 = b'+';
 
-/// Time limit for the release of the journal's lock after the process was killed.
+/// Maximum time to wait until the kernel releases the lock of the journal after its process was killed.
 const LOCKS_GO: Duration = Duration::from_secs(15);
 
 /// A running watchdog. Dropping it without [`Guard::dismiss`] rolls everything back.
@@ -45,7 +45,7 @@ impl Guard {
         })
     }
 
-    /// Sends a heartbeat.
+    /// Sends a heartbeat to the watchdog.
     pub fn goes_on(&mut self) {
         if self.told.elapsed() >= Duration::from_secs(1) {
             self.told = Instant::now();
@@ -61,9 +61,9 @@ impl Guard {
     }
 }
 
-/// Waits until `pipe` reports that nothing is left to do. If the pipe closes without this message, or is
-/// silent for longer than `silence`, kills its owner and calls `take_back` until no process of it remains.
-/// Returns whether something had to be rolled back.
+/// Runs the watchdog: waits until `pipe` reports that nothing is left to do. If the pipe closes without this message,
+/// or is silent for longer than `silence`, kills the process that owns the pipe and calls `take_back` until no process
+/// of it remains. Returns whether something had to be rolled back.
 pub fn watch(
     silence: Duration,
     mut pipe: impl Read + Send + 'static,

@@ -1,4 +1,4 @@
-//! The local client: copies the program to the machine, runs verbs there, and fetches their results.
+//! The local client of a remote run: copies the program to the machine, runs verbs there, and fetches their results.
 
 mod clock;
 mod pieces;
@@ -24,17 +24,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes that a machine may print before the first line of the script.
+/// Maximum bytes that a machine may print before the first line of the bootstrap script.
 const MOST_BEFORE: usize = 1 << 20;
-/// Maximum bytes stored of a verb's standard output.
+/// Maximum bytes that are kept of a verb's standard output.
 const MOST_OUTPUT: usize = 64 << 20;
 /// Interval at which results are fetched while a verb runs, so that a lost connection does not lose all of
 /// them.
 const FETCH: Duration = Duration::from_secs(30);
 /// Time limit for the start of the remote program.
 const BEGIN: Duration = Duration::from_secs(30);
-/// Time limit for the end of a verb after the user stops it. A service whose setting is reverted must be
-/// restarted.
+/// Maximum time for a verb to end after the user stops it. It is long because the verb may have to restart a service
+/// whose setting it reverts.
 const TO_END: Duration = Duration::from_secs(300);
 /// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -218,7 +218,7 @@ impl<'a> RemoteLink<'a> {
         path.to_string_lossy().into_owned()
     }
 
-    /// Stores a file on the machine until the connection ends.
+    /// Stores a file on the machine; it is deleted when the connection ends.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -243,7 +243,7 @@ impl<'a> RemoteLink<'a> {
         }
     }
 
-    /// Copies records to the machine with which a verb continues.
+    /// Copies records to the machine, so that a verb there can continue them.
     ///
     /// # Errors
     /// [`SessionError`].
@@ -394,13 +394,13 @@ impl<'a> RemoteLink<'a> {
         self.out.put(request.frame(number).encode());
     }
 
-    /// Starts the clock of an exchange. Also returns the number of bytes to send.
+    /// Starts the clock of an exchange. Also returns the number of bytes that are still to be sent.
     fn progress(&self) -> (Clock, usize) {
         (Clock::start(self.silence), self.out.waits())
     }
 
-    /// Waits for a reply, with a time limit according to the bytes in flight. Heartbeats are no answer: a
-    /// machine that sends only heartbeats is given up.
+    /// Waits for a reply, at most as long as the bytes in flight permit. Heartbeats do not count as a reply: a machine
+    /// that sends only heartbeats is given up.
     fn answer(
         &mut self,
         number: u64,
@@ -433,7 +433,7 @@ impl<'a> RemoteLink<'a> {
             .map(|(_, reply)| reply))
     }
 
-    /// Returns the next reply if it arrives soon.
+    /// Returns the next reply; `None` if none arrives within a short time.
     fn any_reply(&mut self) -> Result<Option<(u64, Reply)>, SessionError> {
         if self.last_said.elapsed() >= HEARTBEAT {
             self.send(0, &AgentRequest::Alive);

@@ -1,19 +1,20 @@
-//! Sends all output through one thread, so that measurements never wait for a hanging connection.
+//! Sends all output through one thread, so that a measurement never waits for a connection that hangs.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Maximum bytes that wait. Further output of a verb waits until the other side reads or is given up.
+/// Maximum number of queued bytes. When the queue is full, a verb's output blocks until the other side reads or is
+/// given up.
 const ROOM: usize = 4 << 20;
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Writing failed or was given up.
+    /// Whether writing failed or was given up.
     gone: bool,
-    /// No more bytes will be added.
+    /// Whether the queue is complete: no more bytes will be added.
     closed: bool,
     busy: bool,
 }
@@ -74,7 +75,7 @@ impl Outbox {
         self.shared.1.notify_all();
     }
 
-    /// Adds bytes at once, whatever the queue's length: for heartbeats and answers, which are few.
+    /// Adds bytes immediately, however long the queue is. For heartbeats and answers, which are few.
     pub(crate) fn put(&self, bytes: Vec<u8>) {
         let mut state = self.state();
         if !state.gone {
@@ -84,7 +85,7 @@ impl Outbox {
         }
     }
 
-    /// Adds bytes when there is room. Bytes after the end are lost.
+    /// Waits until the queue has room, and adds bytes. If writing has failed or was given up, discards them.
     pub(crate) fn put_when_there_is_room(&self, bytes: Vec<u8>) {
         let mut state = self.state();
         while !state.gone && state.bytes > ROOM {
@@ -94,7 +95,7 @@ impl Outbox {
         self.put(bytes);
     }
 
-    /// Gives up writing and releases waiting threads.
+    /// Stops writing, and wakes the threads that wait for room.
     pub(crate) fn give_up(&self) {
         self.state().gone = true;
         self.shared.1.notify_all();
@@ -105,12 +106,12 @@ impl Outbox {
         self.state().gone
     }
 
-    /// Returns the number of waiting bytes.
+    /// Returns the number of queued bytes.
     pub(crate) fn waits(&self) -> usize {
         self.state().bytes
     }
 
-    /// Closes the connection after the queued bytes.
+    /// Closes the connection after the queued bytes are written.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.shared.1.notify_all();

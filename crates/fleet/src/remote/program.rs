@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Maximum bytes of a program. A debug build has some hundred million.
 const LARGEST: u64 = 1 << 30;
 
-/// A program that can be sent.
+/// A program that can be copied to a machine.
 #[derive(Debug)]
 pub struct Program {
     /// Local path.
@@ -18,7 +18,7 @@ pub struct Program {
     pub size: u64,
     /// SHA-256 of the content in hexadecimal; every machine has `sha256sum`.
     pub sha256: String,
-    /// Supported machines; `None` if unknown.
+    /// Processor architecture that can run the program, as `uname -m` prints it; `None` if unknown.
     pub machine: Option<&'static str>,
     file: File,
 }
@@ -91,7 +91,7 @@ impl Program {
     }
 }
 
-/// Returns the machine family of an ELF program (`e_machine`, elf(5)).
+/// Returns the processor architecture of an ELF program (`e_machine`, elf(5)).
 fn machine(head: &[u8; 20]) -> Option<&'static str> {
     let number = match head[5] {
         2 => u16::from_be_bytes([head[18], head[19]]),
@@ -107,7 +107,7 @@ fn machine(head: &[u8; 20]) -> Option<&'static str> {
     }
 }
 
-/// Returns the machine family for the output of `uname -m`.
+/// Returns the processor architecture for the output of `uname -m`.
 #[must_use]
 pub(crate) fn family(uname: &str) -> Option<&'static str> {
     match uname {

@@ -1,5 +1,5 @@
-//! Copies results from a remote machine into the local store. They become new records of that machine and
-//! never replace other records.
+//! Copies results from a remote machine into the local store as new records of that machine. They never replace other
+//! records.
 
 use assay_model::run::Run;
 use assay_model::trial::{Slot, Trial};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum bytes of a document. A trial of 100,000 pairs has about ten million.
 pub(crate) const LONGEST: usize = 256 << 20;
 
-/// Raw runs, trials and sessions of tuning.
+/// Unprocessed runs, trials and tuning sessions, without their evaluation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Records {
     /// Machine of the records, if known.
@@ -20,7 +20,7 @@ pub struct Records {
     pub runs: Vec<(Run, Vec<Sample>)>,
     /// Trials with their slots.
     pub trials: Vec<(Trial, Vec<Slot>)>,
-    /// Sessions of tuning with their numbers; a number counts in its own store only.
+    /// Tuning sessions with their numbers. A number is unique only in its own store.
     #[serde(default)]
     pub tunes: Vec<(TuneId, TuneRecord)>,
 }
@@ -34,7 +34,7 @@ pub enum RecordsError {
     /// A name is invalid or already used.
     #[error("it sent a record whose name {0} is another's, or is none: it is not taken")]
     Name(String),
-    /// The local store reported an error.
+    /// The local store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -86,12 +86,12 @@ impl Records {
         self.runs.is_empty() && self.trials.is_empty() && self.tunes.is_empty()
     }
 
-    /// Stores the records in a store that was opened for their machine, and assigns numbers. An existing
-    /// record is replaced if it is in `ours`, the records that were sent to be continued; otherwise it is
+    /// Stores the records in a store that was opened for their machine, and assigns numbers. An existing record is
+    /// replaced only if it is in `ours`, the records that were sent to the machine to be continued; otherwise it is
     /// refused.
     ///
     /// # Errors
-    /// [`RecordsError`]; earlier records are stored.
+    /// [`RecordsError`]; the records before the error are stored.
     pub fn keep(&mut self, store: &mut Store, ours: &[String]) -> Result<(), RecordsError> {
         for (run, samples) in &mut self.runs {
             check(&run.uid)?;
@@ -133,7 +133,7 @@ impl Records {
     }
 }
 
-/// Checks a name: names are 128 bits in hexadecimal. Another text could refer to an existing record.
+/// Checks a record name: it must be 128 bits in hexadecimal. Another text could refer to an existing record.
 fn check(uid: &str) -> Result<(), RecordsError> {
     match Machine::is_id(uid) {
         true => Ok(()),

@@ -1,5 +1,5 @@
-//! The server on the remote machine: receives files, runs the verb, sends its output and results, and ends
-//! everything when the client is silent.
+//! The server on the remote machine: receives files, runs the verb, sends its output and results, and ends everything
+//! when the client is silent for too long.
 
 use crate::line::listen;
 use crate::remote::guard::Guard;
@@ -24,11 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Time limit for a verb to roll back its changes before the journal is used. Restarting a service may take
-/// minutes.
+/// Maximum time for a verb to roll back its changes; after it the server rolls back from the journal. Restarting a
+/// service may take minutes.
 const TO_END: Duration = Duration::from_secs(180);
 
-/// Name of the records in requests.
+/// Name of the records document in requests for a file.
 pub(crate) const RECORDS: &[u8] = b"records";
 
 /// Returns the path of a stored file.
@@ -37,21 +37,21 @@ pub fn file(dir: &Path, name: &str) -> PathBuf {
     dir.join("in").join(name)
 }
 
-/// Environment of the server.
+/// What the server needs from its caller.
 pub struct Here<'a> {
-    /// Private directory for the store and stored files.
+    /// Private directory that contains the store and the received files.
     pub dir: &'a Path,
-    /// Maximum time without contact.
+    /// Maximum time without any message from the client.
     pub silence: Duration,
     /// Version of this program.
     pub version: &'a str,
     /// This machine.
     pub machine: Option<Machine>,
-    /// Set by a signal that asks the server to end.
+    /// Flag that a signal handler sets to ask the server to end.
     pub stop: Arc<AtomicBool>,
     /// Watchdog that rolls everything back if this process cannot.
     pub guard: Guard,
-    /// Rolls back the changes of a killed verb.
+    /// Rolls back the changes of a verb that was killed.
     pub take_back: &'a mut dyn FnMut(),
 }
 
@@ -81,20 +81,22 @@ pub fn serve(
     ended
 }
 
-/// A running verb.
+/// The verb that is running.
 struct Verb {
     running: Running,
     request: u64,
-    /// Standard input, if it has one.
+    /// Standard input of the verb; `None` if it has none.
     input: Option<Outbox>,
-    /// Threads that forward the two outputs. They finish before the end of the verb is reported.
+    /// Threads that forward standard output and standard error. They must finish before the end of the verb is
+    /// reported.
     pumps: Vec<std::thread::JoinHandle<()>>,
-    /// End of the verb: exit status and time.
+    /// Exit status of the verb and the time of its end; `None` while it runs.
     ended: Option<(ProgramEnd, Instant)>,
 }
 
 impl Verb {
-    /// Asks the verb to end. A stopped process (signal(7)) receives the signal only after SIGCONT.
+    /// Asks the verb to end: sends SIGINT, then SIGCONT, because a stopped process (signal(7)) receives a signal only
+    /// after SIGCONT.
     fn told_to_end(&self) {
         self.running.signal(Signal::INT);
         self.running.signal(Signal::CONT);
@@ -220,7 +222,7 @@ impl Serving<'_> {
         );
     }
 
-    /// Starts a verb: this program with the store in this directory.
+    /// Starts a verb: this program, with the store in the private directory.
     fn begin(&mut self, argv: Vec<Vec<u8>>, input: bool, request: u64) -> io::Result<()> {
         if self.verb.is_some() {
             return Err(io::Error::other("something runs already"));
@@ -257,7 +259,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Reports the end of the verb.
+    /// Checks if the verb has ended, and reports its end to the client.
     fn look_after_the_verb(&mut self) -> io::Result<()> {
         let Some(verb) = &mut self.verb else {
             return Ok(());
@@ -301,7 +303,7 @@ impl Serving<'_> {
         })
     }
 
-    /// Receives a piece of a file. Returns whether it was the last one.
+    /// Receives a chunk of a file. Returns whether it was the last one.
     fn data(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let Some(put) = &mut self.put else {
             return Err(io::Error::other("no file is put"));
@@ -322,7 +324,7 @@ impl Serving<'_> {
         Ok(true)
     }
 
-    /// Imports records to be continued into the local store.
+    /// Imports the records that a verb will continue into the local store.
     fn take_records(&self) -> io::Result<()> {
         let name = std::str::from_utf8(RECORDS).unwrap_or_default();
         let bytes = fs::read(file(self.here.dir, name))?;
@@ -332,7 +334,7 @@ impl Serving<'_> {
         records.keep(&mut store, &[]).map_err(io::Error::other)
     }
 
-    /// Sends the results so far.
+    /// Sends the results that were measured so far to the client.
     fn records(&self, request: u64) -> io::Result<()> {
         let path = store_path(self.here.dir);
         let store = Store::open_existing(&path).map_err(io::Error::other)?;

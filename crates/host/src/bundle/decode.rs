@@ -1,4 +1,4 @@
-//! Decodes a bundle: marker line, compression, archive; all within limits, whatever a header declares.
+//! Decodes a bundle: marker line, compression, archive. Enforces limits, whatever sizes a header declares.
 
 use super::Entry;
 use crate::MAX_BYTES;
@@ -20,7 +20,7 @@ const MAX_NAME: usize = 4096;
 /// Maximum depth of a path; the deepest paths are in /sys, about a dozen levels.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum bytes before a bundle, for a banner or the output of a profile.
+/// Maximum bytes before a bundle, for a login banner or the output of a shell profile.
 const MAX_BEFORE: usize = 64 << 10;
 
 /// Start of the marker line before a bundle; the line ends with the compression.
@@ -32,7 +32,7 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 /// log₂ of the maximum zstd window, which limits the memory of the decoder.
 const WINDOW: u32 = 23;
 
-/// Passes on every entry of a bundle.
+/// Decodes a bundle and passes each entry to the caller.
 pub(super) fn entries(
     from: impl Read,
     mut each: impl FnMut(PathBuf, Entry) -> Result<(), String>,

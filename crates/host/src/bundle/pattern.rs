@@ -24,7 +24,7 @@ impl Patterns {
         self.0.is_empty()
     }
 
-    /// Returns whether a pattern matches the path, or a parent directory that was listed by a star.
+    /// Whether a pattern matches the path, or matches a parent directory whose content was listed because of a star.
     pub(super) fn covers(&self, path: &Path) -> bool {
         let parts: Vec<&OsStr> = path
             .components()
@@ -89,7 +89,7 @@ fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// Returns the length of `[a-z]` if it matches the byte.
+/// Returns the length of a character class such as `[a-z]` at the start of the pattern, if it matches the byte.
 fn class_length(pattern: &[u8], byte: u8) -> Option<usize> {
     let end = pattern.iter().position(|&byte| byte == b']')?;
     let inner = &pattern[1..end];

@@ -6,7 +6,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 
 impl Held {
-    /// Returns whether the file belongs to this user and has only one name.
+    /// Whether a file may have been created by this user's assay: it belongs to this user and has only one hard link.
     ///
     /// # Errors
     /// As fstat(2).
@@ -16,8 +16,9 @@ impl Held {
 }
 
 impl Directory {
-    /// Removes a file with assay's name pattern if it belongs to this user, has one name, and is not locked: a
-    /// running assay holds locks on its files. Returns `None` if a condition is not met.
+    /// Removes a file with a name in assay's format that a killed assay left. The file must belong to this user, have
+    /// one hard link, and not be locked, because a running assay locks its files. Returns `None` if a condition is not
+    /// met.
     ///
     /// # Errors
     /// As unlinkat(2).

@@ -16,12 +16,12 @@ impl Held {
         open(path, OFlags::empty())
     }
 
-    /// Like [`Held::device`], and claims the device: while it is open, nobody can mount it, add it to an array
-    /// or claim it otherwise (open(2), "O_EXCL ... block device"). Opening without a claim stays possible, as
-    /// in [`Held::reopen`].
+    /// Like [`Held::device`], and claims the device: while it is open, nobody else can mount it, add it to an array or
+    /// claim it in another way (open(2), "O_EXCL ... block device"). It can still be opened without a claim, as in
+    /// [`Held::reopen`].
     ///
     /// # Errors
-    /// As [`Held::device`]; EBUSY if somebody has claimed it.
+    /// As [`Held::device`]; EBUSY if it is already claimed.
     pub fn device_exclusively(path: &Path) -> Result<Self, HostError> {
         open(path, OFlags::EXCL)
     }

@@ -1,16 +1,16 @@
-//! Detects changes of a directory during a search: a file that is renamed at the same time may be found under
-//! neither name.
+//! Detects whether a directory changed during a search. A file that is renamed during the search may be found under
+//! neither its old nor its new name.
 
 use super::{Directory, fail};
 use crate::error::HostError;
 use std::time::Duration;
 
-/// Longer than any clock tick: file systems use the time of the last tick as timestamp (CONFIG_HZ is at least
-/// 100 on Debian's machines).
+/// Longer than one clock tick. File systems use the time of the last tick as timestamp, so that two changes within a
+/// tick have the same (CONFIG_HZ is at least 100 on Debian).
 const TICK: Duration = Duration::from_millis(25);
 
-/// Calls `look` and returns its result, and whether the directory stayed unchanged. Its owner can set its
-/// mtime but not its ctime (inode(7)).
+/// Calls `look`, and returns its result and whether the directory stayed unchanged. Compares the ctime, because the
+/// owner of the directory can set the mtime but not the ctime (inode(7)).
 pub(crate) fn read_while_unchanged<T>(
     above: &Directory,
     mut look: impl FnMut() -> Result<T, HostError>,
@@ -21,7 +21,7 @@ pub(crate) fn read_while_unchanged<T>(
     Ok((seen, read_change_time(above)? == before))
 }
 
-/// Returns `st_ctime` of a directory in seconds and nanoseconds.
+/// Returns the ctime (`st_ctime`) of a directory in seconds and nanoseconds.
 fn read_change_time(above: &Directory) -> Result<(i128, i128), HostError> {
     let found = rustix::fs::fstat(&above.fd).map_err(fail(&above.shown))?;
     Ok((found.st_ctime.into(), found.st_ctime_nsec.into()))

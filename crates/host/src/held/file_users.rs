@@ -1,5 +1,5 @@
-//! Detects other users of an open file that no list of processes shows: the file behind a loop device, a file
-//! that another container has open, a swap file.
+//! Detects users of an open file that are in no process list: a loop device, a process of another container, a swap
+//! file.
 
 use super::Held;
 use crate::error::HostError;
@@ -13,7 +13,7 @@ pub enum Lease {
     Alone,
     /// Another process has it open or mapped.
     Shared,
-    /// This file system or user gets no lease, so nothing is known.
+    /// The file system or the user's rights do not permit a lease, so other users are unknown.
     NotGranted,
 }
 
@@ -27,10 +27,10 @@ pub struct OtherLock {
 }
 
 impl Held {
-    /// Checks whether this is the only descriptor of the file, by requesting a lease and releasing it.
+    /// Checks whether this descriptor is the only one of the file, by requesting a lease and releasing it.
     ///
     /// # Errors
-    /// The lease was granted and cannot be released.
+    /// The lease was granted but cannot be released.
     #[allow(
         unsafe_code,
         reason = "fcntl(2) with these commands has no safe wrapper"

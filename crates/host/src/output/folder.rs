@@ -1,4 +1,4 @@
-//! A folder that a user named for output, filled under a hidden name.
+//! Creates an output folder that the user named. It has a hidden name until it is complete.
 
 use super::{file_name, link_safe_directory};
 use crate::error::HostError;
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A new folder. It has a hidden name and is private until it is complete; then it gets the user's name. If it
-/// is dropped before, it is removed with its content.
+/// A new folder. It is private and has a hidden name until [`Self::publish`] gives it the user's name. If it is dropped
+/// before, it is removed with its content.
 #[derive(Debug)]
 pub struct OutputFolder {
     shown: PathBuf,
@@ -50,10 +50,10 @@ impl OutputFolder {
         self.folder.through()
     }
 
-    /// Gives the folder its name. Its files are already synced.
+    /// Gives the folder its name. The caller must have synced the files.
     ///
     /// # Errors
-    /// The name exists by now, or as rename(2).
+    /// The name was created meanwhile, or as rename(2).
     pub fn publish(mut self) -> Result<(), HostError> {
         let (above, flags) = (&self.above, RenameFlags::NOREPLACE);
         self.folder.sync()?;
@@ -80,12 +80,12 @@ impl OutputFolder {
     }
 }
 
-/// Opens a directory to fill, and creates missing parts. No other user may write in it, because they could
-/// plant links.
+/// Opens a directory into which files will be written, and creates missing parts of its path. Refuses a directory in
+/// which another user can write, because that user could place links in it.
 ///
 /// # Errors
-/// The directory belongs to another user, others may write it, a link in the path belongs to another user, or
-/// it is not permitted.
+/// The directory belongs to another user, others may write it, a link in the path belongs to another user, or it is not
+/// permitted.
 pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
     let folder = link_safe_directory::make_directory(path)?;
     let found = rustix::fs::fstat(&folder).map_err(|error| HostError::io(path, &error.into()))?;

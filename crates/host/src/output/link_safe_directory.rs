@@ -1,4 +1,4 @@
-//! Opens the directory of an output and follows only links that no other user can have planted.
+//! Opens the directory of an output file, and follows only links that no other user can have placed.
 
 use crate::error::HostError;
 use crate::held::Directory;
@@ -26,13 +26,13 @@ pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
     walk(parent, false)
 }
 
-/// Opens a directory that a user named by the same rule, and creates missing parts.
+/// Like [`open_parent`], for a directory that a user named; creates missing parts.
 pub(super) fn make_directory(path: &Path) -> Result<Directory, HostError> {
     walk(path, true)
 }
 
-/// Refuses a file that a user named if a link in its path, or the file itself as a link, belongs to another
-/// user.
+/// Refuses a file that a user named if a link in its path, or the file itself as a link, belongs to another user. For
+/// callers that open the file themselves.
 ///
 /// # Errors
 /// Such a link exists. Other problems are reported when the file is opened.
@@ -70,8 +70,8 @@ pub fn check_links(path: &Path) -> Result<(), HostError> {
     Err(HostError::path(&path, "too many links on the way"))
 }
 
-/// Returns whether links of a user are followed: this user, root, and the owner of `/`, if a user namespace
-/// has no number for root.
+/// Whether links that belong to this user id are followed: those of this user, of root, and of the owner of `/`,
+/// because in a user namespace root may have no number.
 fn is_trusted(user: u32) -> Result<bool, Errno> {
     let root = rustix::fs::stat("/")?;
     let us = rustix::process::geteuid().as_raw();

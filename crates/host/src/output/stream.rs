@@ -1,4 +1,4 @@
-//! Outputs that cannot be replaced by a file: inherited descriptors, terminals, /dev/null.
+//! Opens outputs that must not be replaced by a new file: inherited descriptors, terminals, /dev/null.
 
 use crate::error::HostError;
 use rustix::fs::{Mode, OFlags, Stat, major, minor};

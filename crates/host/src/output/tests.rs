@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{chown, symlink};
 use std::sync::atomic::AtomicBool;
 
-/// `nobody`.
+/// User id of `nobody`.
 const OTHER: u32 = 65534;
 
 fn read(path: &Path) -> String {
@@ -135,7 +135,7 @@ fn attack_another_name_of_a_file_is_not_changed() {
     assay_testing::attacked("a hard link as output", 1, 1);
 }
 
-/// Creates a directory of `OTHER` that contains a link to root's directory.
+/// Creates a directory of `OTHER` that contains a link to root's directory; `None` if the test does not run as root.
 fn theirs() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         assay_testing::skipped("root", "only root has something to lose here");
@@ -277,8 +277,7 @@ fn attack_what_a_killed_one_left_goes_and_nothing_else() {
     assay_testing::attacked("names that a killed output may have left", 6, 6);
 }
 
-/// The owner of the directory turns every name in it into a link to root's file, a pipe, or another name of
-/// the file.
+/// The owner of the directory turns every name in it into a link to root's file, a pipe, or a hard link of the file.
 #[test]
 fn attack_outputs_in_a_directory_of_others() {
     let Some((_all, theirs, roots)) = theirs() else {

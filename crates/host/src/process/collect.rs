@@ -7,36 +7,36 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Limits of the output, and the treatment of leftover processes.
+/// Limits of the output, and what to do with processes that the program leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// Maximum bytes of standard output to keep.
     pub stdout: usize,
     /// Maximum bytes of standard error to keep.
     pub stderr: usize,
-    /// Treatment of processes that remain in the program's group.
+    /// What to do with processes that remain in the program's process group.
     pub leftovers: Leftovers,
 }
 
-/// Processes of its group that a program leaves when it ends by itself.
+/// What to do with processes of its group that a program leaves when it ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// Kill them. For loads: leftovers would run during the next one.
+    /// Kill them. For load generators, whose remaining processes would run during the next measurement.
     Kill,
     /// Leave them. For administrators' commands, which may have started a service.
     Leave,
 }
 
-/// Output and end of a program.
+/// Output of a program that ended, and how it ended.
 #[derive(Debug)]
 pub struct Collected {
     /// End of the program.
     pub ended: ProgramEnd,
     /// Time of the end.
     pub at: Instant,
-    /// The program was killed because `stop` returned true.
+    /// Whether the program was killed because `stop` returned true.
     pub stopped: bool,
-    /// An output exceeded its limit.
+    /// Whether an output exceeded its limit.
     pub overfull: bool,
     /// Start of standard output.
     pub stdout: Vec<u8>,
@@ -49,7 +49,7 @@ pub struct Collected {
 pub struct StopQuery {
     /// Current time.
     pub now: Instant,
-    /// An output exceeded its limit.
+    /// Whether an output has exceeded its limit.
     pub overfull: bool,
 }
 
@@ -57,8 +57,8 @@ pub struct StopQuery {
 const LOOK: Duration = Duration::from_millis(40);
 
 impl Running {
-    /// Reads its output until it ends. Calls `stop` several times a second; if it returns true, kills the
-    /// process group. Does not wait for processes that outlive it and hold a pipe.
+    /// Reads the program's output until it ends. Calls `stop` several times a second and kills the process group if
+    /// `stop` returns true. Does not wait for processes that outlive the program and keep a pipe open.
     ///
     /// # Errors
     /// As poll(2) and wait4(2); the program is killed then.
@@ -106,7 +106,7 @@ impl Running {
 
 /// An output pipe; only the start of its content is kept.
 struct Pipe {
-    /// `None` at its end.
+    /// The open pipe; `None` after its end.
     file: Option<File>,
     start: Vec<u8>,
     keep: usize,

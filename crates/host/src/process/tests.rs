@@ -48,7 +48,7 @@ const WAYS: [(&str, Dies); 4] = [
     ("own", Dies::OnItsOwn),
 ];
 
-/// Represents assay in the next test: starts a program, prints its number and waits to be killed.
+/// Stands for assay in the next test: starts a program, prints its process number and waits to be killed.
 #[test]
 fn holder() {
     let Ok(way) = std::env::var("ASSAY_TEST_HOLDER") else {

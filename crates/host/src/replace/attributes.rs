@@ -1,4 +1,4 @@
-//! Copies attributes from a replaced file: owner, mode, extended attributes (including ACLs and SELinux
+//! Copies the attributes of a file to its replacement: owner, mode, extended attributes (including ACLs and SELinux
 //! labels), inode flags and times. Module `swap` exchanges the files.
 
 use super::fail;
@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// An access control list (acl(5)).
+/// Name of the extended attribute with an access control list (acl(5)).
 const ACL: &str = "system.posix_acl_access";
 
-/// `FS_NOCOMP_FL` and `FS_DAX_FL` (ioctl_iflags(2)), which rustix does not name.
+/// `FS_NOCOMP_FL` and below it `FS_DAX_FL` (ioctl_iflags(2)), for which rustix has no names.
 const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
 const DAX: IFlags = IFlags::from_bits_retain(0x0200_0000);
 
@@ -63,11 +63,11 @@ pub(super) fn refuse_unreplaceable(directory: &Directory, model: &Held) -> Resul
     Err(HostError::path(model.shown(), reason))
 }
 
-/// Fills a new file with content and with all attributes of its model.
+/// Writes content to a new file, and copies all attributes of the file `model`.
 ///
 /// # Errors
-/// The file cannot be written, or cannot keep an attribute that determines who may read it or how it is
-/// stored.
+/// The file cannot be written, or its file system cannot store an attribute that determines who may read the file or
+/// how it is stored.
 pub(super) fn fill(
     made: &Held,
     model: &Held,
@@ -115,7 +115,8 @@ fn fill_file(
     file.sync_all()
 }
 
-/// Copies the inode flags that users set, and clears inherited ones that the model lacks.
+/// Copies the inode flags that users set. Clears flags that the new file inherited from its directory and the model
+/// does not have.
 fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
     let Ok(wanted) = rustix::fs::ioctl_getflags(model.file()) else {
         // This file system has no flags.

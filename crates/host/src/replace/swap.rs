@@ -1,11 +1,11 @@
-//! Exchanges a file and its replacement, then checks the old file: if somebody edited it at this moment, it
+//! Exchanges a file and its replacement, then checks the old file. If somebody edited the old file at this moment, it
 //! goes back to its place.
 //!
-//! `renameat2(2)` exchanges two names atomically, so no name is ever missing and nothing is lost. File systems
-//! without it (NFS, OpenZFS before 2.2, some FUSE): the old file first gets a second name (`link`), and the
-//! replacement is renamed over it. A file that somebody renames to the same name within those microseconds is
-//! lost there, but an edit in place is not. File systems without hard links: the old file is compared again
-//! right before it is replaced.
+//! - `renameat2(2)` exchanges two names atomically, so that no name is ever missing and nothing is lost.
+//! - On file systems without it (NFS, OpenZFS before 2.2, some FUSE) the old file first gets a second name (`link`),
+//!   and the replacement is renamed over the old name. If another process renames a file to the same name within these
+//!   microseconds, that file is lost; an edit in place is not.
+//! - On file systems without hard links the old file is compared again right before it is replaced.
 
 #![allow(
     unsafe_code,
@@ -25,12 +25,12 @@ use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Time after the exchange in which a writer that opened the old file before is detected.
+/// Time to wait after the exchange for writers that had opened the old file before.
 const STRAGGLERS: Duration = Duration::from_millis(10);
-/// `F_SETSIG` (fcntl(2)), which libc does not name on every target.
+/// `F_SETSIG` (fcntl(2)), which libc does not define on every target.
 const SET_SIGNAL: libc::c_int = 10;
 
-/// Available system calls.
+/// How two files are exchanged, the best way first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
     /// Atomic exchange.
@@ -41,8 +41,8 @@ enum Means {
     Rename,
 }
 
-/// Gives the file `from` the name of a file that was read, if that file still exists and is unmodified;
-/// otherwise changes nothing.
+/// Replaces a file that was read by the file `from`, if the file still exists and is unmodified. Otherwise changes
+/// nothing.
 ///
 /// # Errors
 /// [`HostError::is_meanwhile`] if somebody replaced or wrote the file, or has it open for writing.
@@ -99,8 +99,8 @@ fn exchange_by(from: &Path, seen: &FileVersion, means: Means) -> Result<(), Host
     }
 }
 
-/// Checks that the old file is the one that was read, has the same content and no writers. While the lease is
-/// held, later writers wait.
+/// Checks that the old file is the one that was read, still has the same content, and has no writers. Processes that
+/// open it for writing wait while the lease is held.
 fn inspect_old_file(swap: &Swap<'_>, seen: &FileVersion) -> Result<Option<Lease>, HostError> {
     let (held, found) = open(swap.directory, swap.aside).map_err(|_| changed_meanwhile(seen))?;
     same(seen, &found)?;
@@ -156,8 +156,7 @@ struct Swap<'a> {
 }
 
 impl Swap<'_> {
-    /// Puts the new file in place and the old one aside, with the best call from `means` on. Returns the call
-    /// used.
+    /// Exchanges new and old file in the first way that works, from `means` on. Returns the way used.
     fn forth(&self, means: Means) -> Result<Means, Errno> {
         if means == Means::Exchange {
             match self.exchange() {
@@ -183,8 +182,8 @@ impl Swap<'_> {
         rustix::fs::renameat_with(directory, self.aside, directory, self.name, flags)
     }
 
-    /// Exchanges in three steps, of which the second is atomic: the name always refers to one of the two
-    /// files.
+    /// Replaces the file in three steps, of which only the second changes the name, and does so atomically: the name
+    /// always refers to one of the two files.
     fn replace_linked(&self) -> Result<(), Errno> {
         let directory = self.directory;
         let mut spare = OsString::from(self.aside);
@@ -204,8 +203,8 @@ impl Swap<'_> {
         rustix::fs::renameat(directory, &spare, directory, self.aside)
     }
 
-    /// Puts the old file back and removes the new one. If somebody has replaced the new file by now, their
-    /// file stays.
+    /// Puts the old file back and removes the new one. If somebody has replaced the new file meanwhile, the replacement
+    /// stays.
     fn back(&self, means: Means) -> Result<(), HostError> {
         let failed = |error: Errno| fail(&self.directory.shown().join(self.name))(error.into());
         if means == Means::Links {
@@ -256,7 +255,7 @@ enum Granted {
     Lease(RawFd),
     /// Somebody has the file open for writing.
     Writers,
-    /// This file system or user gets no lease.
+    /// The file system or the user's rights do not permit a lease.
     Unknown,
 }
 
@@ -281,7 +280,7 @@ impl Lease {
 }
 
 impl Granted {
-    /// Returns whether a writer is waiting.
+    /// Whether a process waits to open the file for writing.
     fn is_wanted(self) -> bool {
         let Self::Lease(descriptor) = self else {
             return false;

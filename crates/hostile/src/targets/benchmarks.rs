@@ -1,4 +1,4 @@
-//! Results that people paste: fio's text and terse output, and those of other benchmarks.
+//! Targets for results that users paste: fio's text and terse output, and the output of other benchmarks.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;

@@ -1,4 +1,5 @@
-//! What users hand in: results and job files of fio, plans, studies, pages, criteria, sizes, runs.
+//! Targets for files that users give to assay: results and job files of fio, plans, studies, advice pages, criteria,
+//! sizes, runs.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;

@@ -1,4 +1,4 @@
-//! What is read of a machine, and how it is cleaned.
+//! Targets for what assay reads from a machine, and for its redaction.
 
 use super::seeds::{text_seeds, to_text};
 use crate::formats::known;
@@ -316,7 +316,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// What was cleaned is clean: a capture of a capture is the same.
+/// Checks that redacting twice changes nothing, so that a capture of a capture is equal.
 fn read_twice(path: &str, bytes: &[u8]) {
     let read = |bytes: Vec<u8>| {
         let host = Recorded::new().file(path, bytes);
@@ -340,7 +340,7 @@ fn ask_twice(argv: &[&str], bytes: &[u8]) {
     assert_eq!(ask(&once), once, "{argv:?} asked twice");
 }
 
-/// Devices with marks of formats on them, cut to what matters: beginnings, ends, and a label of ZFS.
+/// Returns devices that contain signatures of formats, shortened to beginning and end, and a ZFS label.
 fn formatted_device_seeds() -> Vec<Vec<u8>> {
     let with = |size: usize, marks: &[(usize, &[u8])]| {
         let mut bytes = vec![0; size];
@@ -376,8 +376,8 @@ fn formatted_device_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What is known of a device does not change with how much of it was read: a mark at the beginning is
-/// one wherever the device ends, and one at the end wherever it begins.
+/// Checks that the detected formats do not depend on how much of a device was read: every format that is found in a
+/// part is also found in the whole.
 fn formats(bytes: &[u8]) {
     let size = bytes.len() as u64;
     let whole = known(bytes, bytes, size);
@@ -394,8 +394,8 @@ fn formats(bytes: &[u8]) {
     }
 }
 
-/// However a response comes in pieces, it ends at the same place with the same body; the answer to HEAD
-/// has none; a head that was seen before means the same.
+/// Checks the HTTP parser: for any split into pieces, a response ends at the same place with the same body. A response
+/// to HEAD has no body, and a head that was seen before has the same meaning.
 fn http(bytes: &[u8]) {
     for head_only in [false, true] {
         let mut memory = Memory::default();
@@ -421,7 +421,7 @@ fn http(bytes: &[u8]) {
     }
 }
 
-/// Frames as both ends write them.
+/// Returns frames as client and server of a remote run send them.
 fn frame_seeds() -> Vec<Vec<u8>> {
     let payloads: [(u8, &[u8]); 4] = [(1, b""), (2, b"\x04\0\0\0echo"), (3, &[0; 64]), (200, b"x")];
     let frame = |(kind, payload): (u8, &[u8])| {

@@ -1,4 +1,4 @@
-//! Stored mails, whose header strangers write, and lists of addresses.
+//! Targets for stored mails, whose headers strangers write, and for lists of addresses.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;

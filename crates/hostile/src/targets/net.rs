@@ -1,4 +1,4 @@
-//! What comes over a network to `assay net`, and what people write for it.
+//! Targets for what `assay net` receives over a network, and for files that users write for it.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;

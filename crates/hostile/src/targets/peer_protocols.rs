@@ -1,4 +1,4 @@
-//! What is said to assay by the programs that it talks to: image servers, monitors, mail servers.
+//! Targets for the responses of programs that assay talks to: image servers, monitors, mail servers.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
@@ -124,7 +124,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// What `pvesh` on a node says, behind the marks of the script.
+/// Returns the output of `pvesh` on a Proxmox node, with the marks of assay's script.
 fn pvesh_seeds() -> Vec<u8> {
     let parts: [(&str, &str); 4] = [
         (
@@ -148,7 +148,7 @@ fn pvesh_seeds() -> Vec<u8> {
     all.concat().into_bytes()
 }
 
-/// What a generator says of a step.
+/// Returns the report of a load generator about one step.
 fn generator_step() -> Vec<u8> {
     use assay_model::Nanos;
     use assay_model::web::{
@@ -208,7 +208,7 @@ fn generator_step() -> Vec<u8> {
     seed.into_bytes()
 }
 
-/// The other end says this, and hears whatever it hears.
+/// A peer that sends these bytes and discards what it receives.
 struct Peer<'a>(&'a [u8]);
 
 impl Read for Peer<'_> {
@@ -227,8 +227,7 @@ impl Write for Peer<'_> {
     }
 }
 
-/// Frames of a server: settings, a head in two pieces with a text in the Huffman code, padding, trailers,
-/// the end.
+/// Returns frames of a server: settings, a head in two pieces with a Huffman-coded text, padding, trailers, end.
 fn http2_seeds() -> Vec<Vec<u8>> {
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
         let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -259,7 +258,8 @@ fn http2_seeds() -> Vec<Vec<u8>> {
     vec![whole.concat(), cut.concat()]
 }
 
-/// However it comes in pieces it means the same, no request ends twice, and little is held.
+/// Checks that the split into pieces does not change the events, that no request ends twice, and that little memory is
+/// used.
 fn http2(bytes: &[u8]) {
     let url = assay_http::Url::parse("http://h/").expect("it is one");
     let said = |piece: usize| {
@@ -290,7 +290,7 @@ fn http2(bytes: &[u8]) {
     }
 }
 
-/// Bytes of the disk that is served.
+/// Size of the served disk in bytes.
 const SIZE: u64 = 1 << 20;
 
 fn memory_file(size: u64) -> File {
@@ -300,7 +300,7 @@ fn memory_file(size: u64) -> File {
     file
 }
 
-/// What a server says: greeting, replies to one option, replies to a write, a flush and a read.
+/// Returns the bytes of an NBD server: greeting, replies to one option, replies to a write, a flush and a read.
 fn nbd_server_bytes(replies: &[(u32, &[u8])]) -> Vec<u8> {
     let mut said = b"NBDMAGICIHAVEOPT\0\x03".to_vec();
     for (kind, payload) in replies {
@@ -326,7 +326,7 @@ fn export(size: u64) -> Vec<u8> {
     info
 }
 
-/// What a client says: an option that is not known, one that is, and one request of each kind.
+/// Returns the bytes of an NBD client: an unknown option, a known option, and one request of each kind.
 fn nbd_client_bytes() -> Vec<u8> {
     let mut said = 3_u32.to_be_bytes().to_vec();
     for (option, data) in [(9_u32, &b"x"[..]), (7, b"\0\0\0\x04disk\0\0")] {
@@ -359,8 +359,8 @@ fn nbd_client_bytes() -> Vec<u8> {
 
 const PASSWORD: &str = "s3cret-pass";
 
-/// A login ends with what the server says, however it comes in pieces, and the password is in no
-/// complaint.
+/// Checks that the result of a login does not depend on the split of the server's answer into pieces, and that no error
+/// message contains the password.
 fn imap(bytes: &[u8]) {
     let talk = |size: usize| {
         let (mut lines, mut said) = (LineBuffer::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Answers of servers that were asked by `assay probe`, and files that are pinned.
+//! Targets for the responses of servers that `assay probe` examines, and for files whose keys are pinned.
 
 use crate::ParserTarget;
 use assay_probe::tls::{Assembler, TlsAnswer, Until, header};
@@ -80,7 +80,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// Records one after another, as they would come.
+/// Parses TLS records one after another, as they would arrive.
 fn tls(bytes: &[u8]) {
     for until in [Until::Hello, Until::Done] {
         let mut assembler = Assembler::new(until);

@@ -1,4 +1,4 @@
-//! Configuration files: read, and edited so that no other byte changes.
+//! Targets for configuration files: reads and edits them, and checks that an edit changes no other byte.
 
 use crate::ParserTarget;
 use assay_config::{find_includes, get, remove, set};
@@ -96,8 +96,8 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// What is inserted can be taken away again so that no byte has changed; what is set is read back; the
-/// same value set again changes nothing.
+/// Checks edits: removing an inserted setting restores every byte, a value that was set can be read back, and setting
+/// the same value again changes nothing.
 fn edits(language: Language, bytes: &[u8], section: &[&str], key: &str) {
     let section: Vec<String> = section.iter().map(|part| (*part).to_owned()).collect();
     let _ = find_includes(language, bytes);

@@ -1,5 +1,5 @@
-//! What assay reads back of files that may have come from elsewhere, or from a disk that forgets:
-//! captures, indexes of duplicates and their journals, trials and studies of a store.
+//! Targets for files that assay reads back, and that may come from another machine or a damaged disk: captures, indexes
+//! of duplicates with their journals, trials and studies of a store.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
@@ -207,7 +207,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// A journal of assay 0.1, and the same as it is written now.
+/// Returns a journal of assay 0.1, and the same journal in the current format.
 fn journal_seeds() -> Vec<Vec<u8>> {
     let old = include_str!("../../fixtures/dups-journal.jsonl");
     let sealed = (0..).zip(old.lines()).map(|(number, line)| {
@@ -217,7 +217,7 @@ fn journal_seeds() -> Vec<Vec<u8>> {
     vec![old.as_bytes().to_vec(), sealed.flatten().collect()]
 }
 
-/// A directory of this thread in memory, for what has to be a file.
+/// Runs `work` with a directory of this thread in memory, for parsers that need a real file.
 fn in_memory(work: impl FnOnce(&Path)) {
     thread_local!(static DIR: OnceCell<tempfile::TempDir> = const { OnceCell::new() });
     DIR.with(|dir| {
@@ -233,7 +233,7 @@ fn write(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).expect("it can be written");
 }
 
-/// Paths that collectors read, each with the whole input.
+/// Paths that collectors read. Each file contains the whole input.
 const PATHS: [&str; 31] = [
     "/proc/cpuinfo",
     "/proc/meminfo",
@@ -268,7 +268,7 @@ const PATHS: [&str; 31] = [
     "/var/lib/dpkg/status",
 ];
 
-/// Every file of a machine says the same.
+/// Collects the facts of a machine on which every file contains the input.
 fn machine_files(bytes: &[u8]) {
     let host = PATHS
         .iter()
@@ -280,7 +280,7 @@ fn machine_files(bytes: &[u8]) {
     let _ = assay_facts::collect(&host, &options);
 }
 
-/// Two files in every directory, which say the same.
+/// A file system in which every directory contains two files with the same content.
 struct Same<'a>(&'a [u8]);
 
 impl Files for Same<'_> {
@@ -297,7 +297,7 @@ impl Files for Same<'_> {
     }
 }
 
-/// An index of two files, as its bytes.
+/// Returns the bytes of an index of two files.
 fn small_index() -> Vec<u8> {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let (tree, path) = (dir.path().join("tree"), dir.path().join("index"));
@@ -318,8 +318,8 @@ fn small_index() -> Vec<u8> {
     std::fs::read(&path).expect("it was written")
 }
 
-/// The first byte says what the others are: the block of a folder, how a root was scanned, or pieces
-/// of the file.
+/// Returns seeds for parts of an index. The first byte of an input selects its meaning: the block of a folder, the
+/// settings of a scanned root, or pieces of the index file.
 fn index_seeds() -> Vec<Vec<u8>> {
     let seed = |kind: u8, bytes: &[u8]| [&[kind][..], bytes].concat();
     let dir = tempfile::tempdir().expect("a directory can be made");
@@ -393,7 +393,7 @@ struct Measured {
     slots: Vec<Slot>,
 }
 
-/// What the store of assay 0.1 holds.
+/// Calls `read` with a store of assay 0.1.
 pub(super) fn with_old_store<T>(read: impl FnOnce(&assay_store::Store) -> T) -> T {
     let packed = include_bytes!("../../../store/tests/fixtures/store-0.1.db.zst");
     let dir = tempfile::tempdir().expect("a directory can be made");
@@ -417,7 +417,7 @@ fn trial_seeds() -> Vec<Vec<u8>> {
     })
 }
 
-/// A bundle, whole and without its signature.
+/// Returns a bundle of the pool, with and without its signature.
 fn pool_bundles() -> Vec<Vec<u8>> {
     let whole = include_bytes!("../../fixtures/simulated.pool").to_vec();
     let end = whole[..whole.len() - 1]
@@ -437,7 +437,7 @@ fn study_seeds() -> Vec<Vec<u8>> {
     })
 }
 
-/// A trial as every output shows it.
+/// Renders a trial in every output format.
 fn show(trial: &Trial, slots: &[Slot]) {
     let (pairs, judgement) = assay_judge::trial::judge_trial(trial, slots);
     let shown = assay_judge::trial::judge_slots_for_display(trial, slots, &pairs);

@@ -1,4 +1,4 @@
-//! Tables of duplicates that come from other machines, as Parquet.
+//! Targets for tables of duplicates that other machines wrote as Parquet.
 
 use crate::ParserTarget;
 use assay_columns::{Batch, CellValue, Column, ColumnKind, Reader, TableSource, TableWriter};
@@ -70,7 +70,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// Tables of other writers.
+/// Tables that other programs wrote.
 const DUCKDB: &[u8] = include_bytes!("../../../dups/tests/fixtures/writers/duckdb-plain.parquet");
 const DUCKDB_ZSTD: &[u8] =
     include_bytes!("../../../dups/tests/fixtures/writers/duckdb-zstd.parquet");
@@ -81,7 +81,7 @@ const PYARROW_PAGES: &[u8] =
     include_bytes!("../../../dups/tests/fixtures/writers/pyarrow-pages.parquet");
 const POLARS: &[u8] = include_bytes!("../../../dups/tests/fixtures/writers/polars.parquet");
 
-/// Every kind of column.
+/// Columns of every type.
 const COLUMNS: [Column; 5] = [
     Column::new("text", ColumnKind::Text),
     Column::new("fixed", ColumnKind::Fixed(3)),

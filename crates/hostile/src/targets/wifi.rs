@@ -1,4 +1,4 @@
-//! What other programs tell of wireless networks: names in it come from strangers.
+//! Targets for the output of other programs about wireless networks, which contains names that strangers choose.
 
 use super::seeds::{text_seeds, to_text};
 use crate::ParserTarget;
@@ -70,7 +70,7 @@ pub(super) fn targets() -> Vec<ParserTarget> {
     ]
 }
 
-/// Reads, judges and counts; the report contains no address and no password.
+/// Parses, evaluates and reports an input, and checks that the report contains no address and no password.
 fn whole(bytes: &[u8]) {
     let Ok(reading) = read(bytes) else { return };
     let lines = bytes.split(|byte| *byte == b'\n').count();

@@ -2,7 +2,7 @@
 
 /// Bytes of the header before the payload.
 pub const HEAD: usize = 9;
-/// Maximum payload without a SETTINGS change.
+/// Maximum bytes of a payload, unless SETTINGS changes it.
 pub const LONGEST: usize = 16 << 10;
 
 pub const DATA: u8 = 0;

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 const TABLE: usize = 4096;
 /// Overhead per table entry in bytes (RFC 7541, section 4.1).
 const ENTRY: usize = 32;
-/// Maximum decoded bytes of a head: a few bytes can refer to a long entry repeatedly.
+/// Maximum decoded bytes of a head. The limit is needed because a few encoded bytes can refer to a long table entry
+/// repeatedly.
 const LONGEST_LIST: usize = 256 << 10;
 
 /// Appends an integer with a prefix of `bits` bits in the byte `first`.
@@ -52,7 +53,7 @@ pub struct Decoder {
     entries: VecDeque<(Vec<u8>, Vec<u8>)>,
     size: usize,
     most: usize,
-    /// Changes when the same bytes may have another meaning.
+    /// Number that changes with the dynamic table, because the same bytes may then have another meaning.
     version: u64,
     text: (Vec<u8>, Vec<u8>),
 }
@@ -70,7 +71,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Returns the version. With an equal version, equal bytes have equal meanings.
+    /// Returns the version of the table. While it is equal, equal bytes have equal meanings.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -82,7 +83,7 @@ impl Decoder {
         self.size
     }
 
-    /// Decodes a complete head and passes on each header.
+    /// Decodes a complete head and passes each header to the caller.
     ///
     /// # Errors
     /// The bytes are invalid, refer to a missing entry, or decode to more than 256 KiB.

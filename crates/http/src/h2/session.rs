@@ -1,4 +1,4 @@
-//! One connection: sends requests and processes frames.
+//! One HTTP/2 connection: encodes requests and processes frames.
 
 mod answers;
 mod control;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 /// Client preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Receive window in bytes, of a stream and of the connection. Windows are enlarged again when half used, so
-/// they limit only very long fast paths.
+/// Receive window in bytes, of each stream and of the connection. A window is enlarged again when half of it is used,
+/// so it limits the rate only on very long fast paths.
 const WINDOW: u32 = 16 << 20;
 /// Initial send window (RFC 9113, section 6.9.2).
 const FIRST_WINDOW: i64 = 65_535;
-/// Maximum streams before the server's SETTINGS arrive: servers should permit at least this many (RFC 9113,
-/// section 6.5.2).
+/// Maximum number of streams before the server's SETTINGS arrive. Servers should permit at least 100 (RFC 9113, section
+/// 6.5.2).
 const FIRST_STREAMS: u32 = 100;
-/// Maximum body bytes that wait to be sent.
+/// Bytes of body data in the outbox up to which more is added.
 const OUTBOX: usize = 64 << 10;
-/// Maximum bytes in the outbox if the server does not read.
+/// Maximum bytes in the outbox. A server that does not read would otherwise fill it without limit.
 const LONGEST_OUTBOX: usize = 1 << 20;
 
 /// Event of a request.
@@ -35,7 +35,7 @@ pub enum StreamEvent {
         /// The answer.
         answer: HttpResponse,
     },
-    /// The request failed; others continue.
+    /// The request failed; other requests of the connection continue.
     Failed {
         /// Slot of the request.
         place: u32,
@@ -44,7 +44,7 @@ pub enum StreamEvent {
         /// Description.
         why: String,
     },
-    /// The server closes the connection and has not processed the request, which may be sent again.
+    /// The server closes the connection without having processed the request, which may therefore be sent again.
     Left {
         /// Slot of the request.
         place: u32,
@@ -87,14 +87,14 @@ struct Stream {
     id: u32,
     place: u32,
     head_only: bool,
-    /// Status of the answer, after its head.
+    /// Status of the answer; `None` before its head has arrived.
     status: Option<u16>,
     length: Option<u64>,
     interim: u32,
     body: Body,
-    /// Bytes that the server may still send.
+    /// Receive window: bytes that the server may still send.
     receivable: i64,
-    /// Bytes that we may still send.
+    /// Send window: bytes that assay may still send.
     sendable: i64,
     /// The rest of the request's body.
     upload: Option<(Arc<[u8]>, usize)>,
@@ -113,7 +113,7 @@ impl Stream {
 struct Data {
     head: Head,
     left: usize,
-    /// Length of the padding at the end of the frame, once known.
+    /// Length of the padding at the end of the frame; `None` before it is known.
     padding: Option<usize>,
 }
 
@@ -131,20 +131,20 @@ pub struct H2Session {
     known: answers::Known,
     /// Streams in ascending order of their numbers.
     streams: Vec<Stream>,
-    /// Some streams may have body data to send.
+    /// Whether a stream may have body data to send.
     uploading: bool,
     next: u32,
-    /// The server's SETTINGS have arrived.
+    /// Whether the server's SETTINGS have arrived.
     greeted: bool,
     most_streams: Option<u32>,
     first_window: i64,
     sendable: i64,
     receivable: i64,
-    /// The server accepts no more requests: error code and reason.
+    /// Error code and reason, if the server accepts no more requests (GOAWAY).
     gone: Option<(u32, String)>,
     /// Headers of the last answer, if requested.
     headers: Option<Vec<(String, String)>>,
-    /// Start of its body, if headers are requested.
+    /// Start of the last answer's body, if headers are requested.
     start: Vec<u8>,
 }
 
@@ -184,13 +184,13 @@ impl H2Session {
         }
     }
 
-    /// Returns the bytes to send.
+    /// Returns the bytes in the outbox, which are to be sent.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.outbox[self.sent..]
     }
 
-    /// Removes sent bytes.
+    /// Removes bytes from the outbox that were sent.
     pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.outbox.len() {
@@ -207,7 +207,7 @@ impl H2Session {
         self.takes_more() && (self.streams.len() as u64) < u64::from(most)
     }
 
-    /// Returns whether another request can ever be sent.
+    /// Whether another request can be sent on this connection later.
     #[must_use]
     pub fn takes_more(&self) -> bool {
         self.gone.is_none() && self.next < u32::MAX >> 1
@@ -237,14 +237,14 @@ impl H2Session {
         std::mem::take(&mut self.start)
     }
 
-    /// Returns the bytes in memory, except for requests and hashed bodies.
+    /// Returns the memory of the session in bytes, without requests and hashed bodies.
     #[must_use]
     pub fn held(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |(_, bytes, _)| bytes.len());
         self.outbox.len() + self.kept.len() + block + self.decoder.size()
     }
 
-    /// Sends a request.
+    /// Encodes a request into the outbox. `place` identifies it in events.
     pub fn ask(&mut self, place: u32, request: &Request) {
         let id = self.next;
         self.next += 2;
@@ -293,7 +293,8 @@ impl H2Session {
             .map(|one| (one.place, one.status.is_some() || one.interim > 0))
     }
 
-    /// Returns the status of an incomplete answer, and whether the request's body waits for a window.
+    /// Returns the status of an incomplete answer, and whether the rest of the request's body waits for the send
+    /// window.
     #[must_use]
     pub fn state(&self, place: u32) -> (Option<u16>, bool) {
         let stream = self.streams.iter().find(|one| one.place == place);
@@ -431,8 +432,10 @@ impl H2Session {
         self.streams.binary_search_by_key(&id, |one| one.id).ok()
     }
 
-    /// Returns the index of a frame's stream. A frame of a stream that was never opened is an error; a frame
-    /// of a closed stream is ignored.
+    /// Returns the index of the stream of a frame; `None` for a closed stream, whose frames are ignored.
+    ///
+    /// # Errors
+    /// The stream was never opened.
     fn opened(&self, head: &Head) -> Result<Option<usize>, H2Fault> {
         match head.stream % 2 == 1 && head.stream < self.next {
             true => Ok(self.find(head.stream)),
@@ -443,7 +446,7 @@ impl H2Session {
         }
     }
 
-    /// Ends a stream with a failure.
+    /// Ends a stream, and adds the event that its request failed.
     fn fail(
         &mut self,
         at: usize,

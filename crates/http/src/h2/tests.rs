@@ -72,7 +72,7 @@ fn padding_may_come_byte_by_byte() {
     assert_eq!((answer.status, answer.body), (200, 3));
 }
 
-/// Table instructions, some of them invalid.
+/// Instructions for the HPACK table, some of them invalid.
 fn block() -> impl Strategy<Value = Vec<u8>> {
     let text = prop::collection::vec(any::<u8>(), 0..40);
     let literal = (
@@ -111,7 +111,7 @@ fn block() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Compares with another decoder, block after block with the same table.
+    /// Compares the decoder with that of another library, block after block with the same table.
     #[test]
     fn heads_are_read_as_another_decoder_reads_them(
         blocks in prop::collection::vec(block(), 1..6),
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// Huffman texts from another encoder.
+    /// Texts that another library's Huffman encoder wrote are decoded.
     #[test]
     fn huffman_texts_are_read(value in prop::collection::vec(any::<u8>(), 0..200), damage: bool, at: usize) {
         let mut coded = huffman(&value);
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(said.ok().map(|()| ours), theirs.ok());
     }
 
-    /// Another decoder reads our output.
+    /// Another library's decoder reads the encoded headers.
     #[test]
     fn what_is_written_is_read(headers in prop::collection::vec(("[:a-z-]{1,20}", "[ -~]{0,200}"), 0..10)) {
         let mut block = Vec::new();
@@ -166,7 +166,7 @@ proptest! {
         prop_assert_eq!(read(&mut Decoder::default(), &block).unwrap(), expected);
     }
 
-    /// The split into pieces does not change the result, nothing panics, and memory stays small.
+    /// The split into pieces does not change the result, the parser never panics, and memory stays small.
     #[test]
     fn pieces_make_no_difference(
         frames in prop::collection::vec(frame(), 0..20),
@@ -224,7 +224,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// Returns the events of three requests, and the connection's error.
+/// Returns the events of three requests, the error of the connection, and the bytes to send, after these pieces.
 fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<StreamEvent>, Option<String>, Vec<u8>) {
     let url = Url::parse("http://h/").unwrap();
     let mut session = H2Session::new(false);

@@ -9,12 +9,13 @@ use assay_model::web::FailureKind;
 use std::io;
 use std::time::Duration;
 
-/// Pause in nanoseconds after a failure on a connection without an answer, to limit the rate against a dead server.
+/// Pause in nanoseconds after a failure on a connection that got no answer. It limits the request rate against a server
+/// that is down.
 pub(super) const REST: u64 = 10_000_000;
 
-/// Time in nanoseconds without traffic after which a connection counts as idle. Servers close idle connections
-/// after seconds (nginx 75 s, Apache and Node.js 5 s), and a request may arrive at the same time. If a server
-/// closes a connection that was busy more recently, it dropped the request.
+/// Time in nanoseconds without traffic after which a connection counts as idle. Servers close idle connections after
+/// seconds (nginx 75 s, Apache and Node.js 5 s), and a request may be sent at the same moment, which is no failure of
+/// the server. If a server closes a connection that was busy more recently, it dropped the request.
 const IDLE: u64 = 500_000_000;
 /// Time in nanoseconds after which a connection counts as idle if the kernel knows that the server did not get the
 /// request. The shortest time that servers are set to is 100 ms.
@@ -85,7 +86,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles a connection that failed or broke before the answer was complete.
+    /// Handles a connection that failed or was closed before the answer was complete.
     pub(super) fn broken(&mut self, at: usize, error: Broken) {
         let connection = &mut self.connections[at];
         let request = &self.load.requests[connection.which];
@@ -131,7 +132,7 @@ impl Worker<'_> {
     }
 }
 
-/// Describes a request that exceeds the limit.
+/// Describes a request that exceeded the limit, by the part of the answer that arrived.
 pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
     match status {
         None => format!("nothing within {limit:?}"),
@@ -139,7 +140,7 @@ pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
     }
 }
 
-/// Returns the kind of failure in a connection phase. `started` says whether part of the answer has arrived.
+/// Returns the kind of failure for a connection phase. `started` is whether part of the answer has arrived.
 pub(super) fn classify(
     error: &Broken,
     phase: ConnectionPhase,

@@ -34,7 +34,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles an event of a connection as far as possible without waiting.
+    /// Handles an event of a connection: reads and writes until it would have to wait.
     pub(super) fn drive(&mut self, at: usize, flags: EventFlags) {
         let connection = &mut self.connections[at];
         let Some(stream) = &mut connection.stream else {

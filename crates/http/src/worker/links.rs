@@ -1,6 +1,6 @@
-//! HTTP/2: several simultaneous requests per connection, called a link here. Slots for requests form groups
-//! that share a link. When a server closes a link normally, the group opens another, while requests on the old
-//! link finish.
+//! HTTP/2: several simultaneous requests per connection; `link` in this module is such a connection. Slots for requests
+//! form groups, each with one connection. When a server closes a connection normally, the group opens another, while
+//! requests on the old connection finish.
 
 use super::failure::{
     REST, classify, has_crossed_end, has_ended_at_rest, has_received_all, is_reset, late,
@@ -14,52 +14,52 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::VecDeque;
 use std::io;
 
-/// Maximum reads from one link before others get a turn.
+/// Maximum number of reads from one connection before other connections are served.
 const TURN: u32 = 64;
 
-/// Events of a link.
+/// Events of a connection that epoll reports.
 const WATCHED: EventFlags = EventFlags::IN
     .union(EventFlags::OUT)
     .union(EventFlags::RDHUP)
     .union(EventFlags::ET);
 
-/// A connection that carries several requests.
+/// An HTTP/2 connection, which carries several requests.
 struct Link {
     stream: Option<Stream>,
     session: H2Session,
-    /// Phase of the link: connecting, TLS handshake, or reading.
+    /// Phase of the connection: connecting, TLS handshake, or reading.
     phase: ConnectionPhase,
     group: usize,
-    /// Number of the stream, to recognise events of closed streams.
+    /// Number of the stream. An event with another number belongs to a closed stream and is ignored.
     generation: u32,
-    /// Start of the connection.
+    /// Time at which the connection was started.
     dialled: u64,
     /// Time of the last received bytes.
     heard: u64,
     asked: u32,
     answers: u32,
-    /// End of the last answer.
+    /// Time at which the last answer ended.
     answered: u64,
     hung_up: bool,
-    /// Accepts no more requests.
+    /// Whether the connection accepts no more requests.
     retired: bool,
     /// Slots whose request is not sent yet.
     waiting: VecDeque<usize>,
 }
 
-/// All links of a thread.
+/// All HTTP/2 connections of a thread.
 pub struct Links {
     all: Vec<Link>,
-    /// Closed links whose entry can be reused.
+    /// Indices of closed connections, which can be reused.
     closed: Vec<usize>,
-    /// Current link of each group.
+    /// Index of the current connection of each group.
     of_group: Vec<Option<usize>>,
-    /// Link whose output is sent when its turn ends.
+    /// Connection whose output is sent after all its events were handled.
     driven: Option<usize>,
     events: Vec<StreamEvent>,
 }
 
-/// Reason why a link breaks.
+/// Reason why a connection breaks.
 enum Break {
     Broken(Broken),
     Ended,
@@ -89,7 +89,7 @@ impl Links {
         }
     }
 
-    /// Closes all links, as [`Stream::cut`] does.
+    /// Closes all connections, as [`Stream::cut`] does.
     pub fn cut(&mut self) {
         for stream in self.all.iter_mut().filter_map(|link| link.stream.take()) {
             stream.cut();
@@ -112,7 +112,7 @@ impl Links {
 }
 
 impl Worker<'_> {
-    /// Sends the request of a slot over its group's link.
+    /// Sends the request of slot `at` on the HTTP/2 connection of its group; opens a connection if the group has none.
     pub(super) fn ask(&mut self, at: usize) {
         let group = at / self.load.streams as usize;
         self.close_ended(group, self.connections[at].begun);
@@ -178,7 +178,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends waiting requests as far as the server permits.
+    /// Sends the requests that wait for connection `which`, as far as the server permits more streams.
     fn give_waiting(&mut self, which: usize) {
         loop {
             let link = &mut self.links.all[which];
@@ -192,7 +192,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Stops using a link; its waiting requests go to another link.
+    /// Stops using a connection for new requests. Requests that wait for it are sent on another connection.
     fn retire(&mut self, which: usize) {
         let link = &mut self.links.all[which];
         link.retired = true;
@@ -246,7 +246,7 @@ impl Worker<'_> {
         Ok(which)
     }
 
-    /// Handles an event of a link as far as possible without waiting.
+    /// Handles an event of a connection: reads and writes until it would have to wait.
     pub(super) fn drive_link(&mut self, which: usize, generation: u32, flags: EventFlags) {
         let Some(link) = self.links.all.get_mut(which) else {
             return;
@@ -347,7 +347,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends a request again that the server has not processed; the time counts.
+    /// Sends a request again, once, that the server has not processed. Its latency still counts from the first due
+    /// time.
     fn again(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
         if std::mem::replace(&mut self.connections[at].again, true) {
             return self.failed(at, kind, why);
@@ -362,7 +363,7 @@ impl Worker<'_> {
         self.ended(at, self.now + REST);
     }
 
-    /// Sends pending output, and closes a link that is finished.
+    /// Sends the output of the connection, and closes it if it is finished.
     fn turn_ended(&mut self, which: usize) {
         if let Err(error) = self.say(which) {
             return self.break_link(which, error.into());
@@ -391,7 +392,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Handles a broken link: its requests fail, or are sent again where this is safe.
+    /// Handles a broken connection. Its requests fail, or are sent again if this is safe.
     fn break_link(&mut self, which: usize, why: Break) {
         let received = has_received_all(self.links.all[which].stream.as_ref());
         // Try to inform the server.
@@ -440,7 +441,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Ends a request that takes too long. The link stays open unless it is silent.
+    /// Ends a request that exceeds its time limit. The connection stays open, unless the server has sent nothing for
+    /// too long.
     pub(super) fn expire_stream(&mut self, at: usize) {
         let which = self.connections[at].link;
         let limit = self.load.limit;

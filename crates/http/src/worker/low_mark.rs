@@ -1,34 +1,37 @@
-//! Closed loop: lets the kernel wake the thread once for an answer, when all of it is there. A server that writes head
-//! and body one after the other would wake the thread twice.
+//! Closed loop: makes the kernel wake the thread once per answer, when the whole answer has arrived (`SO_RCVLOWAT`).
+//! Otherwise a server that writes head and body separately would wake the thread twice.
 //!
-//! Only answers of one length qualify. The first other answer ends this for the rest of the load: a shorter one would
-//! wake nobody, so the regular look at slow requests reads it, at most [`super::LOOK`] late.
+//! Only works if all answers have one length. The first answer of another length ends it for the rest of the load. If
+//! that answer is shorter, it wakes no thread, so that the periodic check of slow requests reads it, at most
+//! [`super::LOOK`] late.
 
 use super::{LOOK, Worker};
 use crate::connection::ConnectionPhase;
 use assay_host::receive_low_mark::set_receive_low_mark;
 use assay_model::web::Protocol;
 
-/// Number of answers of one length before the kernel is asked.
+/// Number of answers of equal length after which the mark is set.
 const ENOUGH: u32 = 64;
-/// Maximum length of an answer in bytes. A higher mark changes the receive window.
+/// Maximum length in bytes of an answer for which the mark is set. A higher mark would change the receive window.
 const LONGEST: u64 = 16 << 10;
-/// Maximum time of an answer in nanoseconds. Slow answers wake the thread seldom, and each look would read in vain.
+/// Maximum time in nanoseconds of an answer for which the mark is set. Slow answers wake the thread seldom anyway, and
+/// each periodic check would read in vain.
 const SLOWEST: u64 = LOOK / 2;
 
-/// Length of all answers so far.
+/// What is known about the length of the answers so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LowMark {
-    /// So many answers had this length in bytes.
+    /// This many answers had this length in bytes; the mark is not set yet.
     Learning { length: u64, count: u32 },
-    /// Wake from this many bytes on.
+    /// The mark is set to this many bytes.
     Set(u32),
-    /// Wake for every byte.
+    /// The mark is not used: the thread wakes for every byte.
     Off,
 }
 
 impl LowMark {
-    /// Starts to learn; off for open loops, whose latencies must not depend on a guess, and where bytes are no answers.
+    /// Starts to learn the length. Off for open loops, whose latencies must not depend on a guess, and if received
+    /// bytes are not equal to answer bytes (HTTP/2, TLS).
     pub fn new(is_closed: bool, protocol: Protocol, is_plain: bool) -> Self {
         match is_closed && protocol == Protocol::Http1 && is_plain {
             true => Self::Learning {
@@ -39,7 +42,7 @@ impl LowMark {
         }
     }
 
-    /// Returns the mark after an answer of this many bytes that took this many nanoseconds.
+    /// Returns the state after an answer of this many bytes that took this many nanoseconds.
     pub fn after(self, bytes: u64, took: u64) -> Self {
         match self {
             Self::Learning { length, count } => {
@@ -61,7 +64,7 @@ impl LowMark {
 }
 
 impl Worker<'_> {
-    /// Marks an open connection before its next request.
+    /// Sets the mark of an open connection before its next request.
     pub(super) fn mark(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let wanted = match self.mark {
@@ -78,7 +81,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Learns from an answer.
+    /// Updates the state after an answer.
     pub(super) fn learn_length(&mut self, at: usize) {
         if self.mark == LowMark::Off {
             return;
@@ -93,7 +96,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads what has arrived of a slow answer without a wake-up. Such an answer ends the mark.
+    /// Reads the bytes of a slow answer that are below the mark. Such an answer ends the use of the mark.
     pub(super) fn look_below_mark(&mut self, at: usize) {
         let connection = &self.connections[at];
         let came = connection.came;
@@ -111,7 +114,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Wakes for every byte from now on. Bytes that are there already cause an event.
+    /// Ends the use of the mark on all connections. Bytes that have already arrived cause an event.
     fn unmark(&mut self) {
         for at in 0..self.connections.len() {
             self.mark(at);

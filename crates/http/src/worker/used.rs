@@ -1,8 +1,8 @@
-//! Measures the cost of a generator thread.
+//! Measures the CPU cost of a generator thread.
 
 use crate::tally::Tally;
 
-/// CPU time of this thread since a reading.
+/// A reading of this thread's CPU time, from which later use is computed.
 pub struct Used {
     cpu: u64,
     waited: Option<u64>,
@@ -22,7 +22,7 @@ impl Used {
         }
     }
 
-    /// Adds the use since the reading, once.
+    /// Adds the CPU time since the reading to the counts; further calls add nothing.
     pub fn end(&mut self, tally: &mut Tally) {
         if std::mem::replace(&mut self.ended, true) {
             return;

@@ -8,10 +8,10 @@ use assay_model::units::mb_per_s;
 
 /// Name of the rule.
 pub const CODE: &str = "burst";
-/// Fewest points for a comparison of thirds.
+/// Minimum number of points of the rate over time, so that thirds can be compared.
 const POINTS: usize = 9;
-/// Largest ratio of the last third to the first third that counts as a fall. Samples of 1.5 s vary
-/// by a factor of two on a quiet machine, so a smaller fall is noise.
+/// Maximum ratio of the mean rate in the last third to that in the first third that counts as a fall. Samples of 1.5 s
+/// vary by a factor of two on a quiet machine, so a smaller fall is noise.
 const FALL: f64 = 0.4;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

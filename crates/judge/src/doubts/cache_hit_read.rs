@@ -1,5 +1,5 @@
-//! Rule `cache-hit-read`: reads asked for `direct=1` but did not come from the device, but from the
-//! ARC of ZFS, a host's cache, a caching layer, or a file without data.
+//! Rule `cache-hit-read`: reads requested `direct=1`, but their data did not come from the device. It came from the ARC
+//! of ZFS, a host's cache or a caching layer, or the file contained no data.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, HALF, suspect_doubt, void_doubt};
 use assay_model::Doubt;
@@ -8,7 +8,7 @@ use assay_model::Doubt;
 pub const CODE: &str = "cache-hit-read";
 const REMEDY: &str = "Use a file several times as large as the cache, or set primarycache=metadata \
     on a dataset made for the test.";
-/// Fewest reads for a hit rate.
+/// Minimum number of ARC reads from which a hit rate is computed.
 const ARC_READS: u64 = 100;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
@@ -51,8 +51,8 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     }
 }
 
-/// Computes the fraction of a record that one read takes; random reads take a new record each time.
-/// None if unknown.
+/// Computes the fraction of a ZFS record that one read takes, 0 to 1. For random reads it is 1, because each read needs
+/// another record. `None` if unknown.
 fn share_of_record_read(evidence: &DoubtEvidence) -> Option<f64> {
     let Some(options) = evidence.options else {
         return Some(1.0);

@@ -10,14 +10,13 @@ use assay_model::Doubt;
 /// Name of the rule.
 pub const CODE: &str = "compressible-data";
 const REMEDY: &str = "Add refill_buffers=1, and watch that usr_cpu does not become the limit.";
-/// Compression ratio from which data counts as compressible; random data stays below 1.01.
+/// Compression ratio (original ÷ compressed) from which data counts as compressible. Random data stays below 1.01.
 pub(super) const RATIO: f64 = 1.1;
-/// Largest block that file systems compress at once (ZFS default recordsize, btrfs extent): a
-/// buffer of this size does not repeat within one block.
+/// Largest block in bytes that file systems compress at once (ZFS default recordsize, btrfs extent). Within one block
+/// of this size, the data in fio's buffer does not repeat.
 const WINDOW: Bytes = Bytes(128 << 10);
 
-/// Whether the job verifies; with `verify` fio fills its buffers anew for every write
-/// (`fixup_options`, fio init.c).
+/// Whether the job uses `verify`. fio then fills its buffers anew for every write (`fixup_options`, fio init.c).
 fn is_verified(options: &assay_fio::options::JobOptions) -> bool {
     options
         .given("verify")

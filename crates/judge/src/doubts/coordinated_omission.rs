@@ -1,7 +1,6 @@
-//! Rule `coordinated-omission`: a rate limit does not make fio's latencies those of independent
-//! users, because fio stops issuing while it waits. Observed: a stall of 1 s in 6 s at
-//! rate_iops=500 means a p99 of about 0.94 s; fio printed 3.2 ms. `rate_process=poisson` and a deep
-//! queue do not help.
+//! Rule `coordinated-omission`: with a rate limit fio's latencies are too low for independent users, because fio stops
+//! issuing I/O while it waits. Observed: a stall of 1 s in 6 s at rate_iops=500 means a p99 of about 0.94 s; fio
+//! printed 3.2 ms. `rate_process=poisson` and a deep queue do not help.
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::Doubt;

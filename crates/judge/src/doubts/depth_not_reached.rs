@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 
 /// Name of the rule.
 pub const CODE: &str = "depth-not-reached";
-/// Percentage of I/Os that were alone in flight from which the depth is void: more than the start
-/// and the end of a run explain.
+/// Percentage of I/Os that were alone in flight from which the requested depth counts as not reached. The start and the
+/// end of a run explain only a smaller percentage.
 const ALONE: f64 = 90.0;
-/// Fraction of time in submission from which submission blocks. Observed with fio 3.33: 1.0 for
-/// buffered libaio, 0.3 for direct I/O at 118,000 IOPS.
+/// Fraction of the time inside the submitting system call from which submission counts as blocking. Observed with fio
+/// 3.33: 1.0 for buffered libaio, 0.3 for direct I/O at 118,000 IOPS.
 const SUBMITTING: f64 = 0.8;
-/// CPU use of a job, in percent, from which the busy CPU explains slow submission.
+/// CPU use of a job in percent from which slow submission is explained by the busy CPU.
 const CPU_BOUND: f64 = 90.0;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
@@ -95,8 +95,8 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
     None
 }
 
-/// Returns the deepest queue that fio counted in a job of this result, as the level of fio's table to which it
-/// belongs: 16 for 9 to 16. `None` without a count, or for the last level, which has no end.
+/// Returns the deepest queue that fio counted in a job, as a level of fio's table (16 stands for 9 to 16). `None`
+/// without a count, or for the last level, which has no upper end.
 fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     let levels = evidence
         .results
@@ -107,8 +107,9 @@ fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     deepest.max().filter(|level| *level < u32::MAX)
 }
 
-/// Whether a result is not from Linux, whose C library does the requests of posixaio one after another: its files have
-/// names of macOS, or fio names a device of a BSD.
+/// Whether a result comes from another system than Linux: its file names are those of macOS, or fio reports a BSD
+/// device. On such systems posixaio does not have the limit of Linux, where the C library executes the requests to a
+/// file one after another.
 fn is_of_another_system(evidence: &DoubtEvidence) -> bool {
     const ELSEWHERE: [&str; 7] = [
         "/Users/",

@@ -1,6 +1,5 @@
-//! Rule `device-in-use`: the device has another user, who spoils the figures, and whose data fio
-//! spoils. fio refuses to write to a mounted device, but only by comparing names, and
-//! `allow_mounted_write` switches even that off.
+//! Rule `device-in-use`: another program uses the device. It distorts the figures, and fio destroys its data. fio
+//! refuses to write to a mounted device, but it only compares names, and `allow_mounted_write` disables even that.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;

@@ -1,6 +1,5 @@
-//! Rule `direct-ignored-zfs`: ZFS before 2.3 accepts O_DIRECT and still uses the ARC
-//! (openzfs/zfs#10018); from 2.3 on the property `direct` decides, and the module parameter
-//! `zfs_dio_enabled` for all pools.
+//! Rule `direct-ignored-zfs`: ZFS before 2.3 accepts O_DIRECT but still uses the ARC (openzfs/zfs#10018). From 2.3 on
+//! the property `direct` decides for a dataset, and the module parameter `zfs_dio_enabled` for all pools.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;

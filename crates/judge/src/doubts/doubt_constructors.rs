@@ -1,4 +1,4 @@
-//! Constructors of doubts, and cleaning of foreign text for their sentences.
+//! Constructors of doubts, and escaping of foreign text that their sentences contain.
 
 use assay_model::Doubt;
 use assay_model::doubt::Severity;

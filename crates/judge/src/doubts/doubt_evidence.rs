@@ -1,4 +1,5 @@
-//! The evidence that rules use. It is collected here; the rules are in the sibling modules.
+//! The evidence that the rules need; collects it from a job, its results and the machine. The rules are in the sibling
+//! modules.
 
 use assay_fio::json::DiskUtil;
 use assay_fio::options::{self, EngineKind, JobOptions, SyncOption};
@@ -9,7 +10,7 @@ use assay_model::{Bytes, Facts, Nanos, TargetInfo};
 /// Origin of the evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvidenceOrigin {
-    /// A command line or job file that did not run here.
+    /// A command line or job file that was not run by assay.
     #[default]
     CommandLine,
     /// A result that another program wrote.
@@ -25,13 +26,13 @@ pub struct DoubtEvidence<'a> {
     pub options: Option<&'a JobOptions>,
     /// Names of other jobs of the same command that run at the same time on the same file.
     pub beside: &'a [&'a str],
-    /// Names of other sections of the same command whose figures are summed with this job's.
+    /// Names of other sections of the same command whose figures fio adds to those of this job.
     pub grouped: &'a [&'a str],
     /// Results of all jobs that ran together on the target.
     pub results: &'a [Worker],
-    /// Rate over time.
+    /// Rate of the job over time.
     pub series: &'a [RatePoint],
-    /// fio's own counters of the disks, over the whole process.
+    /// fio's own counters of the disks, over the lifetime of the fio process.
     pub disks: &'a [DiskUtil],
     /// Kernel counters over the sample.
     pub counters: Option<&'a Counters>,
@@ -41,38 +42,38 @@ pub struct DoubtEvidence<'a> {
     pub file: Option<&'a FileState>,
     /// Facts of the machine.
     pub facts: Option<&'a Facts>,
-    /// Directions are reported as one.
+    /// Whether fio merged reads, writes and trims into one figure (`unified_rw_reporting`).
     pub unified: bool,
     /// Origin of the evidence.
     pub source: EvidenceOrigin,
 }
 
-/// Fraction of bytes or time from which something counts as complete: other processes, rounding and
-/// the edges of the sample explain the rest.
+/// Fraction of bytes or time from which a quantity counts as complete. Other processes, rounding and the edges of the
+/// sample explain the rest.
 pub(crate) const ENOUGH: f64 = 0.9;
-/// Fraction below which most of a figure comes from elsewhere.
+/// Fraction below which most of a quantity has another source.
 pub(crate) const HALF: f64 = 0.5;
 
 /// Fraction of the load that reached the device.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceShare {
-    /// Device ÷ fio; above 1 if others used the device too.
+    /// Bytes at the device ÷ bytes at fio. Above 1 if other programs used the device too.
     pub value: f64,
     /// The figures as text: `the device read 3 MiB of the 2.5 GiB that fio read`.
     pub seen: String,
 }
 
-/// Fewest bytes for a conclusion about a cache.
+/// Minimum number of bytes from which a cache can be inferred.
 const LEAST_BYTES: u64 = 1 << 20;
-/// The largest request the block layer makes by default (`max_sectors_kb` = 1280).
+/// Maximum bytes of a request of the block layer by default (`max_sectors_kb` = 1280).
 const LARGEST_REQUEST: u64 = 1280 << 10;
-/// Shortest time for which fio's counters of the disks, which fio reads late, are comparable.
+/// Minimum duration of a job from which fio's disk counters are comparable, because fio reads them late.
 const LEAST_TIME: Nanos = Nanos(1_000_000_000);
-/// Largest random I/O that the block layer does not merge into larger requests.
+/// Maximum bytes of a random I/O that the block layer does not merge into larger requests.
 const UNMERGED: u64 = 128 << 10;
 
 impl DoubtEvidence<'_> {
-    /// Whether the load is fio's; true if only options are known.
+    /// Whether the load generator is fio; true if only options are known.
     pub(crate) fn is_fio(&self) -> bool {
         let own = |worker: &Worker| {
             worker.fio.is_empty()
@@ -82,7 +83,7 @@ impl DoubtEvidence<'_> {
         self.results.is_empty() || !self.results.iter().all(own)
     }
 
-    /// Whether a server works for the load.
+    /// Whether a server does the I/O for the load.
     pub(crate) fn is_served(&self) -> bool {
         let served = |kind| matches!(kind, Operation::Request | Operation::Login);
         self.results
@@ -121,8 +122,8 @@ impl DoubtEvidence<'_> {
         }
     }
 
-    /// Returns the longest runtime of any direction of any job; `job_runtime` is a sum if jobs are
-    /// grouped. None if nothing ran.
+    /// Returns the run time of the longest direction of any job. `job_runtime` cannot be used, because it is a sum if
+    /// jobs are grouped. `None` if nothing ran.
     pub(crate) fn longest_runtime(&self) -> Option<Nanos> {
         self.directions().map(|io| io.runtime).max()
     }
@@ -181,7 +182,7 @@ impl DoubtEvidence<'_> {
         })
     }
 
-    /// Counts how often fio waited for a write to be durable.
+    /// Counts how often fio waited until a write was durable.
     pub(crate) fn count_flushes(&self) -> u64 {
         let each = self
             .options

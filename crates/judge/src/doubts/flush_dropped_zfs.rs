@@ -1,13 +1,13 @@
-//! Rule `flush-dropped-zfs`: with `zfs_nocacheflush` or `zil_nocacheflush` ZFS writes its log
-//! without flushing the disks. Observed with OpenZFS 2.1.11: 255 commits without any flush of a
-//! disk, and 257 flushes of the log device without the parameters.
+//! Rule `flush-dropped-zfs`: with `zfs_nocacheflush` or `zil_nocacheflush` ZFS writes its log without flushing the
+//! disks. Observed with OpenZFS 2.1.11: 255 commits without any flush of a disk with the parameters, 257 flushes of the
+//! log device without them.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "flush-dropped-zfs";
-/// Fewest commits for a conclusion.
+/// Minimum number of log commits from which missing flushes can be inferred.
 const LEAST: u64 = 20;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

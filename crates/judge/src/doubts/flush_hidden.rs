@@ -1,6 +1,5 @@
-//! Rule `flush-hidden`: with `fsync` or `fdatasync` fio reports the write and the flush as two
-//! latencies, and the latency of the write alone looks fast. Observed: 5 µs for a write that waited
-//! 455 µs for its flush.
+//! Rule `flush-hidden`: with `fsync` or `fdatasync` fio reports the latencies of the write and of the flush separately,
+//! so that the latency of the write alone looks fast. Observed: 5 µs for a write that waited 455 µs for its flush.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt};
 use assay_model::Doubt;
@@ -8,9 +7,9 @@ use assay_model::Nanos;
 
 /// Name of the rule.
 pub const CODE: &str = "flush-hidden";
-/// Flushes per write from which they matter; a single flush at the end (end_fsync) does not.
+/// Flushes per write from which the rule applies. A single flush at the end (end_fsync) has no effect on latencies.
 const OFTEN: f64 = 0.01;
-/// Fraction of the write's own time from which the missing flush misleads.
+/// Flush time ÷ write time from which the latency of the write alone misleads.
 const PART: f64 = 0.1;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

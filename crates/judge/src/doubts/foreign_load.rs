@@ -1,13 +1,13 @@
-//! Rule `foreign-load`: other programs computed while the sample ran. Only time in user mode
-//! counts, because the kernel's own threads (encryption, checksums, completion) work for the load
-//! and spend no time in user mode.
+//! Rule `foreign-load`: other programs used the CPU while the sample ran. Only time in user mode counts, because kernel
+//! threads (encryption, checksums, completion) work for the load and spend no time in user mode.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "foreign-load";
-/// Fraction of all CPU time from which a load generator sometimes waits for a CPU.
+/// Fraction of the CPU time of all CPUs, used by other programs, from which the load generator sometimes waits for a
+/// CPU.
 const MUCH: f64 = 0.2;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,7 +1,6 @@
-//! Rule `grouped-jobs`: `group_reporting` sums jobs. A straggler disappears (observed: a job with
-//! 50 IOPS), options and name come from different jobs, and `job_runtime` is a sum. Sections
-//! without `stonewall` or `new_group` between them are summed too: the sum has the name of the
-//! first section and the options of the last.
+//! Rule `grouped-jobs`: `group_reporting` sums jobs. A slow job disappears in the sum (observed: a job with 50 IOPS),
+//! options and name come from different jobs, and `job_runtime` is a sum. Sections without `stonewall` or `new_group`
+//! between them are summed too: the sum has the name of the first section and the options of the last.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt, void_doubt};
 use assay_fio::options::JobOptions;
@@ -10,7 +9,7 @@ use assay_model::sample::Worker;
 
 /// Name of the rule.
 pub const CODE: &str = "grouped-jobs";
-/// Ratio of `job_runtime` to the longest runtime from which `job_runtime` must be a sum over jobs.
+/// Ratio of `job_runtime` to the longest run time from which `job_runtime` must be a sum over jobs.
 const SUMMED: f64 = 1.5;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
@@ -92,7 +91,7 @@ pub(super) fn find_sections_reported_together<'a>(
         .collect()
 }
 
-/// Whether two sections ask for different loads.
+/// Whether two sections request different loads.
 fn ask_for_different_loads(a: &JobOptions, b: &JobOptions) -> bool {
     const LOAD: [&str; 8] = [
         "rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine", "direct", "rate",
@@ -100,7 +99,7 @@ fn ask_for_different_loads(a: &JobOptions, b: &JobOptions) -> bool {
     LOAD.iter().any(|key| a.given(key) != b.given(key))
 }
 
-/// Computes how many times the longest direction of an entry fits into its `job_runtime`.
+/// Computes `job_runtime` ÷ the run time of the longest direction of an entry.
 fn count_summed_runtimes(job: &Worker) -> f64 {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions
@@ -114,7 +113,7 @@ fn count_summed_runtimes(job: &Worker) -> f64 {
     }
 }
 
-/// Counts the jobs that an entry sums: from their times, else from more I/Os in flight than one job
+/// Estimates the number of jobs that an entry sums: from their run times, else from more I/Os in flight than one job
 /// may have.
 fn count_jobs(job: &Worker, depth: u64) -> u64 {
     let by_time = count_summed_runtimes(job);

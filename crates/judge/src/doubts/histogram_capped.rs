@@ -1,5 +1,5 @@
-//! Rule `histogram-capped`: fio's latency histogram ends at 17.1 s (axboe/fio#1668), so percentiles
-//! above are too small. The maximum is exact.
+//! Rule `histogram-capped`: fio's latency histogram ends at 17.1 s (axboe/fio#1668), so percentiles above this are
+//! reported too small. The maximum is exact.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;

@@ -1,4 +1,4 @@
-//! Rule `io-error`: fio stopped at an I/O error; the figures end at that time.
+//! Rule `io-error`: fio stopped at an I/O error, so the figures cover only the time before it.
 
 use crate::doubts::{DoubtEvidence, clean_text, void_doubt};
 use assay_model::Doubt;

@@ -1,5 +1,5 @@
-//! Rule `jobs-together`: sections of a job file run at the same time unless `stonewall` separates
-//! them. Two sections meant as separate measurements of one file then disturb each other.
+//! Rule `jobs-together`: sections of a job file run at the same time unless `stonewall` separates them. Two sections
+//! that were meant as separate measurements of one file then disturb each other.
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_fio::json::FioDocument;
@@ -36,12 +36,11 @@ pub(super) fn find_stages(jobs: &[JobOptions]) -> Vec<usize> {
         .collect()
 }
 
-/// Seconds that fio takes in addition to its stages: it counts whole seconds, and lays files out.
+/// Maximum seconds that fio takes beyond the sum of its stages, because it counts whole seconds and lays out files.
 const BESIDE: f64 = 2.0;
 
-/// Finds the stage of each group of equal jobs of a result. fio does not echo `stonewall` without a
-/// value; fio begins a new `groupid`, as `new_group` does, and `elapsed` is then the sum of the
-/// stages.
+/// Finds the stage of each group of equal jobs of a result. A result does not contain `stonewall`. fio begins a new
+/// `groupid` for it, but also for `new_group`; only for stages is `elapsed` the sum of their run times.
 pub(super) fn find_result_stages(
     document: &FioDocument,
     groups: &[Range<usize>],
@@ -106,7 +105,7 @@ pub(super) fn find_jobs_on_same_files<'a>(
         .collect()
 }
 
-/// Whether two jobs have a file in common. Without a name each job has files of its own.
+/// Whether two jobs use a common file. A job without `filename` has its own files.
 fn share_a_file(a: &JobOptions, b: &JobOptions) -> bool {
     let (Some(mine), Some(theirs)) = (a.given("filename"), b.given("filename")) else {
         return false;

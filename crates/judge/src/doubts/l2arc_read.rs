@@ -6,7 +6,7 @@ use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "l2arc-read";
-/// Fewest reads for a conclusion.
+/// Minimum number of reads from which the rule draws a conclusion.
 const LEAST: u64 = 20;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

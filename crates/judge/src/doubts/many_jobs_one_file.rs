@@ -1,5 +1,5 @@
-//! Rule `many-jobs-one-file`: buffered writes of several jobs to one file wait for one lock (the
-//! inode's), so they measure the lock.
+//! Rule `many-jobs-one-file`: buffered writes of several jobs to one file wait for a single lock, that of the inode, so
+//! the figures measure the lock.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;

@@ -8,7 +8,7 @@ use assay_model::Doubt;
 pub const CODE: &str = "no-time-based";
 const REMEDY: &str = "Add time_based=1 to measure for the whole runtime; or leave runtime out and \
     say how much is read or written.";
-/// Fraction of the runtime below which the figure describes something else, such as a warm-up.
+/// Fraction of the requested `runtime` below which the figures describe something else, such as a warm-up.
 const TENTH: f64 = 0.1;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
@@ -72,8 +72,7 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     })
 }
 
-/// Checks for a job that ended before its `ramp_time` had passed: fio then counts the I/O of that
-/// time (3.33).
+/// Finds a job that ended before its `ramp_time` had passed. fio 3.33 then reports the I/O of the ramp time.
 fn check_ramp(evidence: &DoubtEvidence) -> Option<Doubt> {
     let options = evidence.options?;
     let ramp = options.ramp?;

@@ -1,5 +1,4 @@
-//! Doubts about results of other tools. The tools' commands are explained in [`super::other_tools`], fio's results
-//! are judged by the rules.
+//! Finds doubts about results of other tools than fio. [`super::other_tools`] explains the commands of these tools.
 
 use super::other_tools::{explain_command, explain_crystal_disk_mark};
 use crate::doubts::{
@@ -10,20 +9,20 @@ use assay_imports::{Figures, ResultRow, Tool, ToolResult};
 use assay_model::workload::Durability;
 use assay_model::{Bytes, Doubt, Nanos};
 
-/// A judged result of another tool.
+/// Evaluation of a result of another tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JudgedTool {
-    /// What the tool measures, in a sentence; none if the text does not contain the command.
+    /// What the tool measures, in a sentence; `None` if the text does not contain the command.
     pub measures: Option<String>,
     /// Doubts about the result.
     pub doubts: Vec<Doubt>,
 }
 
-/// Shortest test that is not a burst.
+/// Minimum duration of a test; a shorter one may measure only a burst.
 const LEAST: Nanos = Nanos(10_000_000_000);
-/// Largest test file that fits into the cache of a drive or the RAM of any machine.
+/// Maximum size of a test file that may fit into the cache of a drive or into RAM.
 const SMALL: Bytes = Bytes(1 << 30);
-/// Fraction of the asked depth below which rate × latency contradicts the depth.
+/// Fraction of the requested queue depth below which rate × latency contradicts this depth.
 const REACHED: f64 = 0.5;
 
 /// Finds the doubts about a result.
@@ -95,7 +94,7 @@ fn describe_crystal_disk_mark(result: &ToolResult) -> String {
     format!("{engine} on {size} without the system's cache{best}")
 }
 
-/// Doubts about a page cache that was not, or may not have been, bypassed.
+/// Finds doubts if the page cache was not bypassed, or may not have been.
 fn find_cache_doubts(result: &ToolResult) -> Vec<Doubt> {
     let seen = match result.direct {
         Some(true) => return Vec::new(),
@@ -146,7 +145,7 @@ fn find_small_file(result: &ToolResult) -> Option<Doubt> {
     })
 }
 
-/// Doubts that hold for every result of a tool.
+/// Returns the doubts that apply to every result of a tool.
 fn find_tool_doubts(tool: Tool) -> Vec<Doubt> {
     match tool {
         Tool::Atto => vec![suspect_doubt(
@@ -176,7 +175,7 @@ fn find_tool_doubts(tool: Tool) -> Vec<Doubt> {
     }
 }
 
-/// Compares the asked depth with rate × mean latency (Little's law).
+/// Compares the requested queue depth with rate × mean latency (Little's law).
 fn find_missed_depth(row: &ResultRow) -> Option<Doubt> {
     let asked = f64::from(row.queue_depth.saturating_mul(row.threads));
     let in_flight = |figures: &Figures| Some(figures.per_s? * figures.mean?.as_secs_f64());

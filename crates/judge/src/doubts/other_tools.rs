@@ -15,9 +15,9 @@ pub struct ExplainedCommand {
     pub name: &'static str,
     /// Description of the measured property, in a sentence.
     pub measures: String,
-    /// Doubts about the figure.
+    /// Doubts about the figures that the command produces.
     pub doubts: Vec<Doubt>,
-    /// The device that the command overwrites.
+    /// The device that the command overwrites; `None` if it overwrites none.
     pub overwrites: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub fn is_tool(program: &str) -> bool {
         .any(|(known, _)| *known == name.trim_end_matches(".exe"))
 }
 
-/// Explains a command that is already split into words; none if the tool is unknown.
+/// Explains a command that is already split into words; `None` if the tool is unknown.
 #[must_use]
 pub fn explain_command(words: &[String]) -> Option<ExplainedCommand> {
     let at = words.iter().position(|word| is_tool(word))?;
@@ -55,7 +55,7 @@ const TOOLS: [(&str, ExplainFn); 6] = [
     ("diskspd", explain_diskspd),
 ];
 
-/// Explains a pasted text result of CrystalDiskMark; none if the text is something else.
+/// Explains a pasted text result of CrystalDiskMark; `None` if the text is something else.
 #[must_use]
 pub fn explain_crystal_disk_mark(text: &str) -> Option<ExplainedCommand> {
     let line = |line: &str| {
@@ -171,7 +171,8 @@ fn find_long_option<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     words.iter().rev().find_map(value)
 }
 
-/// Returns whether `--key` is on; sysbench takes it without a value for `on`. The last one counts.
+/// Returns whether `--key` is on; `None` if it is not given. For sysbench the option without a value means `on`; the
+/// last one counts.
 fn find_switch(words: &[String], key: &str) -> Option<bool> {
     let switch = |word: &String| match word.strip_prefix("--")?.strip_prefix(key)? {
         "" => Some(true),
@@ -243,7 +244,7 @@ fn explain_sysbench(words: &[String]) -> Option<ExplainedCommand> {
     })
 }
 
-/// Describes when sysbench flushes, as strace shows for version 1.0.20.
+/// Describes when sysbench flushes, as observed with strace for version 1.0.20.
 fn describe_sysbench_flushes(words: &[String], each: bool, at_end: bool) -> String {
     let call = match find_long_option(words, "file-fsync-mode") {
         Some("fdatasync") => "fdatasync",

@@ -1,5 +1,5 @@
-//! Rule `overrun`: a job that runs on after its time waits for earlier I/O, and the rates are
-//! averaged over a time without new I/O. Observed: a buffered write of 3 s took 3.56 s.
+//! Rule `overrun`: a job that runs longer than its `runtime` waits for earlier I/O, so the rates are averaged over a
+//! time without new I/O. Observed: a buffered write with a runtime of 3 s took 3.56 s.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
@@ -7,9 +7,9 @@ use assay_model::Nanos;
 
 /// Name of the rule.
 pub const CODE: &str = "overrun";
-/// Smallest overrun that counts, as a factor.
+/// Minimum overrun that counts, as actual ÷ requested time.
 const FACTOR: f64 = 1.1;
-/// Smallest overrun that counts, as a time: one slow I/O at the end of a short job is normal.
+/// Minimum overrun that counts, as a duration, because one slow I/O at the end of a short job is normal.
 const SLACK: Nanos = Nanos(300_000_000);
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

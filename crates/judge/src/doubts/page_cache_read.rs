@@ -1,5 +1,5 @@
-//! Rule `page-cache-read`: reads without `direct=1` come from RAM if a block was touched before,
-//! also by readahead or by an earlier run.
+//! Rule `page-cache-read`: reads without `direct=1` come from RAM if the block was read or written before, also by
+//! readahead or by an earlier run.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, HALF, suspect_doubt, void_doubt};
 use assay_model::Doubt;

@@ -1,14 +1,13 @@
-//! Rule `prefetched-read`: ZFS reads ahead of sequential reads, also with `direct=1` where it
-//! ignores that. The latency is then that of RAM, and the disks have a deeper queue than requested.
-//! Observed with OpenZFS 2.1.11: of 384 records of a file read from end to end, 382 were
-//! prefetched.
+//! Rule `prefetched-read`: ZFS reads ahead of sequential reads, also with `direct=1` if ZFS ignores it. The latency is
+//! then that of RAM, and the disks have a deeper queue than requested. Observed with OpenZFS 2.1.11: of 384 records of
+//! a file read from end to end, 382 were prefetched.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "prefetched-read";
-/// Fewest reads for a conclusion.
+/// Minimum number of reads from which the rule draws a conclusion.
 const LEAST: u64 = 20;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,4 +1,4 @@
-//! Rule `rate-capped`: a job that reaches its own rate limit measured the limit.
+//! Rule `rate-capped`: a job reached its own rate limit, so it measured the limit and not the storage.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, clean_text, suspect_doubt};
 use assay_model::Doubt;

@@ -1,13 +1,13 @@
-//! Rule `sync-ignored-zfs`: a write that waits for durability on ZFS commits the intent log (ZIL).
-//! Observed with OpenZFS 2.1.11 and `fsync=1`: 255 commits for 256 writes; with sync=disabled no
-//! commit, and flushes are answered from memory.
+//! Rule `sync-ignored-zfs`: writes waited for durability, but ZFS did not commit its intent log (ZIL), which it does
+//! for each such write. Observed with OpenZFS 2.1.11 and `fsync=1`: 255 commits for 256 writes; with sync=disabled no
+//! commit, and flushes return at once.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt};
 use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "sync-ignored-zfs";
-/// Fewest flushes for a conclusion.
+/// Minimum number of flushes from which the rule draws a conclusion.
 const LEAST: u64 = 20;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -21,7 +21,7 @@ fn codes_of(doubts: &[Doubt]) -> Vec<&str> {
     doubts.iter().map(|doubt| doubt.code.as_str()).collect()
 }
 
-/// Judges a correct command line with one change.
+/// Returns the doubts about a correct command line to which `change` is applied.
 fn lint_with(change: &str) -> Vec<Doubt> {
     lint(&format!(
         "fio --name=t --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 \
@@ -149,7 +149,7 @@ fn each_option_that_spoils_a_command_is_found() {
     assert_eq!(severity("--randrepeat=1"), Severity::Suspect);
 }
 
-/// Two sections for one file, intended as two separate measurements.
+/// Two sections use one file, although the author meant two separate measurements.
 #[test]
 fn sections_that_run_at_once_on_one_file_are_found() {
     let base = "fio --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 --rw=randread --bs=4k \

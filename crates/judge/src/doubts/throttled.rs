@@ -1,4 +1,4 @@
-//! Rule `throttled`: heat slowed the processor or the drive down while the sample ran.
+//! Rule `throttled`: the processor or the drive was throttled because of heat while the sample ran.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;

@@ -1,5 +1,5 @@
-//! Rule `too-short`: a few seconds fit into the write cache of a drive, the dirty pages of the
-//! kernel and one garbage collection, so a single short sample does not predict the next minute.
+//! Rule `too-short`: a few seconds are shorter than the time to fill the write cache of a drive or the dirty pages of
+//! the kernel, so a single short sample does not predict the next minute.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::Doubt;
@@ -7,7 +7,7 @@ use assay_model::Nanos;
 
 /// Name of the rule.
 pub const CODE: &str = "too-short";
-/// Shortest single sample that is not a burst: Linux writes dirty pages back after 5 to 30 s, ZFS
+/// Minimum duration of a single sample that is more than a burst: Linux writes dirty pages back after 5 to 30 s, ZFS
 /// every 5 s.
 const LEAST: Nanos = Nanos(10_000_000_000);
 

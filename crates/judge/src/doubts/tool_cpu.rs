@@ -7,7 +7,7 @@ use assay_model::Doubt;
 
 /// Name of the rule.
 pub const CODE: &str = "tool-cpu";
-/// Percentage of one CPU from which the CPU counts as full; fio counts in ticks.
+/// Percentage of one CPU from which the CPU counts as full. fio measures CPU time in clock ticks.
 const FULL: f64 = 95.0;
 /// Percentage of a CPU in user mode from which filling buffers takes more time than waiting for
 /// I/O.

@@ -1,5 +1,5 @@
-//! Rule `unflushed-write`: buffered writes without any flush. The job ends while the data is still
-//! in RAM, so not even the total time includes the device.
+//! Rule `unflushed-write`: buffered writes without any flush. The job ends while the data is still in RAM, so even its
+//! total time does not include the time of the device.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt};
 use assay_model::Doubt;

@@ -1,5 +1,5 @@
-//! Rule `unknown-option`: a misspelt option. fio refuses to run, so a figure beside such a command
-//! comes from another command.
+//! Rule `unknown-option`: an option is misspelt. fio refuses to run such a command, so a figure that is published with
+//! it comes from another command.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt, void_doubt};
 use assay_fio::options::{find_engine, find_meant_option, nearest_engine};

@@ -1,7 +1,7 @@
-//! Judges jobs with unknown options: a doubt counts only if it holds for every possible value.
+//! Judges jobs with unknown options: a doubt counts only if it applies for every possible value of the unknown options.
 //!
-//! The rules judge the job several times: with fio's defaults, with values that no rule doubts, and
-//! with each value that decides a rule, one at a time.
+//! The rules judge the job several times: with fio's defaults, with values that no rule doubts, and with each value
+//! that decides a rule, one at a time.
 
 use assay_fio::options::{JobOptions, OptionSource};
 use assay_model::Doubt;
@@ -49,7 +49,7 @@ const VALUES: [(&str, &[&str]); 36] = [
     ("loops", &["1", "100"]),
 ];
 
-/// Values that no rule doubts.
+/// For each option, a value that no rule doubts.
 const SOUND: [(&str, &str); 10] = [
     ("direct", "1"),
     ("ioengine", "io_uring"),
@@ -63,7 +63,7 @@ const SOUND: [(&str, &str); 10] = [
     ("numjobs", "1"),
 ];
 
-/// Returns the doubts that hold for a job whatever its unknown options are.
+/// Returns the doubts that apply to a job whatever the values of its unknown options are.
 pub(super) fn find_certain_doubts(
     job: &JobOptions,
     judge: impl Fn(&JobOptions) -> Vec<Doubt>,

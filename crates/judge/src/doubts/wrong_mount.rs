@@ -1,5 +1,5 @@
-//! Rule `wrong-mount`: fio silently creates a missing directory and then measures the file system
-//! there, usually the root file system below an empty mount point.
+//! Rule `wrong-mount`: fio silently creates a missing directory and then measures the file system that contains it,
+//! usually the root file system because nothing is mounted on the mount point.
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::Doubt;

@@ -1,6 +1,5 @@
-//! Measures how often the 95 % interval contains the true value, on recorded noise. The table in
-//! `docs/src/statistics.md` is the output of this test: `cargo test -p assay-judge coverage --
-//! --nocapture` prints it.
+//! Measures how often the 95 % interval contains the true value, with recorded noise. The test prints the table in
+//! `docs/src/statistics.md`: `cargo test -p assay-judge coverage -- --nocapture`.
 
 use super::*;
 use crate::sample_figures::sum_workers;
@@ -9,7 +8,7 @@ use assay_model::{Bytes, Histogram, Nanos};
 use rand::{RngExt as _, SeedableRng as _};
 use std::fmt::Write as _;
 
-/// Recorded rounds: name in the table and lines of JSON.
+/// Recorded rounds: name in the table, and the rounds as lines of JSON.
 const RECORDS: [(&str, &str); 2] = [
     (
         "direct, depth 16",
@@ -69,8 +68,8 @@ fn parse_round(line: &str) -> FiguresByDirection {
     all
 }
 
-/// Computes the fraction of draws of `n` rounds whose interval contains the value of all recorded
-/// rounds.
+/// Computes the fraction of the draws (each a choice of rounds) whose interval contains the value of all recorded
+/// rounds together.
 fn measure_coverage(rounds: &[FiguresByDirection], draws: &[Vec<usize>], metric: Metric) -> f64 {
     let all: Vec<&FiguresByDirection> = rounds.iter().collect();
     let truth = pool_metrics(&all)[&metric].value;

@@ -4,7 +4,7 @@ use assay_model::sample::{Latency, Operation, Operations, Worker};
 use assay_model::{Bytes, Histogram, Nanos};
 use proptest::prelude::*;
 
-/// A round that read 4 KiB blocks for a second with these latencies.
+/// Returns a round that read 4 KiB blocks for one second with these latencies, given as (nanoseconds, count).
 fn round(latencies: &[(u64, u64)]) -> FiguresByDirection {
     let histogram: Histogram = latencies.iter().copied().collect();
     let ios = histogram.count();

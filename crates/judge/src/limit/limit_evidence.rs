@@ -1,12 +1,12 @@
-//! The evidence about what limited a workload, averaged over the samples that count. Missing
-//! evidence is none.
+//! Collects the evidence about what limited a workload, averaged over the samples that count. Missing evidence is
+//! `None`.
 
 use crate::sample_figures::FiguresByDirection;
 use assay_model::criterion::Direction;
 use assay_model::sample::{CpuDelta, RatePoint, Worker};
 use assay_model::{Facts, Nanos, Planned, Sample, TargetInfo, Workload};
 
-/// A result of the same run with another depth or block size.
+/// Result of a similar workload in the same run, with another queue depth or block size.
 #[derive(Clone, Debug)]
 pub(crate) struct SiblingResult {
     /// Name of the workload.
@@ -17,7 +17,7 @@ pub(crate) struct SiblingResult {
     pub block_size: u64,
     /// I/Os per second.
     pub iops: f64,
-    /// Coefficient of variation of the rate; none without a series.
+    /// Coefficient of variation of the rate over time; `None` without a rate over time.
     pub variation: Option<f64>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct LimitEvidence<'a> {
     /// Mean time of the flush per write, and mean latency of a write with its flush, in
     /// nanoseconds.
     pub flush: Option<(f64, f64)>,
-    /// CPU of the busiest job: user and kernel, 1 = one CPU.
+    /// CPU time of the busiest job as (user, kernel), where 1 is one full CPU.
     pub job_cpu: Option<(f64, f64)>,
-    /// Busy fraction of all CPUs.
+    /// Busy fraction of all CPUs together, 0 to 1.
     pub machine_busy: Option<f64>,
     /// Busy fraction of the busiest CPU.
     pub busiest_cpu: Option<f64>,
@@ -59,11 +59,11 @@ pub(crate) struct LimitEvidence<'a> {
     pub steal: Option<f64>,
     /// Fraction of time in which the busiest device had a request.
     pub device_busy: Option<f64>,
-    /// Mean number of requests in the devices.
+    /// Mean number of requests in flight at the devices.
     pub device_queue: Option<f64>,
-    /// Bytes at the devices ÷ bytes of fio.
+    /// Bytes at the devices ÷ bytes at fio.
     pub device_share: Option<f64>,
-    /// Whether the file system is in memory.
+    /// Whether the file system is in memory (tmpfs).
     pub memory_file_system: bool,
     /// Thermal events of the CPUs, over all samples.
     pub throttle_events: Option<u64>,

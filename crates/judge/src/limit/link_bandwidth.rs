@@ -1,20 +1,20 @@
-//! Checks the link between the machine and the disk: SATA or PCI Express. Limits set by software
-//! are in `rate_limit`.
+//! Checks whether the connection between the machine and the disk, SATA or PCI Express, limited the rate. Limits set by
+//! software are in `rate_limit`.
 
 use super::LimitEvidence;
 use assay_model::Facts;
 use assay_model::result::{Limit, LimitKind};
 use assay_model::units::mb_per_s;
 
-/// Fraction of the link's payload rate that counts as the full rate. Frames and packet headers take
+/// Fraction of the payload rate from which SATA, and below PCI Express, counts as full. Frames and packet headers take
 /// about 8 % of SATA and, with the usual payload of 128 bytes, about 16 % of PCI Express.
 const SATA: f64 = 0.85;
 const PCIE: f64 = 0.78;
 
 struct DiskLink {
-    /// Payload bytes per second each way.
+    /// Payload bytes per second in each direction.
     rate: f64,
-    /// Fraction of the rate that data can reach.
+    /// Fraction of the rate from which the connection counts as full.
     usable: f64,
     name: String,
 }

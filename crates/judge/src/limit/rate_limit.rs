@@ -1,5 +1,5 @@
-//! Checks for a rate limit: of a control group, a hypervisor or a cloud volume. Limits of hardware
-//! links are in `link_bandwidth`.
+//! Checks whether a rate limit of a control group, a hypervisor or a cloud volume limited the rate. Limits of hardware
+//! connections are in `link_bandwidth`.
 
 use super::{FULL, LimitEvidence, limit_evidence::compute_mean};
 use assay_model::result::{Limit, LimitKind};
@@ -9,17 +9,17 @@ use assay_model::units::format_significant;
 /// Coefficient of variation over the points of a sample below which the rate is as flat as under a
 /// limiter. Consecutive rounds on a virtual disk without a limiter vary by 0.17 (fixtures/noise).
 const FLAT: f64 = 0.02;
-/// Largest relative difference between equal rates.
+/// Maximum relative difference between two rates that count as equal.
 const SAME: f64 = 0.03;
-/// Largest relative distance from a round number. There are ten such numbers per decade: an
-/// unrelated rate is this near to one in 4 of 100 cases.
+/// Maximum relative distance from a round number. There are ten round numbers per decade, so an unrelated rate is this
+/// near to one of them in 4 of 100 cases.
 const ROUND: f64 = 0.005;
 const ROUND_NUMBERS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0];
-/// Fewest I/Os in flight for this rule: with fewer, latency limits the rate, and can be as flat.
+/// Minimum number of I/Os in flight for this rule. With fewer, latency limits the rate, which can then be as flat.
 const DEPTH: u32 = 4;
-/// A lower rate below this fraction of the plateau is the end of a burst credit.
+/// Fraction of the plateau below which a later rate means that a burst credit ran out.
 const DROP: f64 = 0.7;
-/// Fewest points of a plateau.
+/// Minimum number of points of a plateau.
 const POINTS: usize = 4;
 
 pub(super) fn check_rate_limit(e: &LimitEvidence) -> Option<Limit> {
@@ -61,7 +61,8 @@ fn find_cgroup_limit(e: &LimitEvidence) -> Option<String> {
         })
 }
 
-/// Finds the same IOPS at several block sizes: no device behaves like that at depth.
+/// Finds the same IOPS at several block sizes, which means a limit on IOPS: with a deep queue no device is equally fast
+/// at all sizes.
 fn find_same_rate_at_other_sizes(e: &LimitEvidence) -> Option<String> {
     if e.in_flight < DEPTH || find_largest_variation(&e.series)? > FLAT {
         return None;
@@ -126,8 +127,7 @@ fn find_round_flat_rate(e: &LimitEvidence) -> Option<String> {
     ))
 }
 
-/// Returns the largest coefficient of variation over the points of any sample; none if a sample has
-/// too few points.
+/// Returns the largest coefficient of variation over the points of any sample; `None` if a sample has too few points.
 pub(crate) fn find_largest_variation(series: &[&[RatePoint]]) -> Option<f64> {
     let each = series.iter().map(|points| {
         let rates: Vec<f64> = points.iter().map(RatePoint::per_s).collect();

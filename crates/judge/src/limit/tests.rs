@@ -3,7 +3,7 @@ use assay_model::FactKind;
 use assay_model::Facts;
 use assay_model::sample::{Operation, Rate, RatePoint};
 
-/// A healthy workload at depth 16 with nothing conspicuous.
+/// Returns the evidence of a normal workload at depth 16, to which no rule applies.
 fn plain() -> LimitEvidence<'static> {
     LimitEvidence {
         rounds: 5,
@@ -59,7 +59,7 @@ fn facts(entries: &[(&str, serde_json::Value)]) -> &'static Facts {
     Box::leak(Box::new(facts))
 }
 
-/// One constructed case for every decision, and one just on the other side of its threshold.
+/// One constructed case for every decision, and one just below its threshold.
 #[test]
 fn decision_table() {
     use LimitKind::*;

@@ -1,5 +1,5 @@
-//! Matches workloads of two runs by pattern, block size and depth, and sums their ratios up by block size. Imported
-//! results and plans of different people name the same workload differently.
+//! Matches workloads of two runs by pattern, block size and depth, and summarises their ratios by block size. Needed
+//! because imported results and plans of different authors name the same workload differently.
 
 use super::WorkloadGroup;
 use assay_model::criterion::{Direction, Metric, Quantity};
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 type Pair<'a, 'r> = (&'a WorkloadGroup<'r>, &'a WorkloadGroup<'r>);
 
-/// Pairs the groups with the same pattern, block size, number of I/Os in flight and share of reads. Of several, the
-/// one with the same durability and caching comes first.
+/// Pairs the groups with the same pattern, block size, number of I/Os in flight and fraction of reads. If several
+/// match, prefers the one with the same durability and caching.
 pub(super) fn pair_by_shape<'a, 'r>(
     a: &'a [WorkloadGroup<'r>],
     b: &'a [WorkloadGroup<'r>],
@@ -69,7 +69,7 @@ pub(super) fn shape_name(group: &WorkloadGroup) -> Option<String> {
     Some(workload.default_name())
 }
 
-/// Describes what pairs of the same shape do not have in common.
+/// Describes the settings in which pairs of the same shape differ.
 pub(super) fn describe_other_differences(pairs: &[Pair<'_, '_>]) -> Vec<String> {
     let mut out = vec![
         "the workloads have different names and were matched by pattern, block size and depth"
@@ -99,7 +99,7 @@ pub(super) fn describe_other_differences(pairs: &[Pair<'_, '_>]) -> Vec<String> 
     out
 }
 
-/// Computes the factors of the rates by block size.
+/// Computes the ratios of the rates by block size.
 pub(super) fn find_size_factors(pairs: &[Pair<'_, '_>]) -> Vec<SizeFactor> {
     let metric = Metric {
         direction: Direction::All,

@@ -1,4 +1,4 @@
-//! Compares two loads on web servers: CPU time per answer, and verdicts with a bounded error level.
+//! Compares two loads on web servers: CPU time per answer, and verdicts whose error probability is bounded.
 
 use super::{compute_ratio_error, compute_ratio_interval};
 use crate::estimate::{PooledValue, around_at, compute_mean_and_error};
@@ -9,20 +9,20 @@ use assay_model::result::{Change, ComparisonRow, Interval};
 use assay_model::units::format_significant;
 use assay_model::web::Step;
 
-/// Smallest ratio that counts as a difference. Smaller differences do not matter to users, and two runs of the
-/// same server differ as much.
+/// Minimum ratio that counts as a difference. Smaller differences do not matter to users, and occur between two runs of
+/// an unchanged server.
 const MARGIN: f64 = 1.05;
 /// Maximum probability that any figure of a comparison is called better or worse although nothing changed.
 const LEVEL: f64 = 0.05;
-/// Fewest stretches, on each side, that contain a request as slow as the percentile. Requests are not counted,
-/// because one pause of the machine makes a hundred requests slow at once and is one event.
+/// Minimum number of time intervals, on each side, with a request as slow as the percentile. Intervals are counted
+/// instead of requests, because one pause of the machine makes a hundred requests slow at once but is one event.
 const EVENTS: usize = 10;
 /// Code of the doubt about other programs on the machine.
 const FOREIGN_WORK: &str = "foreign-work";
-/// Percentile from which a few events decide the value.
+/// Percentile from which a few slow events determine the value.
 const TAIL: f64 = 99.0;
 
-/// Returns the steps of a group that count.
+/// Returns the steps of a group that are not void.
 fn list_steps<'a>(group: &WorkloadGroup<'a>) -> Vec<&'a Step> {
     let valid = group
         .samples
@@ -60,7 +60,7 @@ fn pooled_cpu(group: &WorkloadGroup) -> Option<PooledValue> {
     })
 }
 
-/// Returns the requests per second that an open loop was asked for, on average over its rounds; `None` for a closed
+/// Returns the requested rate of an open loop in requests per second, on average over its rounds; `None` for a closed
 /// loop.
 fn asked_rate(group: &WorkloadGroup) -> Option<f64> {
     let steps = list_steps(group);
@@ -69,15 +69,15 @@ fn asked_rate(group: &WorkloadGroup) -> Option<f64> {
     (rates.len() == steps.len()).then_some(mean)
 }
 
-/// Why the figures of two loads are not judged.
+/// Reason why the figures of two loads are not judged.
 enum Obstacle {
-    /// Both were asked for different rates.
+    /// The requested rates of the two loads differ.
     OtherRate(String),
     /// Other programs used the CPUs.
     ForeignWork(String),
 }
 
-/// Returns why the figures of two loads must not be judged, if they must not.
+/// Returns the reason why the figures of two loads must not be judged; `None` if they may.
 fn find_obstacle(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Obstacle> {
     if let (Some(left), Some(right)) = (asked_rate(a), asked_rate(b))
         && !(MARGIN.recip()..=MARGIN).contains(&(right / left))
@@ -112,8 +112,8 @@ fn find_obstacle(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Obstacle> {
         .or_else(|| disturbed(b).map(|evidence| of("second", evidence)))
 }
 
-/// Lists the loads whose figures are not judged, with the reason; foreign work once for all loads, with the evidence of
-/// the first.
+/// Lists the loads whose figures are not judged, with the reason. Work of other programs is listed once for all loads,
+/// with the evidence of the first.
 pub(super) fn list_obstacles(pairs: &[(&WorkloadGroup, &WorkloadGroup)]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut foreign: Option<(String, Vec<&str>)> = None;
@@ -132,10 +132,9 @@ pub(super) fn list_obstacles(pairs: &[(&WorkloadGroup, &WorkloadGroup)]) -> Vec<
     lines
 }
 
-/// Sets the verdicts of all figures together. A figure is better or worse if its interval is beyond the margin
-/// at a level that all figures share; a percentile with too few events beyond it, and a load that
-/// [`find_obstacle`] names, is undecided. Sorts the rows
-/// of one load together.
+/// Sets the verdicts of all figures together. A figure is better or worse if its interval lies beyond the margin, at an
+/// error level that all figures share. A percentile with too few events, and a load for which [`find_obstacle`] returns
+/// a reason, are undecided. Sorts the rows so that those of one load are adjacent.
 pub(super) fn judge_rows(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &WorkloadGroup)]) {
     rows.sort_by_key(|row| {
         let same = |(a, _): &(&WorkloadGroup, &WorkloadGroup)| {
@@ -165,7 +164,7 @@ pub(super) fn judge_rows(rows: &mut [ComparisonRow], pairs: &[(&WorkloadGroup, &
     }
 }
 
-/// Whether the value of a percentile in the tail results from enough events.
+/// Whether enough separate events determine the value of a high percentile.
 fn has_enough_events(group: &WorkloadGroup, quantity: Quantity, value: f64) -> bool {
     if quantity.percent().is_none_or(|percent| percent < TAIL) {
         return true;
@@ -315,7 +314,7 @@ mod tests {
         compare_runs((&a.0, &a.1), (&b.0, &b.1))
     }
 
-    /// Half of the capacity that each run found is not the same load.
+    /// Half of the capacity is not the same load in two runs, if each run measured its own capacity.
     #[test]
     fn open_loops_at_different_rates_are_not_judged() {
         let of = |factor: f64, per_s: f64| -> Vec<Step> {
@@ -338,7 +337,7 @@ mod tests {
         assert_eq!(verdict(&same, Quantity::Iops), Change::Worse);
     }
 
-    /// A run beside which another program used the CPUs is slower without any change of the server.
+    /// A run during which another program used the CPUs is slower although the server did not change.
     #[test]
     fn a_run_with_foreign_work_is_not_judged() {
         let of = |factor: f64, foreign: u64| -> Vec<Step> {
@@ -365,7 +364,7 @@ mod tests {
         assert_eq!(said.count(), 1, "{:?}", loud.cautions);
     }
 
-    /// The CPU time of an answer is that of the run's own report, also where one round is slow.
+    /// The CPU time per answer equals that in the run's own report, even if one round is slow.
     #[test]
     fn cpu_per_answer_is_the_figure_of_the_run_itself() {
         let (a, b) = (

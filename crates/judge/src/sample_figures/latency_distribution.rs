@@ -1,4 +1,4 @@
-//! Latency of one direction: merged over jobs and rounds, with the flush added to a write. Rates
+//! Latency distribution of one direction: merged over jobs and rounds, and with the flush time added to writes. Rates
 //! are in the parent module.
 
 use assay_model::Histogram;
@@ -9,13 +9,13 @@ use assay_model::sample::{Latency, Operations};
 pub(crate) struct LatencyDistribution {
     /// Number of operations.
     pub n: u64,
-    /// Number of failed operations: each counts as slower than any other.
+    /// Number of failed operations, each of which counts as slower than any other.
     failed: u64,
-    /// Sum of all latencies, from the exact mean that the load generator keeps.
+    /// Sum of all latencies in nanoseconds, computed from the exact mean of the load generator.
     sum: f64,
     /// Largest latency; exact.
     largest: u64,
-    /// Histogram of all latencies; empty if a part has no histogram.
+    /// Histogram of all latencies; empty if at least one merged part has no histogram.
     pub histogram: Histogram,
     /// Percentiles as printed, if there is no histogram. They cannot be merged.
     printed: Vec<(f64, u64)>,
@@ -45,12 +45,12 @@ impl LatencyDistribution {
         }
     }
 
-    /// Reads the latency of flush calls.
+    /// Reads the latency of flushes (`fsync`, `fdatasync`).
     pub(crate) fn of_calls(flushes: &Operations) -> Self {
         Self::of_latency(&flushes.lat, flushes.count)
     }
 
-    /// Reads a latency; `n` replaces a count that was not printed (fio before 3.18).
+    /// Reads a latency. `n` is used if fio did not print the count (before 3.18).
     fn of_latency(latency: &Latency, n: u64) -> Self {
         let n = if latency.n > 0 { latency.n } else { n };
         let mean = Some(latency.mean).filter(|mean| mean.is_finite() && *mean > 0.0);
@@ -156,9 +156,8 @@ impl LatencyDistribution {
     }
 }
 
-/// Builds the histogram whose every quantile is the sum of the quantiles of `a` and `b`, with as
-/// many operations as `a`. Both are walked bin by bin along their cumulative shares, in exact
-/// integers.
+/// Builds a histogram whose every quantile is the sum of the quantiles of `a` and `b`, with as many operations as `a`.
+/// Walks both bin by bin along their cumulative fractions, in exact integers.
 fn add_quantiles(a: &Histogram, b: &Histogram) -> Histogram {
     let (na, nb) = (u128::from(a.count()), u128::from(b.count()));
     let mut out = Histogram::default();

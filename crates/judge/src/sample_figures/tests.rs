@@ -113,8 +113,8 @@ fn a_percentile_does_not_exceed_the_exact_maximum() {
 }
 
 proptest! {
-    /// Quantiles of the sum are sums of quantiles, and no operation is lost: compared with sorted lists
-    /// repeated to a common length.
+    /// Quantiles of the sum are sums of the quantiles, and no operation is lost. The expected values come from sorted
+    /// lists, repeated to a common length.
     #[test]
     fn flushes_add_quantile_by_quantile(
         mut writes in prop::collection::vec(1u64..1000, 1..40),

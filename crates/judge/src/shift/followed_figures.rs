@@ -1,11 +1,11 @@
-//! The figures of a run that are followed over time: how much work a workload did, and how long
-//! its slow operations took. Shifts of these figures are found in the parent module.
+//! Selects the figures of a run whose history is watched for shifts: how much work a workload did, and how long its
+//! slow operations took. The parent module finds the shifts.
 
 use crate::workload_groups::group_samples;
 use assay_model::criterion::{Metric, Quantity};
 use assay_model::{Run, Sample};
 
-/// A followed figure of a run.
+/// A figure of a run that is watched over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowedFigure {
     /// Name of the workload.
@@ -14,14 +14,13 @@ pub struct FollowedFigure {
     pub target: String,
     /// The metric.
     pub metric: Metric,
-    /// Full description of the load with all options: figures of two different loads form no
-    /// series.
+    /// Full description of the load with all options. Figures with different loads belong to different series.
     pub load: String,
     /// The value.
     pub value: f64,
 }
 
-/// Returns the followed figures of a run: operations per second and the 99th percentile. Other
+/// Returns the figures of a run that are watched over time: operations per second and the 99th percentile. Other
 /// figures move with these two, and each additional figure would make every shift harder to detect.
 #[must_use]
 pub fn collect_followed_figures(run: &Run, samples: &[Sample]) -> Vec<FollowedFigure> {

@@ -5,8 +5,7 @@ use crate::estimate::CONFIDENCE;
 use assay_model::result::Interval;
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
-/// Up to so many runs the exact distribution is computed; beyond, the normal approximation is
-/// precise enough.
+/// Number of runs up to which the exact distribution is computed; for more, the normal approximation is precise enough.
 const COUNTED: usize = 40;
 
 /// Estimates the ratio (Hodges and Lehmann 1963) and its interval from logarithms.
@@ -29,8 +28,8 @@ pub(super) fn estimate_ratio(before: &[f64], after: &[f64]) -> (f64, Option<Inte
     (middle.exp(), interval)
 }
 
-/// Computes how many differences to drop at each end; none if even the full range does not reach
-/// the confidence level.
+/// Computes how many differences to drop at each end; `None` if even the full range does not reach the confidence
+/// level.
 fn count_differences_to_drop(m: usize, n: usize) -> Option<usize> {
     let allowed = (1.0 - CONFIDENCE) / 2.0;
     if m + n > COUNTED {
@@ -53,8 +52,8 @@ fn count_differences_to_drop(m: usize, n: usize) -> Option<usize> {
     out
 }
 
-/// Counts, for each value of Mann and Whitney's U, the orders of m and n runs: the coefficients of
-/// the Gaussian binomial.
+/// Counts, for each value of the Mann-Whitney statistic U, the possible orders of m and n runs. These are the
+/// coefficients of the Gaussian binomial.
 fn count_mann_whitney(m: usize, n: usize) -> Vec<f64> {
     let size = m * n + 1;
     let mut counts = vec![0.0; size];

@@ -61,7 +61,7 @@ fn a_change_is_found_where_it_is() {
     assert!(interval.high < 0.8, "{shift:?}");
 }
 
-/// A change and its reversal are two shifts, each at its run.
+/// A change and its reversal are two shifts, each found at its run.
 #[test]
 fn a_change_and_its_end_are_two() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
@@ -117,7 +117,7 @@ fn equal_figures_are_no_change() {
 }
 
 proptest! {
-    /// Any series is processed, and the runs of every shift are in order.
+    /// Any series can be processed, and the run numbers of every shift are in order.
     #[test]
     fn any_series_is_read(logs in proptest::collection::vec(-50.0f64..50.0, 0..60), level in 0.001f64..0.9) {
         let found = find_shifts(&points(logs.clone()), level);
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// The negated series has the same shifts in the opposite direction.
+    /// The negated series has the same shifts, in the opposite direction.
     #[test]
     fn up_and_down_are_alike(logs in proptest::collection::vec(-5.0f64..5.0, 0..30)) {
         let points = points(logs);

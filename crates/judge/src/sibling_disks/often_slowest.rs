@@ -11,8 +11,8 @@ use statrs::distribution::{Binomial, DiscreteCDF as _};
 /// Standard errors added to the estimated correlation of windows.
 const DOUBT: f64 = 1.5;
 
-/// Computes the probability that one of `siblings` equal disks is the slowest in so many windows;
-/// `ratios` are logarithms.
+/// Computes the probability that one of `siblings` equal disks is the slowest in at least `slowest` windows; `ratios`
+/// are the logarithms of its ratio to the others, by window.
 pub fn compute_chance_of_slowest(ratios: &[f64], slowest: usize, siblings: usize) -> f64 {
     let all = count_independent_windows(compute_correlation(ratios), ratios.len());
     let slowest = slowest.saturating_mul(all) / ratios.len().max(1);
@@ -38,7 +38,7 @@ fn compute_correlation(logs: &[f64]) -> f64 {
     }
 }
 
-/// Computes how many independent windows are worth `windows` windows with this correlation.
+/// Computes how many independent windows contain as much information as `windows` windows with this correlation.
 fn count_independent_windows(correlation: f64, windows: usize) -> usize {
     let n = windows.max(1) as f64;
     let bias = (1.0 + 4.0 * correlation.max(0.0)) / n;

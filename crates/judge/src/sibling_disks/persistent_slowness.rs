@@ -17,15 +17,16 @@
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
-/// Excess of the root over a standard normal number if equal disks stay in a state for half of the
-/// watch: 0.9 at 60 windows, less with less persistence (simulated, 10,000 series or more for each
-/// of 37 cases). It is always subtracted.
+/// Amount by which the root exceeds a standard normal number if equal disks stay in a state for half of the watch: 0.9
+/// at 60 windows, less if states are shorter (simulated, 10,000 series or more for each of 37 cases). It is always
+/// subtracted.
 const EXCESS: f64 = 1.05;
-/// Resolution of the logarithm of a ratio: 1 %.
+/// Standard deviation, as a logarithm of a ratio (1 %), that is added to that of the fitted residuals, because ratios
+/// are not known more precisely.
 const RESOLUTION: f64 = 0.01;
-/// Number of correlations tried up to either bound, denser where the correlation is high.
+/// Number of correlations tried up to either bound. They are closer together where the correlation is high.
 const STEPS: usize = 8;
-/// Fractions of the variance that are independent noise.
+/// Fractions of the variance that are assumed to be independent noise.
 const NOISE: [f64; 7] = [0.0, 0.1, 0.25, 0.45, 0.65, 0.8, 0.92];
 
 /// A series, prepared for its likelihood. For each correlation and noise fraction, the sum of
@@ -45,15 +46,15 @@ struct Parabola {
     logs: f64,
 }
 
-/// Twice the negative log-likelihood without its constant part, and the mean.
+/// A fitted model: twice the negative log-likelihood without its constant part, and the mean.
 struct ModelFit {
     cost: f64,
     mean: f64,
 }
 
 impl CorrelatedSeries {
-    /// Prepares a series. `points` contains ascending windows, some of which may be missing, with
-    /// their values; `windows` is the length of the watch.
+    /// Prepares a series. `points` contains (number of the window, value) in ascending order, possibly with gaps;
+    /// `windows` is the length of the watch in windows.
     pub fn new(points: &[(usize, f64)], windows: usize) -> Self {
         let windows = windows.max(1) as f64;
         let (beside, alone) = ((-8.6 / windows).exp(), (-1.8 / windows).exp());
@@ -84,7 +85,7 @@ impl CorrelatedSeries {
         }
     }
 
-    /// Returns the interval of means that are not rejected, each end at the level `share`.
+    /// Returns the interval of means that are not rejected, each end at the error level `share`.
     pub fn mean_interval(&self, share: f64) -> (f64, f64) {
         let free = self.fit_model(None);
         let end = |sign: f64| {

@@ -7,7 +7,7 @@ use model::{EQUAL, Model, ends, watch};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-/// The simulated disks of `bench/disks/run`.
+/// Model of the simulated disks, shared with `bench/disks/run`.
 #[path = "../../../../bench/disks/model.rs"]
 mod model;
 
@@ -128,7 +128,7 @@ fn a_mirror_that_is_slow_in_every_window_is_accused() {
     );
 }
 
-/// The two disks of a mirror, recorded; the first lines of the file describe the recording.
+/// Returns a recording of the two disks of a mirror. The first lines of the file describe how it was made.
 fn recorded() -> Watched {
     let text = include_str!("../../fixtures/disks/mirror-one-throttled.txt");
     let window = |line: &str| -> Vec<DeviceDelta> {

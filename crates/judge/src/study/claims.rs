@@ -7,7 +7,7 @@ use assay_model::study::{
     Better, Bound, Claim, Figure, JudgedClaim, Observation, Published, StudyRun, Support,
 };
 
-/// Observations and published figures that claims are judged against.
+/// Observations and published figures by which claims are judged.
 pub(super) struct ClaimEvidence<'a> {
     pub run: &'a StudyRun,
     pub observations: &'a [Observation],
@@ -36,7 +36,7 @@ fn read_interval_ends(interval: Interval) -> (f64, f64) {
     (interval.low, interval.high)
 }
 
-/// Returns the range of a published figure: its value, or everything on one side of a bound.
+/// Returns the range of a published figure: its value, or all values on one side of a published bound.
 fn find_published_span(one: &Published) -> (f64, f64) {
     match one.is {
         Bound::Exactly | Bound::About => (one.value, one.value),
@@ -141,8 +141,8 @@ impl ClaimEvidence<'_> {
         }
     }
 
-    /// Returns the finding if no value counts: all values are void, or the configuration was not
-    /// tried.
+    /// Returns the finding for a claim whose values do not count: all values are void, or the configuration was not
+    /// measured.
     fn describe_nothing_valid(
         &self,
         configurations: &[&String],
@@ -159,7 +159,7 @@ impl ClaimEvidence<'_> {
         (finding, self.describe_missing(configurations, figure))
     }
 
-    /// Describes why there is no value to judge a claim by.
+    /// Describes why there is no value by which a claim can be judged.
     fn describe_missing(&self, configurations: &[&String], figure: &str) -> String {
         let reason = self.run.not_tried.iter().find(|not| {
             let fits = not.figure.as_ref().is_none_or(|one| one == figure);
@@ -185,8 +185,8 @@ impl ClaimEvidence<'_> {
         }
     }
 
-    /// Judges a claimed order. Support needs each configuration to be better than the next one; a
-    /// single contradicting pair is enough for a contradiction.
+    /// Judges a claimed order. The claim is supported if each configuration is better than the next one; a single
+    /// contradicting pair contradicts the claim.
     fn judge_order(&self, claim: &Claim, figure: &str, best_first: &[String]) -> JudgedClaim {
         let known = self.find_figure(figure);
         let exact = known.is_some_and(|figure| figure.exact);

@@ -1,18 +1,16 @@
-//! Derives figures that are computed from other figures. Estimates over rounds are in
-//! `round_estimates`.
+//! Computes figures that a study derives from other figures. Estimates over rounds are in `round_estimates`.
 
 use assay_model::study::{Bound, Derived, Figure, Observation, Published, Study};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value by configuration and figure.
+/// Values by (configuration, figure).
 type FigureValues<'a> = BTreeMap<(&'a str, &'a str), f64>;
 
-/// Computes the value of a derived figure of a configuration; none if an input is missing or a
-/// divisor is 0.
+/// Computes the value of a derived figure of a configuration; `None` if an input is missing or a divisor is 0.
 ///
-/// `Weighted` is the ranking of the source of the study on KVM's cache modes: "multiply the 4KB
-/// random by a factor which, when applied to the bare metal …, would leave a roughly identical
-/// value to the sequential", and take the average of the two.
+/// `Weighted` is the ranking in the article that the study of KVM's cache modes tests: "multiply the 4KB random by a
+/// factor which, when applied to the bare metal …, would leave a roughly identical value to the sequential", and take
+/// the average of the two.
 fn derive_value(values: &FigureValues<'_>, derived: &Derived, configuration: &str) -> Option<f64> {
     let of = |configuration: &str, figure: &str| values.get(&(configuration, figure)).copied();
     let ours = |figure: &str| of(configuration, figure);
@@ -35,7 +33,7 @@ fn derive_value(values: &FigureValues<'_>, derived: &Derived, configuration: &st
     value.is_finite().then_some(value)
 }
 
-/// Lists the inputs of a derived figure as configuration and figure.
+/// Lists the inputs of a derived figure as (configuration, figure).
 fn list_inputs<'a>(derived: &'a Derived, configuration: &'a str) -> Vec<(&'a str, &'a str)> {
     let mut all: Vec<_> = derived
         .of()
@@ -57,9 +55,9 @@ fn list_derived_figures(study: &Study) -> impl Iterator<Item = (&Figure, &Derive
     })
 }
 
-/// Returns the observations together with the figures derived from them, round by round. A figure
-/// derived from a void observation is void and inherits its doubts. A counted figure is observed
-/// once and applies to every round; a figure derived only from counted figures is derived once.
+/// Returns the observations together with the figures derived from them, round by round. A figure that is derived from
+/// a void observation is void and has the same doubts. A counted figure (without noise) is observed once and applies to
+/// every round; a figure derived only from counted figures is derived once.
 pub(super) fn derive_observations(study: &Study, raw: &[Observation]) -> Vec<Observation> {
     let mut all = raw.to_vec();
     let rounds: BTreeSet<u32> = raw.iter().map(|one| one.round).collect();
@@ -103,7 +101,8 @@ pub(super) fn derive_observations(study: &Study, raw: &[Observation]) -> Vec<Obs
     all
 }
 
-/// Returns the published figures together with the figures derived from them; bounds are not used.
+/// Returns the published figures together with the figures derived from them. Published bounds, as opposed to values,
+/// are not used.
 pub(super) fn derive_published(study: &Study) -> Vec<Published> {
     let mut all = study.published.clone();
     for (figure, derived, configuration) in list_derived_figures(study) {

@@ -1,4 +1,4 @@
-//! Ranks the configurations by a figure. Rounds were interleaved, so neighbours are compared round
+//! Ranks the configurations by a figure. Because rounds were interleaved, neighbours in the ranking are compared round
 //! by round, like a claim about their ratio.
 
 use super::claims::ClaimEvidence;

@@ -3,8 +3,8 @@
 use crate::estimate::{compute_mean_and_error, interval_around_mean, interval_on_log_scale};
 use assay_model::result::{Estimate, Interval};
 
-/// Estimates the mean of a figure over its rounds. If all values are above 0 the interval is on the
-/// log scale, by the delta method (standard error of the mean ÷ mean), so that it stays above 0.
+/// Estimates the mean of a figure over its rounds. If all values are above 0, the interval is on the log scale, so that
+/// it stays above 0 (delta method: standard error of the mean ÷ mean).
 pub(super) fn estimate_mean(values: &[f64], exact: bool) -> Option<Estimate> {
     let rounds = values.len();
     let (mean, error) = compute_mean_and_error(values)?;
@@ -22,8 +22,7 @@ pub(super) fn estimate_mean(values: &[f64], exact: bool) -> Option<Estimate> {
     })
 }
 
-/// Estimates the ratio of two figures over the rounds that have both. None if a value is not above
-/// 0.
+/// Estimates the ratio of two figures over the rounds that have both. `None` if a value is not above 0.
 pub(super) fn estimate_ratio(pairs: &[(f64, f64)], exact: bool) -> Option<Estimate> {
     let logs: Option<Vec<f64>> = pairs
         .iter()

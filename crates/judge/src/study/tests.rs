@@ -3,7 +3,7 @@ use assay_model::study::{Better, Claim, NotTried, Study};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A study with two figures and one figure derived from both, for the configurations `a`, `b` and `bare`.
+/// Returns a study with two figures and one figure derived from both, for the configurations `a`, `b` and `bare`.
 fn study(claims: &[Claim]) -> Study {
     serde_json::from_value(json!({
         "name": "s", "title": "t", "question": "q", "bench": "commands",
@@ -216,7 +216,7 @@ fn a_reason_is_given_for_what_was_not_tried() {
     assert_eq!(only(&cut).claims[0].why, "b: no ZFS");
 }
 
-/// The article's rule, computed by hand. On the bare machine sequential is 500 and random 20, so random is
+/// The rule of the article, computed by hand. On the bare machine sequential is 500 and random 20, so random is
 /// multiplied by 25; a configuration with 400 and 30 gives (400 + 750) ÷ 2.
 #[test]
 fn weighted_as_the_article_defines_it() {

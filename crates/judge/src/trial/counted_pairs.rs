@@ -1,15 +1,15 @@
-//! The pairs that count, as log ratios. The outcome of each pair is judged in `pair_outcomes`.
+//! The pairs that count, as logarithms of ratios. `pair_outcomes` decides which pairs count.
 
 use super::trial_rule::TrialRule;
 use assay_model::trial::PairOutcome;
 
 /// The pairs that count, in the order in which they were measured.
 pub(super) struct CountedPairs {
-    /// ln of the improvement.
+    /// Natural logarithm of the improvement, by pair.
     pub effects: Vec<f64>,
-    /// ln of the worsening, per guardrail.
+    /// Natural logarithm of the worsening, by guardrail and pair.
     pub guards: Vec<Vec<f64>>,
-    /// Work of A and of B in the same time.
+    /// Work of A and of B in the same time, by pair.
     pub work: Vec<[f64; 2]>,
 }
 
@@ -52,11 +52,11 @@ fn read_sound_pair(pair: &PairOutcome, expected: usize) -> Option<(f64, &[f64], 
     (finite && works && guards.len() == expected).then_some((*effect, guards, *work))
 }
 
-/// Consecutive pairs without a figure after which a trial gives up.
+/// Number of consecutive pairs without a figure after which a trial gives up.
 pub const FRUITLESS: usize = 3;
 
-/// Returns the reason to give up: each of the last [`FRUITLESS`] pairs is void, or failed for another
-/// reason than the change alone.
+/// Returns the reason to give up the trial, or `None`. A trial gives up if each of the last [`FRUITLESS`] pairs is
+/// void, or failed for another reason than the change alone.
 #[must_use]
 pub fn find_reason_to_give_up(outcomes: &[PairOutcome]) -> Option<String> {
     let last = outcomes.len().checked_sub(FRUITLESS)?;

@@ -1,17 +1,16 @@
-//! Sequential evidence for trials without a planned end: an e-process for symmetry. With a planned
-//! end, `sign_flips` needs fewer pairs.
+//! Sequential evidence for trials without a planned end: an e-process for symmetry. For trials with a planned end,
+//! `sign_flips` needs fewer pairs.
 //!
-//! The e-process is the wealth of a gambler who bets that each pair's sign is "better". The odds
-//! are fair if the change has no effect, and the stake depends only on the sizes of earlier pairs.
-//! The wealth ever reaches 20 in at most one of 20 such trials, however long they run (Ville's
-//! inequality).
+//! The e-process is the capital of a gambler who bets on each pair that its sign is "better". The odds are fair if the
+//! change has no effect, and the stake depends only on the sizes of earlier pairs. If the change has no effect, the
+//! capital ever exceeds 20 times its start in at most one of 20 trials, however long they run (Ville's inequality).
 
 use super::look_schedule::PlannedLook;
 
-/// Three gamblers: stake, growth of the stake with a pair's size, and initial share of the wealth.
+/// Three gamblers, as (stake, growth of the stake with the size of a pair, initial fraction of the capital).
 const GAMBLERS: [(f64, f64, f64); 3] = [(0.3, 1.0, 0.25), (0.6, 1.0, 0.25), (0.97, 3.0, 0.5)];
 
-/// Computes the wealth after each value, in order, against "not above 0". It starts at 1.
+/// Computes the capital after each value, in order, as evidence against "not above 0". It starts at 1.
 #[must_use]
 pub fn compute_wealth(x: &[f64]) -> Vec<f64> {
     let mut purses = GAMBLERS.map(|(_, _, share)| share);
@@ -40,7 +39,7 @@ fn compute_sorted_median(sorted: &[f64]) -> f64 {
     f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2])
 }
 
-/// Returns the first look by which the wealth once reached 1/α.
+/// Returns the first look up to which the capital has once reached 1/α; `None` if it has not.
 pub(super) fn find_rejection(x: &[f64], looks: &[PlannedLook], alpha: f64) -> Option<usize> {
     let reached = compute_wealth(x).iter().position(|e| *e >= 1.0 / alpha)?;
     looks.iter().position(|look| look.pairs > reached)

@@ -1,6 +1,5 @@
-//! Judges every figure in the same way: the centre of the pairs' ratios, with the interval of the
-//! deciding test. A ratio of medians, or another interval, would make the rows of one table
-//! contradict each other.
+//! Judges every figure in the same way: the centre of the pairs' ratios, with the interval of the test that decides the
+//! verdict. A ratio of medians, or another interval, would make the rows of one table contradict each other.
 
 use super::interval;
 use super::robust_statistics::compute_centre;
@@ -25,8 +24,7 @@ fn list_metrics(plan: &TrialPlan) -> Vec<Metric> {
     metrics
 }
 
-/// Judges each figure over the pairs; `figures` contains those of A and B of every pair that
-/// counts.
+/// Judges each figure over the pairs. `figures` contains those of A and B for every pair that counts.
 pub(super) fn judge_figures(
     plan: &TrialPlan,
     rule: &TrialRule,
@@ -61,7 +59,7 @@ pub(super) fn judge_figures(
     list_metrics(plan).into_iter().map(row).collect()
 }
 
-/// Computes centre and interval of the improvement of a figure that does not decide.
+/// Computes centre and interval of the improvement of a figure other than the deciding one.
 fn judge_other_figure(
     metric: Metric,
     rule: &TrialRule,

@@ -6,12 +6,11 @@ use super::robust_statistics::compute_robust_deviation;
 use super::work_total::forecast_pairs_to_withstand;
 use assay_model::{Nanos, TrialPlan};
 
-/// Pairs for a "better" or "worse": a constant, and a factor of (noise ÷ effect)². Fitted to
-/// simulated trials (by normal theory with a fixed number of pairs, 8.6 times for nine trials of
-/// ten to decide at 5 %).
+/// Pairs needed for a "better" or "worse": a constant, plus a factor times (noise ÷ effect)². Fitted to simulated
+/// trials. (Normal theory with a fixed number of pairs gives the factor 8.6, if nine of ten trials must decide at 5 %.)
 const DIFFERENT: (f64, f64) = (5.0, 7.0);
-/// Pairs for a "no practical difference", as a factor of (noise ÷ distance to the margin)²; two
-/// margins have to be ruled out.
+/// Pairs needed for "no practical difference", divided by (noise ÷ distance to the margin)². It is larger than the
+/// factor for "better", because the effect must be shown to lie within both margins.
 const EQUAL: f64 = 13.0;
 
 /// A forecast of a trial's length. It is rough: twice or half as many pairs are common.
@@ -23,8 +22,8 @@ pub struct TrialForecast {
     pub time: Nanos,
 }
 
-/// Computes the pairs until an effect (log ratio) is distinguished from none and, for a gain, until
-/// its total withstands one more slow slot; `margin` is a log ratio too.
+/// Computes the number of pairs until an effect (log ratio) is distinguished from none and, if it is a gain, its total
+/// work stays better with one more slow slot. `margin` is a log ratio too.
 #[must_use]
 pub fn forecast_pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
     let detected = forecast_pairs_for_effect(noise, effect);
@@ -41,8 +40,8 @@ pub(super) fn forecast_pairs_for_effect(noise: f64, effect: f64) -> u32 {
     round_up_to_look(DIFFERENT.0 + DIFFERENT.1 * (noise / effect).powi(2))
 }
 
-/// Computes the pairs until "no practical difference" if the effect (log ratio) lies within the
-/// margin (log ratio); else `u32::MAX`.
+/// Computes the number of pairs until "no practical difference", if the effect (log ratio) lies within the margin (log
+/// ratio); else `u32::MAX`.
 #[must_use]
 pub fn forecast_pairs_for_equality(noise: f64, effect: f64, margin: f64) -> u32 {
     if effect.abs() >= margin {
@@ -58,8 +57,8 @@ pub fn forecast_smallest_effect(noise: f64, pairs: u32) -> f64 {
     noise * (DIFFERENT.1 / spare).sqrt()
 }
 
-/// Forecasts the pairs and the time of a plan, at this noise (standard deviation of a pair's log
-/// ratio) and for this expected effect (log ratio; 0 for none).
+/// Forecasts the pairs and the time of a plan. `noise` is the standard deviation of a pair's log ratio, `effect` the
+/// expected log ratio (0 for none).
 #[must_use]
 pub fn forecast_trial(plan: &TrialPlan, noise: f64, effect: f64) -> TrialForecast {
     let margin = plan.margin.max(0.0).ln_1p();
@@ -68,7 +67,7 @@ pub fn forecast_trial(plan: &TrialPlan, noise: f64, effect: f64) -> TrialForecas
     forecast_time(plan, pairs.min(plan.max_pairs))
 }
 
-/// Computes the time of this many pairs.
+/// Computes the time to measure this many pairs.
 #[must_use]
 pub fn forecast_time(plan: &TrialPlan, pairs: u32) -> TrialForecast {
     TrialForecast {
@@ -77,29 +76,29 @@ pub fn forecast_time(plan: &TrialPlan, pairs: u32) -> TrialForecast {
     }
 }
 
-/// Computes how many pairs fit into a time budget. If the budget is known from the start, the last
-/// look is at the last of these pairs; a trial that is cut off has no last look.
+/// Computes how many pairs can be measured within a time budget. The budget must be given before the trial starts, so
+/// that a last look is planned at the last of these pairs; a trial that is cut off later has no last look.
 #[must_use]
 pub fn count_pairs_within(plan: &TrialPlan, budget: Nanos) -> u32 {
     u32::try_from(budget.0 / compute_time_per_pair(plan).max(1)).unwrap_or(u32::MAX)
 }
 
-/// Computes the fewest pairs for any verdict at this level: with fewer, even pairs that all have the
-/// same sign occur too often by chance.
+/// Computes the minimum number of pairs for any verdict at this error level. With fewer, even pairs that all have the
+/// same sign occur by chance too often.
 #[must_use]
 pub fn count_least_pairs(alpha: f64) -> u32 {
     let by_chance = (1.0 / alpha.clamp(1e-9, 0.5)).log2().ceil() as u32;
     by_chance.max(LOOKS[0])
 }
 
-/// Estimates the noise of some pairs: their standard deviation, robust against outliers. Five pairs
-/// or more are needed for a useful value.
+/// Estimates the noise (standard deviation) of some pairs, robust against outliers. At least five pairs are needed for
+/// a useful value.
 #[must_use]
 pub fn estimate_noise(effects: &[f64]) -> f64 {
     compute_robust_deviation(effects)
 }
 
-/// Returns the nanoseconds per pair.
+/// Returns the time per pair in nanoseconds.
 fn compute_time_per_pair(plan: &TrialPlan) -> u64 {
     plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2)
 }

@@ -1,12 +1,12 @@
-//! Intervals by inverting the test: the effects that no look so far has ruled out.
+//! Intervals by inverting the test: an interval contains the effects that no look so far has ruled out.
 //!
-//! The test is valid at every look, so the interval is too. An effect ruled out at one look stays
-//! ruled out, so an interval never grows.
+//! The test is valid at every look, so the interval is too. An effect that was ruled out at one look stays ruled out,
+//! so an interval never grows.
 
 use super::robust_statistics::compute_robust_deviation;
 use super::sequential_test::SequentialTest;
 
-/// Ends of an interval of log ratios; a missing end is infinite.
+/// Interval of log ratios. An end that is `None` is infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct IntervalEnds {
     /// Lower end.
@@ -50,8 +50,8 @@ pub(super) fn compute_last_interval(test: &SequentialTest, x: &[f64]) -> Interva
     }
 }
 
-/// Finds the largest effect that is proved to be too small, to 2 % of the noise. `known` is an
-/// effect that an earlier look ruled out. None if nothing is ruled out.
+/// Finds the largest effect that is proved to be smaller than the true effect, with a precision of 2 % of the noise.
+/// `known` is an effect that an earlier look ruled out. `None` if nothing is ruled out.
 fn find_lower_end(
     test: &SequentialTest,
     x: &[f64],

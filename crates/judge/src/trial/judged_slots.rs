@@ -1,5 +1,5 @@
-//! The details that a report shows beside the pairs: every slot as judged, and the latency of both
-//! sides. The pairs are judged in `pair_outcomes`.
+//! Collects the details that a report shows in addition to the pairs: the evaluation of every slot, and the latencies
+//! of both sides. The pairs are judged in `pair_outcomes`.
 
 use super::pair_outcomes::{build_sample_context, judge_slot};
 use crate::estimate;
@@ -19,7 +19,7 @@ pub struct JudgedSlots {
     pub latency: [Histogram; 2],
 }
 
-/// Judges each slot by itself, by the same rules that made `pairs` of the slots.
+/// Judges each slot separately, by the same rules from which `pairs` was computed.
 #[must_use]
 pub fn judge_slots_for_display(
     trial: &Trial,

@@ -1,19 +1,19 @@
-//! Look schedule: the numbers of pairs at which the judge looks, and the cumulative level spent by
-//! each look. The tests at each look are in `sequential_test`.
+//! Look schedule: the numbers of pairs at which the interim results are tested ("looks"), and the cumulative error
+//! level that is spent up to each look. The tests are in `sequential_test`.
 
 use super::trial_rule::ALPHA;
 use assay_model::trial::MAX_PAIRS;
 
-/// Pairs measured at each look. Six is the first number at which chance reaches the same result in
-/// fewer than one of 20 trials (2⁻⁶ = 1.6 %); each step is about 1.4 times the previous one.
+/// Number of measured pairs at each look. Six is the smallest number at which chance reaches the same result in fewer
+/// than one of 20 trials (2⁻⁶ = 1.6 %); each step is about 1.4 times the previous one.
 pub(super) const LOOKS: [u32; 8] = [6, 8, 11, 15, 21, 30, 42, 60];
 
-/// Cumulative level spent by each look of a trial with level [`ALPHA`]; other levels are
-/// proportional. It is front-loaded, because large effects should end a trial early.
+/// Cumulative error level spent up to each look of a trial with level [`ALPHA`]; other levels are proportional. Most of
+/// it is spent early, because large effects should end a trial early.
 const SPENT: [f64; 8] = [0.020, 0.022, 0.025, 0.028, 0.032, 0.037, 0.043, 0.050];
 
-/// Fraction of the level spent by each look of [`LOOKS`] that "worse in total" takes from "worse".
-/// It is 0 at first: rare slow slots prove a worse total, and six of them are needed.
+/// Fraction of the level spent at each look of [`LOOKS`] that is reserved for "worse in total" instead of "worse". It
+/// is 0 at first, because rare slow slots prove a worse total, and at least six of them are needed.
 const TOTAL: [f64; 8] = [0.0, 0.0, 0.04, 0.07, 0.12, 0.19, 0.28, 0.36];
 
 /// A planned look.
@@ -21,14 +21,13 @@ const TOTAL: [f64; 8] = [0.0, 0.0, 0.04, 0.07, 0.12, 0.19, 0.28, 0.36];
 pub(super) struct PlannedLook {
     /// Number of pairs at the look.
     pub pairs: usize,
-    /// Cumulative level that may be spent by the look.
+    /// Cumulative error level that may be spent up to this look.
     pub spent: f64,
 }
 
-/// Returns the looks reached after `measured` of at most `planned` pairs. If all pairs were tried
-/// (`over`) and some were left out, a last look is added at the remaining pairs: the reasons to
-/// leave a pair out do not depend on which side was better, so their number carries no information
-/// about the sign.
+/// Returns the looks reached after `measured` of at most `planned` pairs. If all pairs were tried (`over`) but some
+/// were left out, adds a last look at the remaining pairs. This is valid because the reasons to leave a pair out do not
+/// depend on which side was better, so their number carries no information about the sign.
 pub(super) fn list_reached_looks(
     planned: u32,
     alpha: f64,
@@ -62,7 +61,7 @@ pub(super) fn list_reached_looks(
     looks
 }
 
-/// Returns the reached looks of a schedule that the plan fixed; the level is spent evenly over its looks.
+/// Returns the reached looks of a schedule that the plan fixed. The level is divided evenly among its looks.
 pub(super) fn list_settled_looks(
     looks: &[u32],
     alpha: f64,
@@ -114,8 +113,7 @@ fn compute_share_for_total(pairs: usize) -> f64 {
     reached.map_or(0.0, |at| TOTAL[at])
 }
 
-/// Returns the number of measured pairs at the next look after `measured` pairs; none after the
-/// last look.
+/// Returns the number of measured pairs at the next look after `measured` pairs; `None` after the last look.
 #[must_use]
 pub fn find_next_look(planned: u32, measured: u32) -> Option<u32> {
     let next = match planned > MAX_PAIRS {

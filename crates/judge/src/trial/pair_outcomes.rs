@@ -1,5 +1,5 @@
-//! Pair outcomes: judges the slots by the same rules as all samples, then computes one log ratio
-//! per pair. The verdict over all pairs is in `verdict`.
+//! Judges each slot by the same rules as all samples, then computes one log ratio per pair. The verdict over all pairs
+//! is in `verdict`.
 
 use crate::doubts::{ABOUT_CACHED_READS, EvidenceOrigin, SampleContext, clean_text};
 use crate::sample_figures::compute_figures;
@@ -45,7 +45,7 @@ pub(super) fn judge_pairs_with_figures(
     out
 }
 
-/// Result of reading one slot.
+/// Result of judging one slot.
 enum SlotReading {
     Figures(Figures),
     Void(String),
@@ -87,7 +87,7 @@ fn classify_slot(around: SampleContext<'_>, slot: &Slot, cached: bool) -> SlotRe
     }
 }
 
-/// Judges the sample of a slot; with `cached`, reads from a cache are intended.
+/// Judges the sample of a slot. `cached` means that reads are intended to come from a cache.
 pub(super) fn judge_slot<'a>(
     around: SampleContext<'_>,
     sample: &'a Sample,
@@ -130,7 +130,7 @@ fn judge_pair(
     }
 }
 
-/// Returns the figures of both sides, or the outcome of a pair without figures.
+/// Returns the figures of both sides of a pair, or the outcome of a pair that has no figures.
 fn read_figures_of_both(
     now: SlotReading,
     changed: SlotReading,
@@ -187,7 +187,7 @@ fn compare_sides(trial: &Trial, [now, changed]: &[Figures; 2]) -> Result<PairOut
     })
 }
 
-/// Returns the context that the rules about samples get from a trial.
+/// Returns the context in which the rules about samples judge the samples of a trial.
 pub(crate) fn build_sample_context(trial: &Trial) -> SampleContext<'_> {
     SampleContext {
         source: EvidenceOrigin::Measured,

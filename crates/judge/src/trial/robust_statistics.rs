@@ -14,8 +14,8 @@ pub(super) fn compute_median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// Computes the median of the means of all pairs of values (Hodges and Lehmann 1963), which is
-/// nearly as efficient as the mean on normal noise and resists outliers. None for no values.
+/// Computes the median of the means of all pairs of values (Hodges and Lehmann 1963). It is nearly as efficient as the
+/// mean with normal noise, and resists outliers. `None` for no values.
 #[must_use]
 pub fn compute_centre(values: &[f64]) -> Option<f64> {
     let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
@@ -25,14 +25,14 @@ pub fn compute_centre(values: &[f64]) -> Option<f64> {
     (!means.is_empty()).then(|| compute_median(means))
 }
 
-/// Computes a robust standard deviation: 1.4826 times the median distance from the median, which
-/// equals the standard deviation of normal noise. 0 for fewer than two values.
+/// Computes a robust standard deviation: 1.4826 times the median distance from the median, which equals the standard
+/// deviation if the noise is normal. 0 for fewer than two values.
 pub(super) fn compute_robust_deviation(values: &[f64]) -> f64 {
     let middle = compute_median(values.to_vec());
     1.4826 * compute_median(values.iter().map(|value| (value - middle).abs()).collect())
 }
 
-/// Computes the standard deviation; none for fewer than two values.
+/// Computes the standard deviation; `None` for fewer than two values.
 pub(super) fn compute_deviation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;

@@ -1,17 +1,15 @@
-//! Combines two sessions of a trial: conditions that interleaving cannot cancel (location of the
-//! files, boot, time of day) differ between sessions.
+//! Combines two sessions of a trial. Some conditions differ only between sessions, so that interleaving cannot cancel
+//! them: location of the files, boot, time of day.
 //!
-//! Both sessions are judged separately, each at its own level, and a verdict is confirmed if both
-//! have it. A change without effect is then called better in both sessions with probability α² at
-//! most (1 in 400 at 5 %), and a lucky session needs the same luck twice. Pooling the pairs would
-//! be more powerful, but one lucky session could decide for both. (Food and Drug Administration
-//! 1998, "Providing clinical evidence of effectiveness"; Held 2020, "The harmonic mean χ²-test to
-//! substantiate scientific findings", Applied Statistics 69:697–708, compares the rule with
-//! combinations of p-values.)
+//! Both sessions are judged separately, each at its own level; a verdict is confirmed if both sessions have it. A
+//! change without effect is then called better in both sessions with a probability of at most α² (1 in 400 at 5 %).
+//! Pooling the pairs would be more powerful, but one session that is lucky could decide for both. (Food and Drug
+//! Administration 1998, "Providing clinical evidence of effectiveness"; Held 2020, "The harmonic mean χ²-test to
+//! substantiate scientific findings", Applied Statistics 69:697–708, compares the rule with combinations of p-values.)
 
 use assay_model::trial::{Judgement, Verdict};
 
-/// Agreement of two sessions.
+/// Whether the verdicts of two sessions agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionAgreement {
     /// Both sessions have this verdict.

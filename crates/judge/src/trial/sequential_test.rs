@@ -1,11 +1,11 @@
-//! One interface to both tests: sign flips for a trial with a planned end, the e-process for a
-//! trial without. The tests themselves are in `sign_flips` and `e_process`.
+//! Common interface of the two tests: sign flips for a trial with a planned end, the e-process for a trial without one.
+//! The tests themselves are in `sign_flips` and `e_process`.
 
 use super::e_process;
 use super::look_schedule::{self, PlannedLook};
 use super::sign_flips::{PairWeight, SignFlips};
 
-/// A test of "above 0" with the looks that were reached.
+/// A sequential test of the hypothesis "not above 0" at the looks that were reached.
 pub(super) struct SequentialTest {
     kind: TestKind,
     /// The looks that were reached.
@@ -34,7 +34,7 @@ impl SequentialTest {
         }
     }
 
-    /// Returns the first look at which `x > 0` is proved.
+    /// Returns the first look at which `x > 0` is proved; `None` if it is not proved.
     pub(super) fn find_rejection(&self, x: &[f64]) -> Option<usize> {
         self.find_rejection_by(x, self.looks.len())
     }
@@ -44,8 +44,8 @@ impl SequentialTest {
         self.find_rejection_at(x, &self.looks[..looks], PairWeight::Bounded)
     }
 
-    /// Returns the first look at which `x > 0` is proved, at the level that
-    /// [`SequentialTest::find_sum_rejection`] leaves.
+    /// Returns the first look at which `x > 0` is proved, at the part of the level that
+    /// [`SequentialTest::find_sum_rejection`] does not use.
     pub(super) fn find_shared_rejection(&self, x: &[f64]) -> Option<usize> {
         self.find_rejection_at(
             x,
@@ -54,9 +54,8 @@ impl SequentialTest {
         )
     }
 
-    /// Returns the first look at which the sum of `x` itself, outliers included, is proved to be
-    /// above 0, at a share of the level. The e-process bets on bounded values only, so it never
-    /// proves this.
+    /// Returns the first look at which the sum of `x` itself, outliers included, is proved to be above 0, at a part of
+    /// the level. The e-process bets on bounded values only, so it never proves this.
     pub(super) fn find_sum_rejection(&self, x: &[f64]) -> Option<usize> {
         match self.kind {
             TestKind::Flips(_) => self.find_rejection_at(

@@ -1,12 +1,11 @@
-//! The group-sequential sign-flip test, for trials with a planned end.
+//! The group-sequential sign-flip test (a randomisation test), for trials with a planned end.
 //!
-//! If the change has no effect, the log ratios could have had any signs. The observed sum is ranked
-//! among the sums of some ten thousand random sign vectors, and has to be among the largest `q` of
-//! them. At every look, exactly as many vectors as the level allows are removed ("killed"); the
-//! trial is rejected when the observed vector would be removed. Over all looks that is the level
-//! times the number of vectors, whatever the noise, because the observed vector is one of M + 1
-//! equally likely ones. (Hemerik and Goeman 2018 show that the test with random flips that include
-//! the observed vector is exact.)
+//! If the change has no effect, the log ratios could have had any signs. The observed sum is ranked among the sums of
+//! some ten thousand random sign vectors, and has to be among the largest `q` of them. At every look, exactly as many
+//! vectors as the level permits are removed ("killed"); the hypothesis is rejected when the observed vector would be
+//! removed. The probability of this over all looks is the level, whatever the noise, because the observed vector is one
+//! of M + 1 equally likely ones. (Hemerik and Goeman 2018 show that the test with random flips that include the
+//! observed vector is exact.)
 
 use super::look_schedule::PlannedLook;
 use super::robust_statistics::compute_median;
@@ -16,9 +15,9 @@ use rand_chacha::ChaCha8Rng;
 /// Stream of the generator, separate from the stream of the randomised order, which uses the same
 /// seed.
 const STREAM: u64 = 0x0061_7373_6179; // "assay"
-/// Weights are integers in this unit, so that sums are exact in any order, and ties are ties.
+/// Unit of the weights, which are integers, so that sums are exact in any order and ties are ties.
 const ONE: f64 = (1u32 << 24) as f64;
-/// Largest number of pairs in a sign vector.
+/// Maximum number of pairs in a sign vector.
 pub(super) const MOST: usize = 64;
 /// Number of signs looked up at once.
 const CHUNK: usize = 8;
@@ -26,10 +25,10 @@ const CHUNK: usize = 8;
 /// Weight of a pair in a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PairWeight {
-    /// tanh(|x| / twice the median |x|): a large pair counts at most about twice as much as a
-    /// typical pair, however wild it is.
+    /// tanh(|x| / (2 × median |x|)): a pair with a very large ratio counts at most about twice as much as a typical
+    /// pair.
     Bounded,
-    /// The value itself: the sum is that of the values.
+    /// The value itself, so that the sum is the sum of the values.
     Whole,
 }
 
@@ -38,9 +37,9 @@ pub(super) enum PairWeight {
 pub(super) struct SignFlips(Vec<u64>);
 
 impl SignFlips {
-    /// Creates as many vectors as the level needs: 9,999, and more if the looks of a smaller level
-    /// would kill fewer than 50 of them altogether. The test is exact with any number of vectors;
-    /// with few to kill, the seed would decide borderline cases.
+    /// Creates as many vectors as the level needs: 9,999, or more if the looks of a small level would remove fewer than
+    /// 50 of them altogether. The test is exact with any number of vectors, but with few to remove the seed would
+    /// decide borderline cases.
     pub(super) fn new(seed: u64, alpha: f64) -> Self {
         const BASE: f64 = 10_000.0;
         const LEAST: f64 = 50.0;
@@ -49,15 +48,15 @@ impl SignFlips {
         Self::with_vectors(seed, total)
     }
 
-    /// Creates `total` − 1 vectors; the observed vector completes them.
+    /// Creates `total` − 1 random vectors; the observed vector is the last one.
     fn with_vectors(seed: u64, total: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(STREAM);
         Self((1..total).map(|_| random.random()).collect())
     }
 
-    /// Returns the index of the first look at which `x > 0` is proved. All reached looks are
-    /// replayed. `x` contains at least as many pairs as the last look.
+    /// Returns the index of the first look at which `x > 0` is proved. All reached looks are computed again from the
+    /// first. `x` contains at least as many pairs as the last look.
     pub(super) fn find_rejection(
         &self,
         x: &[f64],
@@ -98,12 +97,12 @@ impl SignFlips {
     }
 }
 
-/// Returns the smallest error level that `signs` signs can reach: 2⁻ⁿ.
+/// Returns the smallest error level that a test of `signs` signs can have: 2⁻ⁿ.
 pub(super) fn compute_smallest_error(signs: usize) -> f64 {
     0.5f64.powi(i32::try_from(signs).unwrap_or(i32::MAX))
 }
 
-/// Signed sums of the weights |x|: for every eight weights, the sums under all 256 sign vectors.
+/// Signed sums of the weights |x|. For every eight weights: the sums under all 256 combinations of signs.
 struct SignedSums(Vec<[i32; 1 << CHUNK]>);
 
 impl SignedSums {

@@ -1,23 +1,23 @@
-//! Chooses the length of a slot: the length at which a verdict takes the least time. The noise is
-//! measured before the first pair, so the choice does not change the error level.
+//! Chooses the length of a slot with which a verdict takes the least time. The noise is measured before the first pair,
+//! so the choice does not change the error level.
 //!
-//! A pair takes twice a slot, its washout and the time to start the load. A longer slot is less
-//! noisy if noise is independent (the variance falls as one over the length), and hardly less if
-//! the machine drifts. Consecutive short slots, combined in blocks, show both parts (the two-sample
-//! variance of Allan 1966, <https://doi.org/10.1109/PROC.1966.4634>).
+//! A pair takes twice the time of a slot, its washout and the start of the load. In a longer slot, independent noise is
+//! smaller (its variance falls as one over the length), but drift of the machine is hardly smaller. Consecutive short
+//! slots, combined to blocks, show both parts (the two-sample variance of Allan 1966,
+//! <https://doi.org/10.1109/PROC.1966.4634>).
 
 use super::forecast::{forecast_pairs_for_difference, forecast_pairs_for_equality};
 use assay_model::Nanos;
 
-/// Gain that should be found soon.
+/// Gain (as a fraction) that should be found soon.
 const GAIN: f64 = 0.10;
-/// Gain that should still be found within `max_pairs`.
+/// Gain (as a fraction) that should still be found within `max_pairs`.
 const SMALL: f64 = 0.05;
-/// Fewest short slots that roughly separate noise from drift.
+/// Minimum number of short slots that separate noise from drift roughly.
 const FEWEST: usize = 8;
 
-/// Computes how many short slots to measure before the pairs: as many as take the time of six long
-/// ones, within limits.
+/// Computes how many short slots to measure before the pairs: as many as take the time of six of the longest slots,
+/// within limits.
 #[must_use]
 pub fn count_short_slots(least: Nanos, most: Nanos, besides: Nanos) -> u32 {
     let long = most.0.saturating_add(besides.0).saturating_mul(6);
@@ -28,11 +28,11 @@ pub fn count_short_slots(least: Nanos, most: Nanos, besides: Nanos) -> u32 {
 /// Limits of the choice.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotBounds {
-    /// Shortest slot, which is also the length of the measured ones.
+    /// Minimum length of a slot, which is also the length of the short slots that are measured first.
     pub least: Nanos,
-    /// Longest slot, which is used if nothing is known.
+    /// Maximum length of a slot, which is used if the noise is unknown.
     pub most: Nanos,
-    /// Time of a slot beyond its length: washout, starting the load, applying the change.
+    /// Time of a slot in addition to its length: washout, starting the load, applying the change.
     pub besides: Nanos,
     /// Smallest ratio that matters, as in the plan.
     pub margin: f64,
@@ -108,10 +108,10 @@ impl SlotVariance {
     }
 }
 
-/// Chooses the length that minimises the time to detect a gain of 10 % (or three margins, if
-/// larger) plus the time to show no difference. `logs` contains ln of the figure of consecutive
-/// short slots; none if there are too few. A length at which either case, or a gain of 5 % (or two
-/// margins), takes more than `max_pairs` is excluded if the longest length allows all of them.
+/// Chooses the length that minimises the time to detect a gain of 10 % (or three margins, if larger) plus the time to
+/// show "no practical difference". `logs` contains the natural logarithms of the figure of consecutive short slots;
+/// `None` if there are too few. A length at which one of these, or a gain of 5 % (or two margins), takes more than
+/// `max_pairs` is excluded, if the longest length permits all of them.
 #[must_use]
 pub fn choose_slot_length(logs: &[f64], bounds: &SlotBounds) -> Option<SlotChoice> {
     let variance = SlotVariance::fit(logs)?;

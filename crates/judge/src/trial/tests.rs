@@ -46,7 +46,7 @@ fn guards(margins: &[f64]) -> Vec<Guard> {
     margins.iter().map(guard).collect()
 }
 
-/// Values around a centre, with a little noise of either sign.
+/// Returns values around a centre, with a little noise of either sign.
 fn about(centre: f64, noise: f64, n: usize) -> Vec<f64> {
     (0..n)
         .map(|at| centre + noise * (at as f64 * 2.4).sin())
@@ -381,10 +381,9 @@ proptest! {
         }
     }
 
-    /// Both sides are treated alike. A mirrored gain is a loss and is found no later, because a gain must also
-    /// withstand one more slow slot. A mirrored loss is a gain, or undecided because of that slot. Seeds
-    /// matter only in borderline cases, so both use the same flips. The looks are those without a share of
-    /// "worse in total".
+    /// Both sides are treated alike. A mirrored gain is a loss and is found no later, because a gain must also stay a
+    /// gain with one more slow slot. A mirrored loss is a gain, or undecided because of that slot. Seeds matter only in
+    /// borderline cases, so both use the same flips. The looks are those without a share of "worse in total".
     #[test]
     fn gains_and_losses_are_judged_alike(
         effects in proptest::collection::vec(-0.2f64..0.4, 6..11),

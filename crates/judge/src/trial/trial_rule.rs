@@ -1,41 +1,40 @@
-//! The rule of a trial, fixed before its first pair. The rule is applied in `verdict`.
+//! The rule of a trial, fixed before its first pair. `verdict` applies the rule.
 
 use assay_model::advice::{Guard, SafetyRule};
 use assay_model::trial::{DurabilityProof, MAX_PAIRS, Side, TrialPlan};
 
-/// Default level of a false verdict, in each direction, of a single trial.
+/// Default probability of a false verdict, in each direction, of a single trial.
 pub const ALPHA: f64 = 0.05;
 
 /// The rule that a trial is judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialRule {
-    /// Smallest ratio that matters: 0.03 for 3 %.
+    /// Smallest relative difference that matters: 0.03 for 3 %.
     pub margin: f64,
     /// Guardrails: figures that must not get worse.
     pub guards: Vec<Guard>,
-    /// Largest number of pairs. Above [`MAX_PAIRS`] the trial is open-ended and judged by the
-    /// e-process.
+    /// Maximum number of pairs. Above [`MAX_PAIRS`] the trial is open-ended and judged by the e-process.
     pub max_pairs: u32,
-    /// Highest probability of a false "better", and of a false "worse".
+    /// Maximum probability of a false "better", and of a false "worse".
     pub alpha: f64,
     /// Seed of the sign flips.
     pub seed: u64,
-    /// Description of a safety rule that is broken.
+    /// Description of a safety rule that the change breaks; `None` if it breaks none.
     pub safety_broken: Option<String>,
-    /// Description of a safety rule without proof; nothing may be kept without the proof.
+    /// Description of a safety rule whose proof is missing. Without the proof the change must not be kept.
     pub unproved: Option<String>,
-    /// Both sides are the same (A/A): the trial measures noise, and nothing can be better.
+    /// Whether both sides are the same (A/A trial): the trial measures noise, and nothing can be better.
     pub aa: bool,
-    /// Whether a latency decides. A latency does not include all the work: see `work_total`.
+    /// Whether a latency decides. A latency does not include all the work, see `work_total`.
     pub by_latency: bool,
-    /// Numbers of pairs at which the judge looks, fixed before the first pair; the last one is `max_pairs`.
-    /// Empty for the default looks. With a single look the time at which the trial stopped does not bias the
-    /// centre of the pairs.
+    /// Numbers of pairs at which the test looks at the results, fixed before the first pair; the last one is
+    /// `max_pairs`. Empty for the default looks. With a single look the time at which the trial stopped does not bias
+    /// the centre of the pairs.
     pub looks: Vec<u32>,
 }
 
 impl TrialRule {
-    /// Returns the rule of a plan, given the proofs of durability.
+    /// Returns the rule of a plan. The proofs of durability determine the safety rules.
     #[must_use]
     pub fn from_plan(plan: &TrialPlan, durability: &[DurabilityProof]) -> Self {
         let lost = |side: Side| durability.iter().find(|p| p.side == side && p.lost > 0);
@@ -81,7 +80,7 @@ impl TrialRule {
         self.max_pairs > MAX_PAIRS
     }
 
-    /// Returns the level; an invalid level becomes the default.
+    /// Returns the level; for an invalid level, the default.
     pub(super) fn usable_level(&self) -> f64 {
         if self.alpha > 0.0 && self.alpha < 0.5 {
             self.alpha

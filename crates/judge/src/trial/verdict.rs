@@ -1,5 +1,5 @@
-//! The order of verdicts: which proof decides first. The proofs come from `sequential_test`, the
-//! sentences from `verdict_sentence`.
+//! Decides the verdict: defines which proof decides first. The proofs come from `sequential_test`, the sentences from
+//! `verdict_sentence`.
 
 use super::counted_pairs::CountedPairs;
 use super::e_process::compute_wealth;
@@ -17,8 +17,8 @@ use super::work_total::{self, WorkTotal};
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, MAX_PAIRS, PairOutcome, TrialLook, Verdict};
 
-/// Judges the pairs. `pairs` contains all that were tried, in order; every look of the rule is
-/// replayed, and the first look with a decision decides.
+/// Judges the pairs. `pairs` contains all that were tried, in order. Every look of the rule is computed again, and the
+/// first look with a decision decides.
 #[must_use]
 pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
     let measured = CountedPairs::collect(rule, pairs);
@@ -106,15 +106,15 @@ pub(super) fn build_test(rule: &TrialRule, measured: usize, over: bool) -> Seque
 struct HypothesisProofs {
     better: Option<usize>,
     worse: Option<usize>,
-    /// Worse in total.
+    /// First look at which "worse in total" was proved.
     total_worse: Option<usize>,
-    /// The total at each look.
+    /// Total work and time at each look.
     totals: Vec<Option<WorkTotal>>,
-    /// The total of the deciding figure at each look, if a latency decides.
+    /// The total of the deciding figure at each look, if the deciding figure is a latency.
     deciding: Vec<Option<WorkTotal>>,
-    /// Better by less than the margin.
+    /// First look at which "better by less than the margin" was proved.
     below: Option<usize>,
-    /// Worse by less than the margin.
+    /// First look at which "worse by less than the margin" was proved.
     above: Option<usize>,
     /// Proofs per guardrail.
     guards: Vec<GuardProof>,
@@ -253,20 +253,20 @@ impl HypothesisProofs {
     }
 }
 
-/// A decision and its ground.
+/// A decision and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrialDecision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The ground of the verdict.
+    /// The reason for the verdict.
     pub why: VerdictGround,
     /// Index of the deciding look.
     pub look: Option<usize>,
-    /// Whether two equal sides were found to differ.
+    /// Whether two equal sides (A/A trial) were found to differ.
     pub false_alarm: bool,
 }
 
-/// Ground of a decision, or the reason why there is none.
+/// Reason for a decision, or reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VerdictGround {
     Nothing,
@@ -274,11 +274,11 @@ pub(super) enum VerdictGround {
     Failures,
     Metric,
     Guard(usize),
-    /// Worse in total.
+    /// Worse in total, over all slots.
     Total,
-    /// Better, but not with one more slow slot.
+    /// Better, but not if there were one more slow slot.
     TotalOpen,
-    /// The typical pair is the same, the total differs.
+    /// The typical pair is the same, but the total differs.
     TotalDiffers,
     Same,
     Negligible,

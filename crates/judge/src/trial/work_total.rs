@@ -17,7 +17,7 @@
 use super::robust_statistics::{compute_centre, compute_median};
 use assay_model::trial::TotalJudgement;
 
-/// Slowdown of the additional slot that a total must withstand, as a factor.
+/// Slowdown factor of the hypothetical additional slot: "better" must still hold if one more slot were this slow.
 const STALL: f64 = 3.0;
 
 /// Ratios of sums over all slots, B ÷ A.
@@ -32,7 +32,7 @@ pub(super) struct WorkTotal {
 }
 
 impl WorkTotal {
-    /// Sums the work of the pairs. None without a pair.
+    /// Sums the work of the pairs; `None` if there are none.
     pub(super) fn sum(work: &[[f64; 2]]) -> Option<Self> {
         let n = work.len() as f64;
         let mean = |of: &dyn Fn(&[f64; 2]) -> f64| work.iter().map(of).sum::<f64>() / n;
@@ -50,53 +50,54 @@ impl WorkTotal {
         })
     }
 
-    /// Whether neither ratio differs by more than the margin (ln), as measured.
+    /// Whether neither measured ratio differs from 1 by more than the margin (natural logarithm).
     pub(super) fn is_within(&self, margin: f64) -> bool {
         let small = |ratio: f64| ratio.ln().abs() <= margin;
         small(self.work) && small(self.time)
     }
 
-    /// Whether neither ratio is worse by more than the margin (ln), as measured.
+    /// Whether neither measured ratio is worse by more than the margin (natural logarithm).
     pub(super) fn is_not_worse(&self, margin: f64) -> bool {
         self.work.ln() >= -margin && self.time.ln() <= margin
     }
 
-    /// Whether neither ratio would be worse by more than the margin (ln) with one more slow slot.
+    /// Whether neither ratio would be worse by more than the margin (natural logarithm) if there were one more slow
+    /// slot.
     pub(super) fn withstands_slow_slot(&self, margin: f64) -> bool {
         let [work, time] = self.slower;
         work.ln() >= -margin && time.ln() <= margin
     }
 }
 
-/// Computes the additional time that the work took with the change, per pair.
+/// Computes, for each pair, the additional time that the same work took with the change.
 pub(super) fn compute_lost_time(work: &[[f64; 2]]) -> Vec<f64> {
     work.iter().map(|w| w[1].recip() - w[0].recip()).collect()
 }
 
-/// Computes the pairs until a gain of this size (log ratio) withstands one more slow slot, in quiet
-/// noise.
+/// Computes the number of pairs until a gain of this size (log ratio) stays a gain with one more slow slot, if there is
+/// little noise.
 pub(super) fn forecast_pairs_to_withstand(effect: f64, margin: f64) -> f64 {
     let room = (effect + margin).exp_m1();
     (STALL - 1.0) / room.max(0.0) - 1.0
 }
 
-/// Returns the total of the deciding figure, with each pair as one unit of work.
+/// Returns the total of the deciding figure, in which each pair counts as one unit of work.
 pub(super) fn sum_effects(effects: &[f64]) -> Option<WorkTotal> {
     let relative: Vec<[f64; 2]> = effects.iter().map(|effect| [1.0, effect.exp()]).collect();
     WorkTotal::sum(&relative)
 }
 
-/// Counts, for A and for B, the pairs whose work is below the typical ratio by more than `far`
-/// (ln).
+/// Counts, for A and for B, the pairs in which this side did less work than in the typical pair, by more than `far`
+/// (natural logarithm).
 fn count_slow_pairs(ratios: &[f64], far: f64) -> [u32; 2] {
     let typical = compute_centre(ratios).unwrap_or_default();
     let count = |is: &dyn Fn(f64) -> bool| ratios.iter().filter(|x| is(**x - typical)).count();
     [count(&|x| x > far) as u32, count(&|x| x < -far) as u32]
 }
 
-/// Smallest loss of a stalled slot (ln); a quiet machine has less noise.
+/// Minimum loss of a stalled slot (natural logarithm); the noise of a quiet machine is smaller.
 const STALLED: f64 = 0.1;
-/// Smallest distance of a stalled slot from the median, in median distances.
+/// Minimum distance of a stalled slot from the median, in multiples of the median distance.
 const FAR: f64 = 8.0;
 
 /// Counts the pairs with a stall in A, and in B.
@@ -109,7 +110,7 @@ fn count_stalled_pairs(ratios: &[f64]) -> [u32; 2] {
     count_slow_pairs(ratios, STALLED.max(FAR * spread))
 }
 
-/// Collects the judgement about the total.
+/// Returns the part of the judgement about total work and time.
 pub(super) fn judge_total(
     effects: &[f64],
     work: &[[f64; 2]],

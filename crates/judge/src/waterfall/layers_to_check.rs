@@ -1,4 +1,4 @@
-//! Finds the layer of a stack to examine first. The costs of the layers are estimated in the
+//! Finds the layer of a storage stack that should be examined first. The costs of the layers are estimated in the
 //! parent module.
 
 use super::differs_from_zero;

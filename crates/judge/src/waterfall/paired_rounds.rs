@@ -1,5 +1,5 @@
-//! Estimates over paired rounds: Student's t on the differences, and on the logarithms for ratios.
-//! Estimates over unpaired rounds are in `estimate`.
+//! Computes estimates over paired rounds: Student's t on the differences, or for ratios on the logarithms. Estimates
+//! over unpaired rounds are in `estimate`.
 
 use crate::estimate::{compute_mean_and_error, interval_around_mean, interval_on_log_scale};
 use assay_model::result::Estimate;
@@ -28,8 +28,8 @@ pub(super) fn estimate_mean(rounds: &FigureByRound) -> Option<Estimate> {
     })
 }
 
-/// Estimates `to ÷ from` over the rounds that both have: the ratio of the two means, as a reader computes it from
-/// the times beside it. The interval comes from the ratios of the rounds, on the log scale.
+/// Estimates `to ÷ from` over the rounds that have both: the ratio of the two means, so that it agrees with the printed
+/// times. The interval comes from the ratios of the rounds, on the log scale.
 pub(super) fn estimate_ratio(from: &FigureByRound, to: &FigureByRound) -> Option<Estimate> {
     let both: Vec<(f64, f64)> = to
         .iter()
@@ -50,8 +50,8 @@ pub(super) fn estimate_ratio(from: &FigureByRound, to: &FigureByRound) -> Option
     })
 }
 
-/// Removes the rounds that not all of the figures have, so that figures printed side by side come from the same
-/// rounds. Removes nothing if fewer than two rounds, or less than half of the rounds of any figure, would remain.
+/// Removes rounds that are missing in at least one of the figures, so that figures printed side by side come from the
+/// same rounds. Removes nothing if fewer than two rounds, or less than half of the rounds of any figure, would remain.
 pub(super) fn keep_common_rounds(figures: &mut [FigureByRound]) {
     let measured = figures.iter().filter(|rounds| !rounds.is_empty());
     let most = measured.clone().map(BTreeMap::len).max().unwrap_or(0);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// A chain with a branch: file, raw, qcow2, then ext4 and xfs in parallel; the bottom and ext4 are measured
+/// Returns a chain with a branch: file, raw, qcow2, then ext4 and xfs in parallel. The bottom and ext4 are measured
 /// twice.
 fn ladder() -> Ladder {
     let rung = |name: &str, parent, again| Rung {
@@ -55,7 +55,7 @@ fn sample(rung: &str, round: u32, latency: f64) -> JudgedSample {
     }
 }
 
-/// Normal noise (Box and Muller 1958), seeded.
+/// Generator of normal noise (Box and Muller 1958), seeded.
 struct Noise(ChaCha8Rng);
 
 impl Noise {
@@ -66,7 +66,7 @@ impl Noise {
     }
 }
 
-/// Rounds on a machine with drift: `costs` are the times in µs that raw, qcow2, ext4 and xfs add to 100 µs.
+/// Returns rounds on a machine with drift. `costs` are the times in µs that raw, qcow2, ext4 and xfs add to 100 µs.
 fn rounds(costs: [f64; 4], noise: f64, count: u32, seed: u64) -> Vec<JudgedSample> {
     let mut random = Noise(ChaCha8Rng::seed_from_u64(seed));
     let [raw, qcow2, ext4, xfs] = costs;

@@ -6,7 +6,7 @@ use crate::doubts::{suspect_doubt, void_doubt};
 use assay_model::web::{FailureKind, Measured, Pace, StatusCount, Step};
 use assay_model::{Doubt, Nanos};
 
-/// Codes of all rules; the book has a section for each.
+/// Codes of all rules; the book contains a section for each.
 pub const ALL: [&str; 14] = [
     "nothing-answered",
     "interrupted",
@@ -24,32 +24,32 @@ pub const ALL: [&str; 14] = [
     "not-together",
 ];
 
-/// Fraction of the latency that the generator's own delay may take before the latency is void.
+/// Fraction of the latency from which the generator's own delay makes the latency void.
 const LATE_VOID: f64 = 0.50;
-/// Fraction of the median latency from which the median delay of the sends is visible in it.
+/// Fraction of the median latency from which the median send delay affects it visibly.
 const LATE_MEDIAN: f64 = 0.05;
-/// Fraction of p99 from which the delay at p99 is visible in it; higher than for the median, because one
+/// Fraction of p99 from which the send delay at p99 affects it visibly. It is higher than for the median, because one
 /// pause of the machine affects both.
 const LATE_TAIL: f64 = 0.20;
-/// Busy fraction of a generator thread from which it may send late; the kernel uses the rest.
+/// Busy fraction of a generator thread from which it may send late; the kernel uses the rest of the time.
 const FULL: f64 = 0.90;
-/// Fraction of time waiting for a CPU from which a thread gets too little CPU time, however little it runs.
+/// Fraction of the time waiting for a CPU from which a thread gets too little CPU time, even if it runs rarely.
 const STARVED: f64 = 0.5;
-/// Largest deviation from Little's law: requests in flight = rate × time. Apart from requests at the edges of
-/// the window ([`edges`]), the counts are exact except for the rounding of the histogram (0.1 %). A larger
-/// deviation means that one of the three figures is wrong.
+/// Maximum relative deviation from Little's law: requests in flight = rate × time. Apart from requests at the edges of
+/// the window ([`count_edge_requests`]), the counts are exact except for the rounding of the histogram (0.1 %). A
+/// larger deviation means that one of the three figures is wrong.
 const LITTLE: f64 = 0.02;
-/// Fraction of the requested rate that an open loop must reach.
+/// Fraction of the requested rate that an open loop must achieve.
 pub(super) const REACHED: f64 = 0.995;
-/// Fraction of failed requests above which failures are not accidental.
+/// Fraction of failed requests from which failures are no accident.
 const FAILED: f64 = 0.001;
 /// Fraction of failed requests from which the successful ones are not representative.
 pub(super) const FAILED_MOST: f64 = 0.10;
-/// Fewest answers for a p99.
+/// Minimum number of answers for a p99.
 const FEW: u64 = 100;
-/// Fraction of all CPUs that other programs may use before they affect the measurement.
+/// Fraction of the time of all CPUs from which the use by other programs affects the measurement.
 const FOREIGN: f64 = 0.10;
-/// Fraction of CPU time that the hypervisor may take.
+/// Fraction of CPU time from which the time taken by the hypervisor affects the measurement.
 const STOLEN: f64 = 0.05;
 
 /// Finds all doubts about a step.
@@ -185,7 +185,7 @@ pub fn by_status(statuses: &[StatusCount]) -> String {
     text
 }
 
-/// Delay of the sends of an open loop, and the reported latency.
+/// Send delay of an open loop, and the reported latency, at one percentile.
 pub(super) struct Lateness {
     percent: f64,
     late: Nanos,
@@ -221,7 +221,8 @@ impl Lateness {
     }
 }
 
-/// Describes sends with a delay so large that the latency is that of the generator.
+/// Describes send delays that are so large that the latency is mostly that of the generator; `None` if they are
+/// smaller.
 pub(super) fn too_late(step: &Step) -> Option<String> {
     step.pace.rate()?;
     let found = Lateness::of(&step.measured);
@@ -253,7 +254,7 @@ fn late_sends(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// Returns two fractions of the time of the generator's threads: on a CPU, and waiting for a CPU.
+/// Returns two fractions of the time of the generator's threads, 0 to 1: on a CPU, and waiting for a CPU.
 pub(super) fn generator(measured: &Measured) -> Option<(f64, f64)> {
     let time = measured.window.0 as f64 * f64::from(measured.threads);
     (time > 0.0).then(|| {
@@ -283,10 +284,9 @@ fn generator_full(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// Computes by how many requests in flight the requests at the edges of the window may disturb Little's law.
-/// At each edge there are at most as many such requests as connections. Each has at most the longest time of
-/// any request, and is counted only in the time or only in the answers. A machine that pauses at an edge
-/// causes this without an error.
+/// Computes the number of requests in flight by which Little's law may be violated at the edges of the window. At each
+/// edge there are at most as many such requests as connections. Each takes at most the longest time of any request, and
+/// is counted only in the time or only in the answers. If the machine pauses at an edge, this happens without an error.
 fn count_edge_requests(step: &Step) -> f64 {
     let measured = &step.measured;
     // Requests that began before the window are in no histogram, but in the second in which they ended.

@@ -1,4 +1,4 @@
-//! Detects figures that change during a load: between rounds of one shape, and within one step.
+//! Detects figures that change during a load: between rounds with equal parameters, and within one step.
 
 use crate::doubts::suspect_doubt;
 use crate::shift;
@@ -7,20 +7,20 @@ use assay_model::web::result::{Capacity, StepResult};
 use assay_model::web::{Pace, Point, Second, Step};
 use assay_model::{Doubt, Nanos};
 
-/// Ratio between rounds of one shape from which the server's state must have changed.
+/// Ratio between rounds with equal parameters from which the state of the server must have changed.
 const FACTOR: f64 = 2.0;
 /// Factor from which a shift of a rate or a median within a step is reported.
 const SHIFT: f64 = 1.5;
 /// Number of series per step that are tested for shifts.
 const SERIES: f64 = 4.0;
-/// Smallest reported increase of a median in nanoseconds; a smaller one may come from an idle server that must
+/// Minimum increase of a median in nanoseconds that is reported. A smaller one may come from an idle server that must
 /// wake up.
 const SLOWER: u64 = 1_000_000;
-/// Fewest whole seconds of a step whose beginning and end are compared.
+/// Minimum length of a step in whole seconds for a comparison of its beginning and end.
 const SECONDS: usize = 4;
 
-/// Returns a doubt if the rounds of one shape differ by more than a factor of two: in rate for a closed loop,
-/// in median latency for an open loop. `rounds` are the steps of the shape that count.
+/// Returns a doubt if rounds with equal parameters differ by more than a factor of two: in rate for a closed loop, in
+/// median latency for an open loop. `rounds` are those steps that count.
 pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
     let closed = rounds.first()?.pace == Pace::Closed;
     let figure = |step: &Step| match closed {
@@ -85,7 +85,7 @@ pub(super) fn doubt_drift(step: &Step) -> Option<Doubt> {
     ))
 }
 
-/// One figure per stretch of a step, and the factor from which its shift is reported.
+/// A figure for each interval of a step, and the factor from which its shift is reported.
 struct Series {
     name: &'static str,
     factor: f64,
@@ -93,7 +93,7 @@ struct Series {
     show: fn(f64) -> String,
 }
 
-/// Describes the largest shift of rate or latency within a step, and the stretch at which it begins.
+/// Describes the largest shift of rate or latency within a step, and the interval at which it begins.
 fn shift_over_time(step: &Step, points: &[Point]) -> Option<String> {
     let latency = |name, factor, of: fn(&Point) -> Option<Nanos>| Series {
         name,
@@ -206,9 +206,9 @@ fn rate_of_quarters(step: &Step) -> Option<String> {
         .then(|| format!("{first:.0} answers per second at its beginning, {last:.0} at its end"))
 }
 
-/// Returns the median latency that three of four stretches of a closed loop do not exceed. A closed loop sends most of
-/// its requests while the server is fast, an open loop sends as many at any time: where a server is slow from time to
-/// time, the medians of all requests differ although the server is the same.
+/// Returns the median latency that three of four intervals of a closed loop do not exceed. The median over all requests
+/// cannot be compared between a closed and an open loop: if a server is slow from time to time, a closed loop sends
+/// most of its requests while the server is fast, an open loop sends equally many at any time.
 fn slow_median(result: &StepResult) -> Option<Nanos> {
     let points = result.over_time.iter().flat_map(|round| &round.points);
     let mut medians: Vec<Nanos> = points.filter_map(|point| point.p50).collect();
@@ -219,8 +219,8 @@ fn slow_median(result: &StepResult) -> Option<Nanos> {
         .or(result.latency.p50)
 }
 
-/// Adds a doubt to each open loop at no more than half of the capacity if its answers take longer than at the
-/// capacity itself: the server is slower than during the measurement of the capacity.
+/// Adds a doubt to each open loop at half of the capacity or less whose answers take longer than at the capacity
+/// itself: the server has become slower since the capacity was measured.
 pub(super) fn add_slower_than_capacity(results: &mut [StepResult], capacity: &[Option<Capacity>]) {
     let full: Vec<Option<Nanos>> = results
         .iter()

@@ -1,6 +1,6 @@
-//! Finds the party that limited a step. The rules are tried in order and the first match decides. The first
-//! rules find causes that invalidate later evidence (no free local port, an accept queue overflow, a busy
-//! generator); the last rule applies if nothing else explains the rate.
+//! Finds what limited a step: the server, the generator, the network or something else. The rules are tried in order,
+//! and the first match decides. The first rules find causes that invalidate later evidence (no free local port, an
+//! accept queue overflow, a busy generator); the last rule applies if nothing else explains the rate.
 
 use super::doubts::{REACHED, generator, is_full, too_late};
 use super::{stalls, waits};
@@ -9,20 +9,21 @@ use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{FailureKind, LinkUse, ServerUse, Step};
 use assay_model::{Histogram, Nanos};
 
-/// Fraction of the requests from which a kind of failure or waiting explains the limit.
+/// Fraction of the requests from which a kind of failure or waiting counts as the limit.
 const MATTERS: f64 = 0.01;
-/// Fraction of a link's speed that counts as full; the counters do not include Ethernet headers.
+/// Fraction of a network link's speed from which it counts as full. The counters do not include Ethernet headers.
 const LINK_FULL: f64 = 0.90;
-/// Busy fraction from which a thread of the server is full.
+/// Busy fraction from which a server thread counts as full.
 const BUSY: f64 = 0.90;
-/// Fraction of its working time that a server thread waits for a CPU, from which CPU time is missing.
+/// Fraction of its working time that a server thread waits for a CPU, from which the server has too little CPU time.
 const STARVED: f64 = 0.60;
-/// Busy fraction from which all CPUs of the machine are full.
+/// Busy fraction of all CPUs together from which the machine counts as full.
 pub(super) const MACHINE: f64 = 0.95;
-/// Fraction of the requests' time below which the server's threads were not the limit: the server waits for
+/// Fraction of the requests' time below which the server's threads were not the limit, because the server waits for
 /// something else.
 pub(super) const OWN: f64 = 0.25;
-/// Nanoseconds from which the first packet of a connection must have been sent again (1 s, RFC 6298).
+/// Time in nanoseconds of a connection from which its first packet must have been sent twice (retransmission after 1 s,
+/// RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
 
 /// Finds the party that limited this step.
@@ -102,7 +103,8 @@ fn accept_queue(step: &Step) -> Option<Limit> {
     })
 }
 
-/// Checks for a CPU quota that stops the server, unless the server answered the whole rate in spite of the quota.
+/// Checks whether a CPU quota stopped the server. The quota is not the limit if the server answered the whole requested
+/// rate in spite of it.
 fn quota_below_rate(step: &Step) -> Option<Limit> {
     match limit_by_rate(step) {
         Some(_) => None,
@@ -143,7 +145,7 @@ pub(super) fn format_mbit(bits: f64) -> String {
     format!("{} Mbit/s", format_significant(bits / 1e6))
 }
 
-/// Checks for a generator that had a CPU and still sent late: it was stopped, or its timers are coarse.
+/// Checks whether the generator had a CPU but still sent late, because it was stopped or its timers are coarse.
 fn limit_by_lateness(step: &Step) -> Option<Limit> {
     let late = too_late(step)?;
     build_limit(
@@ -200,8 +202,8 @@ fn limit_by_server(step: &Step) -> Option<Limit> {
     limit_by_other_processes(step, server, used, waited)
 }
 
-/// Checks for server threads that wait for a CPU most of the time that they have work, because other programs
-/// use it.
+/// Checks whether the server threads wait for a CPU most of the time that they have work, because other programs use
+/// it.
 fn limit_by_other_processes(
     step: &Step,
     server: &ServerUse,
@@ -243,7 +245,7 @@ fn limit_by_schedule(step: &Step) -> Option<Limit> {
     })
 }
 
-/// Returns the name of the resource that each request occupies.
+/// Returns the name of the resource of which each request occupies one (connection or stream).
 fn name_places(step: &Step) -> &'static str {
     match step.streams {
         1 => "connections",
@@ -259,8 +261,8 @@ pub(super) fn own_share(step: &Step) -> Option<f64> {
     (step.measured.under_way > 0.0).then(|| cpus / step.measured.under_way)
 }
 
-/// Returns the limit if nothing is full. In a closed loop every request is somewhere: with an idle generator
-/// and a network that cannot hold requests, they are in the server, or in a service on which the server waits.
+/// Returns the limit if no resource is fully used. In a closed loop every request is somewhere: if the generator is
+/// idle and the network cannot hold requests, they are in the server, or in a service for which the server waits.
 fn limit_by_the_rest(step: &Step) -> Limit {
     let measured = &step.measured;
     let seen = |step: &Step| {

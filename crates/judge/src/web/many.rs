@@ -1,21 +1,21 @@
-//! Judges a load from several generators: the share of each, and doubts about each.
+//! Judges a load from several generators: the contribution of each to the load, and doubts about each.
 
 use crate::doubts::{clean_text, void_doubt};
 use assay_model::web::Step;
 use assay_model::web::result::Given;
 use assay_model::{Doubt, Nanos};
 
-/// Fraction of the measured time that a generator may be absent; beyond it the generators did not load
-/// together.
+/// Fraction of the measured time that a generator may be missing. If it is missing longer, the generators did not load
+/// the server at the same time.
 const APART: f64 = 0.05;
 
-/// Iterates over the generators with figures; each is returned as a step of its own.
+/// Iterates over the generators that returned figures; each is converted to a separate step.
 pub(super) fn list_generator_steps(step: &Step) -> impl Iterator<Item = (String, Step)> + '_ {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
     there.map(|part| (clean_text(&part.generator), part.alone(step)))
 }
 
-/// Applies a rule to each generator. Returns one doubt with the names of all generators concerned.
+/// Applies a rule to each generator. Returns one doubt that names all generators to which the rule applies.
 pub(super) fn name_generator_in_doubt(
     step: &Step,
     rule: fn(&Step) -> Option<Doubt>,
@@ -38,7 +38,7 @@ pub(super) fn name_generator_in_doubt(
     found
 }
 
-/// Checks for a generator without a result: the server had a load that was not counted.
+/// Checks whether a generator returned no result, so that the server had load that was not counted.
 pub(super) fn doubt_lost_generators(step: &Step) -> Option<Doubt> {
     let all: Vec<String> = step
         .parts
@@ -64,7 +64,7 @@ pub(super) fn doubt_lost_generators(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// Checks for generators that did not load at the same time.
+/// Checks whether the generators did not run at the same time.
 pub(super) fn not_together(step: &Step) -> Option<Doubt> {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
     let worst = there.max_by_key(|part| part.apart_us())?;

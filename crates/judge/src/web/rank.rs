@@ -1,5 +1,5 @@
-//! Ranks several servers. Rounds were interleaved, so a disturbance of a round affected all servers in it;
-//! therefore servers are compared round by round.
+//! Ranks several servers. Rounds were interleaved, so a disturbance affected all servers in the same round; the servers
+//! are therefore compared round by round.
 
 use super::{estimate, estimate_per_cpu_second, is_counted, per_cpu_second};
 use crate::estimate::{compute_mean_and_error, interval_around_mean};
@@ -37,7 +37,8 @@ pub(super) fn rank_targets(steps: &[Step], capacity: &[Option<Capacity>]) -> Vec
     .collect()
 }
 
-/// A figure by which targets are ranked: of one round, and of all rounds, as it is printed for the step.
+/// A figure by which targets are ranked, for one round and for all rounds. It is the same as the printed figure of the
+/// step.
 struct RankedFigure<'a> {
     of_round: &'a dyn Fn(&Step) -> Option<f64>,
     of_rounds: &'a dyn Fn(&[&Step]) -> Option<Estimate>,
@@ -77,7 +78,8 @@ fn rank_places(steps: &[Step], capacity: &[Option<Capacity>], figure: &RankedFig
         .collect()
 }
 
-/// Whether the interval of the mean ratio, over the rounds that both have, excludes 1.
+/// Whether two targets are distinguishable: the interval of their mean ratio, over the rounds that both have, excludes
+/// 1.
 fn are_distinguishable(better: &[(u32, f64)], worse: &[(u32, f64)]) -> bool {
     let ratios: Vec<f64> = better
         .iter()

@@ -1,5 +1,6 @@
-//! Detects servers that stop for a moment. Few requests meet such a stall in a closed loop, because each connection
-//! waits for its answer, so the percentiles hide the stall; the time of these few requests shows it.
+//! Detects servers that stop for a moment. In a closed loop only few requests meet such a stall, because each
+//! connection waits for its answer, so the percentiles do not show the stall. The total time of these few requests
+//! shows it.
 
 use super::doubts::generator;
 use super::limit::{build_limit, format_percent};
@@ -9,29 +10,29 @@ use assay_model::web::result::{Limit, Limited};
 use assay_model::web::{Measured, Pace, Step};
 use assay_model::{Doubt, Nanos};
 
-/// Factor over the median from which an answer is slow.
+/// Multiple of the median from which an answer counts as slow.
 const SLOW: u64 = 10;
-/// Shortest slow answer in nanoseconds: a scheduler may keep a thread for some milliseconds.
+/// Minimum time of a slow answer in nanoseconds, because a scheduler may delay a thread by some milliseconds.
 const SHORTEST: u64 = 10_000_000;
-/// Shortest slow answer in nanoseconds if the generator itself waits for a CPU: it then reads answers tens of
-/// milliseconds late.
+/// Minimum time of a slow answer in nanoseconds if the generator itself waits for a CPU, because it then reads answers
+/// tens of milliseconds late.
 const SHORTEST_BESIDE: u64 = 100_000_000;
 /// Fraction of the answers from which slow answers are visible in p99.
 const VISIBLE: f64 = 0.01;
-/// Fraction of the requests' time that slow answers must hold.
+/// Minimum fraction of the requests' total time that slow answers must take for a doubt.
 const HOLDS: f64 = 0.10;
-/// Fraction of the requests' time from which slow answers are the limit.
+/// Fraction of the requests' total time from which slow answers are the limit.
 const MOST: f64 = 0.50;
-/// Fraction of the median rate below which a stretch of time belongs to a stall.
+/// Fraction of the median rate below which an interval of time belongs to a stall.
 const DIP: f64 = 0.5;
-/// Fraction of time that threads wait for a CPU, from which the wait matters.
+/// Fraction of the time waiting for a CPU from which the waiting of threads matters.
 const STARVED: f64 = 0.05;
 
-/// Slow answers that are too few for p99.
+/// Slow answers that are too few to be visible in p99.
 struct Stall {
-    /// Fraction of the answers.
+    /// Slow answers as a fraction of all answers.
     answers: f64,
-    /// Fraction of the time in which requests were in flight.
+    /// Time of the slow answers as a fraction of the total time of all requests.
     time: f64,
     /// Duration from which an answer counted as slow.
     from: Nanos,
@@ -95,7 +96,7 @@ impl Stall {
     }
 }
 
-/// Counts the stretches of time with less than half of the median rate.
+/// Counts the time intervals with less than half of the median rate.
 fn count_dips(measured: &Measured) -> usize {
     let points = measured.over_time();
     let mut rates: Vec<f64> = points.iter().map(|point| point.rate).collect();
@@ -119,7 +120,8 @@ pub(super) fn doubt_stalls(step: &Step) -> Option<Doubt> {
     ))
 }
 
-/// Checks for stalls that held most of the requests' time. Packets cannot get lost on the way within one machine.
+/// Checks whether stalls took most of the requests' time. Within one machine packets cannot be lost, so lost packets
+/// are excluded as the cause.
 pub(super) fn limit_by_stalls(step: &Step) -> Option<Limit> {
     let stall = find_stall(&step.measured).filter(|stall| stall.time >= MOST)?;
     let local = step.link.as_ref().is_ok_and(|link| link.interface == "lo");

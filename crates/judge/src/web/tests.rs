@@ -1,4 +1,4 @@
-//! Judges constructed steps of a load.
+//! Judges constructed steps of HTTP loads.
 
 mod agreement;
 mod capacity;
@@ -18,8 +18,8 @@ use assay_model::web::{
 
 const S: u64 = 1_000_000_000;
 
-/// A valid closed loop: 10 connections, 1 ms each, 10,000 per second for 2 s; the server's only thread is
-/// full.
+/// Returns a valid closed loop: 10 connections, 1 ms per request, 10,000 requests per second for 2 s; the server's only
+/// thread is fully busy.
 fn closed() -> Step {
     let latency: Histogram = [(1_000_000, 20_000)].into_iter().collect();
     Step {

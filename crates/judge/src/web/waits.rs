@@ -10,19 +10,19 @@ use assay_model::units::format_significant;
 use assay_model::web::result::{Limit, Limited, StepResult};
 use assay_model::web::{Pace, QuotaUse, ServerUse, SocketUse, Step, Upstream};
 
-/// Fraction of its periods in which a group was stopped, from which its quota is the limit.
+/// Fraction of the scheduler periods in which the quota stopped the control group, from which the quota is the limit.
 const STOPPED: f64 = 0.5;
-/// Fraction of the requests that must wait for a service, from which that service is the limit.
+/// Fraction of the requests that wait for another service, from which that service is the limit.
 const HALF: f64 = 0.5;
-/// Fraction of time above which a generator that works or waits for a CPU may itself be the reason for unread
+/// Fraction of its time from which a generator that works or waits for a CPU may itself be the reason for unread
 /// answers.
 const BUSY: f64 = 0.5;
-/// Relative difference below which byte rates count as equal.
+/// Maximum relative difference between byte rates that count as equal.
 const FLAT: f64 = 0.05;
-/// Factor between numbers of connections from which two loads count as different.
+/// Factor between two numbers of connections from which the loads count as different.
 const RISEN: u32 = 2;
 
-/// Describes a quota that stopped a group in most of its periods.
+/// Describes a quota that stopped a control group in most of its periods.
 fn describe_throttling(quota: Option<&QuotaUse>) -> Option<String> {
     let quota = quota?;
     let share = quota.throttled as f64 / quota.periods.max(1) as f64;
@@ -39,8 +39,8 @@ fn describe_throttling(quota: Option<&QuotaUse>) -> Option<String> {
     })
 }
 
-/// Checks for a CPU quota that stops the server. Which periods a quota stopped is counted by the kernel, so a
-/// generator without CPU time does not weaken this evidence.
+/// Checks whether a CPU quota stops the server. The kernel counts the stopped periods, so this evidence is valid even
+/// if the generator lacks CPU time.
 pub(super) fn limit_by_quota(step: &Step) -> Option<Limit> {
     let server = step.server.as_ref().ok()?;
     let stopped = describe_throttling(server.quota.as_ref())?;
@@ -108,7 +108,7 @@ fn describe_upstream(step: &Step, upstream: &Upstream) -> String {
     }
 }
 
-/// Checks for answers that the network does not accept although the generator is ready to read them.
+/// Checks whether the network does not accept answers although the generator is ready to read them.
 pub(super) fn limit_by_unsent_bytes(step: &Step) -> Option<Limit> {
     let (sockets, under_way) = (find_sockets(step)?, step.measured.under_way);
     let (busy, waited) = generator(&step.measured)?;
@@ -144,7 +144,7 @@ pub(super) fn limit_by_unsent_bytes(step: &Step) -> Option<Limit> {
     )
 }
 
-/// Describes possible reasons for waiting that were not examined, or that were excluded.
+/// Describes possible reasons for waiting that were not examined, and those that were ruled out.
 pub(super) fn describe_unexplained_wait(step: &Step) -> &'static str {
     match (
         find_sockets(step),
@@ -162,8 +162,8 @@ pub(super) fn describe_unexplained_wait(step: &Step) -> &'static str {
     }
 }
 
-/// Adds evidence to steps limited by the network: bytes per second stay the same while the number of
-/// connections rises.
+/// Adds evidence to steps that the network limits: bytes per second stay equal while the number of connections
+/// increases.
 pub(super) fn add_flat_bytes(results: &mut [StepResult]) {
     let flat: Vec<Option<String>> = results
         .iter()

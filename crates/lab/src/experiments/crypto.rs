@@ -1,7 +1,7 @@
-//! Measures the cost of encryption in guests per CPU model, compared with the host.
+//! Measures how fast encryption is in guests with different CPU models, compared with the host.
 //!
-//! Host and guests are examined the same way: CPU flags, selected kernel drivers, and rates of `openssl speed`
-//! and `cryptsetup benchmark`.
+//! Host and guests are examined in the same way: CPU flags, selected kernel drivers, and rates of `openssl speed` and
+//! `cryptsetup benchmark`.
 
 mod judge;
 mod parse;
@@ -38,7 +38,7 @@ const CRYPTSETUP: [(&str, &str); 6] = [
 /// Algorithms whose driver is examined, with their names in /proc/crypto.
 const ALGORITHMS: [&str; 2] = ["xts(aes)", "cbc(aes)"];
 
-/// One rate.
+/// Rate of one cipher, measured by one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rate {
     /// `openssl` or `cryptsetup`.
@@ -110,8 +110,8 @@ pub struct CryptoTrial {
     pub seconds: u32,
 }
 
-/// Measures the host, then one guest after the other. Adds each result to `comparison` at once, also before an
-/// error, and calls `told`.
+/// Measures the host, then one guest after the other. Adds each result to `comparison` at once, even if a later step
+/// fails, and calls `told`.
 ///
 /// # Errors
 /// As [`Guest::boot`], or QEMU does not know a model.
@@ -141,7 +141,7 @@ pub fn run(
     Ok(())
 }
 
-/// Collects all results of one machine.
+/// Measures everything on one machine, host or guest.
 fn measure(host: &dyn Host, seconds: u32, cancel: &Cancel) -> Result<CryptoSide, LabError> {
     let mut side = CryptoSide::default();
     match host.read(Path::new("/proc/cpuinfo")) {

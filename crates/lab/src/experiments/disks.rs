@@ -1,8 +1,8 @@
-//! Compares virtual disks: one boot, many disks, fio in the guest, with the samples of all disks in random
+//! Compares virtual disks: boots one guest with many disks, and runs fio in it on each disk, with all samples in random
 //! order.
 //!
-//! Counts on both sides: fio in the guest, requests at QEMU's device, and bytes that the QEMU process
-//! transferred to and from the host's storage.
+//! Counts on both sides: fio in the guest, requests at QEMU's device, and bytes that the QEMU process transferred to
+//! and from the host's storage.
 
 mod doubts;
 
@@ -42,8 +42,8 @@ pub struct HostSide {
     pub flushes: u64,
     /// Bytes that QEMU's process read from storage (proc_pid_io(5), `read_bytes`).
     pub process_read: u64,
-    /// Bytes that QEMU's process wrote to storage (`write_bytes`). Through the page cache the kernel counts
-    /// every dirtied folio completely, which with large folios may be a hundred times too much.
+    /// Bytes that QEMU's process wrote to storage (`write_bytes`). If QEMU writes through the page cache, the kernel
+    /// counts every modified folio completely, which with large folios may be a hundred times too much.
     pub process_written: u64,
 }
 
@@ -68,15 +68,15 @@ pub struct GuestSide {
     pub fio_read: u64,
     /// Bytes that fio wrote.
     pub fio_written: u64,
-    /// Durability requests of fio: fsync and fdatasync calls, or writes with O_DSYNC.
+    /// Number of durability requests of fio: fsync and fdatasync calls, or writes with O_DSYNC.
     pub syncs: u64,
-    /// Flushes that the guest's kernel completed on the device; waiting flushes are merged.
+    /// Number of flushes that the guest's kernel completed on the device. The kernel merges flushes that wait.
     pub flushes: u64,
-    /// The kernel can make a single write durable without a flush (forced unit access).
+    /// Whether the kernel can make a single write durable without a flush (forced unit access).
     pub fua: bool,
 }
 
-/// Data about a disk in addition to the sample.
+/// A sample of a disk with the counters of both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskSample {
     /// The sample.
@@ -133,7 +133,8 @@ pub fn plan(
     })
 }
 
-/// Takes all samples and passes each on at once. Fills the disks first, so that reads do not hit holes.
+/// Takes all samples and passes each to the caller as soon as it is complete. Fills the disks first, so that reads do
+/// not hit unwritten ranges.
 ///
 /// # Errors
 /// fio fails in the guest, or the guest is gone.
@@ -175,12 +176,12 @@ pub fn run(
     carry_out_plan(plan, &todo, env.cancel, &mut by, tell)
 }
 
-/// Time limit for filling an emulated guest's disk.
+/// Maximum time to fill a disk of an emulated guest.
 const LAYOUT_LIMIT: Duration = Duration::from_secs(600);
-/// Overhead per sample in an emulated guest: fio's start and end, and reading the counters.
+/// Time that a sample in an emulated guest takes beyond its load: fio's start and end, and reading the counters.
 const AROUND: Nanos = Nanos(3_000_000_000);
 
-/// Measures the slots in the guest and passes the samples on.
+/// Measures the planned samples in the guest, and passes them to the caller.
 struct Keeper<'a> {
     guest: &'a Guest,
     plan: &'a Plan,
@@ -189,7 +190,7 @@ struct Keeper<'a> {
     devices: &'a [PathBuf],
     meter: Meter<'a>,
     sources: Sources,
-    /// Data about the current sample: fio's document and both sides.
+    /// Data of the current sample: fio's document and the counters of the guest.
     beside: Option<(Vec<u8>, GuestSide, HostSide)>,
     taken: &'a mut dyn FnMut(DiskSample),
 }
@@ -256,7 +257,7 @@ fn refuse(disk: &Disk, source: impl Into<Box<dyn Error + Send + Sync>>) -> LabEr
     }
 }
 
-/// Returns fio's own counts.
+/// Returns the guest counters that come from fio.
 fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
     let mut side = GuestSide::default();
     for job in &sample.workers {
@@ -274,7 +275,7 @@ fn fio_side(sample: &Sample, workload: &Workload) -> GuestSide {
     side
 }
 
-/// Reads a file of a disk in the guest's /sys/block.
+/// Reads a file of a disk in /sys/block of the guest.
 fn read_queue_file(guest: &Guest, device: &Path, file: &str) -> Result<String, LabError> {
     let name = device.file_name().unwrap_or_default();
     let path = Path::new("/sys/block").join(name).join(file);

@@ -1,5 +1,5 @@
-//! Tests a host that runs out of space under a guest: what the guest sees, whether it continues when there is
-//! space again, and whether all acknowledged data exists.
+//! Tests a host that runs out of space while a guest writes: which error the guest sees, whether the guest continues
+//! after space is freed, and whether all acknowledged records are still on the disk.
 
 mod nested;
 mod observations;
@@ -29,31 +29,32 @@ use std::time::Duration;
 /// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct FullDiskTrial {
-    /// Disks, written in turn. Their files are on the small file system.
+    /// Disks of the guest, filled one after the other. Their files are on the small file system of the host.
     pub disks: Vec<Disk>,
     /// Method by which the guest requests durability.
     pub sync: Sync,
-    /// File system of the host.
+    /// Type of the small file system on the host that holds the disk files.
     pub host: HostFs,
-    /// Free bytes at the start of the writing.
+    /// Free space in bytes on the small file system when the writing starts.
     pub room: u64,
-    /// Number of records to write after space was freed.
+    /// Number of records to write after the host has free space again.
     pub after: u64,
     /// Seed of the records' content.
     pub seed: u64,
 }
 
-/// Outcomes, and the error that ended the test early.
+/// Outcome of each finished disk, and the error that ended the test early, if any.
 pub type FullDiskFindings = (Vec<FullDiskOutcome>, Option<LabError>);
 
-/// Receives each outcome before the records are checked.
+/// Callback that receives the outcome of a disk before its records are checked.
 pub type Told<'a> = &'a mut (dyn FnMut(&FullDiskOutcome) + Send);
 
-/// Boots a guest with its disks on a small file system. For each disk, fills the file system, frees it again,
-/// and checks the acknowledged records.
+/// Boots a guest with its disks on a small file system. For each disk, fills the file system, frees space again, and
+/// checks the acknowledged records.
 ///
 /// # Errors
-/// Assay does not run as root, a tool is missing, or as [`Guest::boot`]. Nothing remains.
+/// Assay does not run as root, a tool is missing, or as [`Guest::boot`]. The guest and the file system are removed in
+/// any case.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -135,11 +136,11 @@ struct Shared {
     done: AtomicBool,
     /// Number of records acknowledged so far.
     acknowledged: AtomicU64,
-    /// Number of records acknowledged at the pause; the maximum value before.
+    /// Number of records acknowledged when QEMU first paused the guest; `u64::MAX` before the first pause.
     paused_at: AtomicU64,
 }
 
-/// Events that QEMU reported.
+/// Pauses and refused writes that QEMU reported.
 #[derive(Default)]
 struct Watched {
     pauses: u32,
@@ -216,8 +217,8 @@ fn fill(
     Ok(outcome)
 }
 
-/// Writes records until the guest's kernel refuses, or enough were written after a pause. Without durability,
-/// requests it once at the end; otherwise an error would go unnoticed.
+/// Writes records until the guest's kernel refuses a write, or until `after` records were written after a pause. If the
+/// trial requests no durability (`Sync::Never`), syncs once at the end; otherwise a write error would go unnoticed.
 fn write(
     guest: &Guest,
     device: &Path,
@@ -250,9 +251,9 @@ fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
     })
 }
 
-/// Watches QEMU until the writing is done. Frees space for a paused guest and resumes it.
+/// Polls QEMU until the writer is done. If QEMU paused the guest, frees space and resumes it.
 fn watch(guest: &Guest, room: &Room, shared: &Shared) -> Result<Watched, LabError> {
-    /// Maximum number of pauses; more after freed space mean another problem.
+    /// Maximum number of pauses. More pauses although space was freed mean another problem.
     const ENOUGH: u32 = 8;
     let mut watched = Watched::default();
     let mut qmp = guest.monitor()?;

@@ -13,17 +13,18 @@ use std::time::{Duration, Instant};
 
 /// Time limit of one ZFS command in an emulated guest.
 pub(crate) const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
-/// How often a pool is created until its partitions appear in time.
+/// Number of attempts to create a pool; an attempt fails if the partitions appear too late.
 const TRIES: usize = 3;
-/// What `zpool create` prints when it has waited 30 s for udev to show the partitions that it made. That is too
-/// short in an emulated guest on a busy machine; the next try finds them.
+/// Messages of `zpool create` after it waited 30 s for udev to show the new partitions. 30 s are too short in an
+/// emulated guest on a busy machine; the next attempt finds the partitions.
 const PARTITIONS_LATE: [&str; 2] = ["failed to detect device partitions", "was partitioned but"];
 
 impl Guest {
-    /// Runs `zpool create -f` with these further arguments; tries again if udev was late. `limit` is that of one try.
+    /// Runs `zpool create -f` with these further arguments, and tries again if udev was late. `limit` is the time limit
+    /// of one attempt.
     ///
     /// # Errors
-    /// `zpool` refuses or takes too long, or the guest is gone.
+    /// `zpool` refuses or takes too long, or the guest has ended.
     pub fn create_pool(&self, arguments: &[&str], limit: Duration) -> Result<(), LabError> {
         let argv = [&["zpool", "create", "-f"], arguments].concat();
         let words: Vec<_> = argv.iter().map(OsStr::new).collect();
@@ -43,7 +44,7 @@ impl Guest {
     }
 }
 
-/// Copies this many records from a file or device of the guest into `found`.
+/// Copies `count` records from a file or device of the guest into the host file `found`.
 pub(crate) fn copy_out(
     guest: &Guest,
     path: &Path,

@@ -1,9 +1,9 @@
-//! Tests whether durable data exists after a power cut.
+//! Tests whether durable data still exists after a power cut.
 //!
-//! Killing QEMU loses nothing, because its writes are in the host's page cache. So every disk has a log of the
-//! writes and flushes that QEMU sends to the host (`blklogwrites`). From the log the disk is rebuilt as after
-//! a power cut: flushed data exists, all other data is lost. This is done for many points in time: each is
-//! that of an acknowledgement, the last is that of the kill.
+//! Killing QEMU alone loses nothing, because its writes are in the host's page cache. So QEMU logs every write and
+//! flush that it sends to the host (`blklogwrites`), one log per disk. From the log, assay rebuilds the disk as after a
+//! power cut: flushed data exists, all other data is lost. assay repeats this for many points in time: each point is an
+//! acknowledgement, the last one is the kill.
 
 mod zfs;
 
@@ -29,7 +29,7 @@ use std::path::Path;
 /// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct PowerCutTrial {
-    /// Disks, written in turn.
+    /// Disks of the guest, tested one after the other.
     pub disks: Vec<Disk>,
     /// Method by which the guest requests durability.
     pub sync: Sync,
@@ -37,7 +37,7 @@ pub struct PowerCutTrial {
     pub records: u64,
     /// Number of power cuts, evenly distributed over the acknowledgements.
     pub cuts: u64,
-    /// Rule for unflushed writes at a power cut.
+    /// Which unflushed writes survive a power cut.
     pub unflushed: Unflushed,
     /// Seed of the records' content and of the unflushed writes.
     pub seed: u64,
@@ -48,9 +48,9 @@ pub struct PowerCutTrial {
 pub struct PowerCutOutcome {
     /// Name of the disk.
     pub disk: String,
-    /// Format, bus, cache mode and I/O method.
+    /// Format, bus, cache mode and I/O method of the disk, as text.
     pub what: String,
-    /// The cache mode promises durability; `unsafe` does not.
+    /// Whether the cache mode promises durability; `unsafe` promises none.
     pub claims: bool,
     /// Number of records that the guest's kernel reported as durable.
     pub acknowledged: u64,
@@ -60,9 +60,9 @@ pub struct PowerCutOutcome {
     pub cuts: u64,
     /// Number of power cuts after which an acknowledged record was missing.
     pub lossy: u64,
-    /// Maximum number of acknowledged records missing after a cut.
+    /// Largest number of acknowledged records missing after one power cut.
     pub lost: u64,
-    /// Problem that prevented the check of records.
+    /// Reason why the records could not be checked, if any.
     pub note: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl PowerCutOutcome {
         self.lost == 0 || !self.claims
     }
 
-    /// Adds a cut after which this many acknowledged records were missing.
+    /// Counts a power cut after which `lost` acknowledged records were missing.
     fn cut(&mut self, lost: u64) {
         self.cuts += 1;
         self.lossy += u64::from(lost > 0);
@@ -81,11 +81,11 @@ impl PowerCutOutcome {
     }
 }
 
-/// Boots a guest with the disks, writes, cuts the power, and counts. Calls `told` with the numbers of written
-/// and then of checked disks, and their total.
+/// Boots a guest with the disks, writes, cuts the power, and counts the missing records. Calls `told` first with the
+/// number of written disks, then with the number of checked disks, each time with the total.
 ///
 /// # Errors
-/// As [`Guest::boot`], or a file cannot be read. Nothing remains.
+/// As [`Guest::boot`], or a file cannot be read. The guest is removed in any case.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -209,8 +209,8 @@ fn judge(
     Ok(outcome)
 }
 
-/// Selects evenly distributed points for cuts: number of acknowledged records and length of the log. The last
-/// acknowledgement is always included.
+/// Selects evenly distributed power cuts from the acknowledgements. Returns, for each, the number of acknowledged
+/// records and the length of the log in bytes. The last acknowledgement is always included.
 fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     let count = moments.len() as u64;
     let wanted = wanted.clamp(1, count.max(1));
@@ -222,7 +222,7 @@ fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     (0..wanted).filter_map(pick).collect()
 }
 
-/// Makes a raw copy of what a guest would read after the cut.
+/// Makes a raw copy of the disk content that a guest would read after the cut.
 pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
     let mut source = OsString::from(format!("driver={}", disk.format.name()));
     if disk.format == DiskFormat::Luks {

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 /// Size of the file system in bytes: mkfs.xfs needs at least 300 MiB. The file is sparse.
 const SIZE: u64 = 512 << 20;
-/// Name of the file that occupies space.
+/// Name of the file that fills the file system.
 const BALLAST: &str = "ballast";
 
-/// File systems that report missing space at the write.
+/// File systems that report a lack of space already at the write, not later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFs {
     /// ext4.
@@ -26,7 +26,7 @@ pub enum HostFs {
 }
 
 impl HostFs {
-    /// Returns the name for mkfs and mount.
+    /// Returns the name of the file system for `mkfs` and `mount`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl Room {
         Ok(found?.available)
     }
 
-    /// Occupies space until at most `left` bytes are free. Returns the free bytes.
+    /// Fills the file system until at most `left` bytes are free. Returns the number of free bytes.
     pub(crate) fn leave(&self, left: u64) -> Result<u64, LabError> {
         let path = self.mount.join(BALLAST);
         let failed = || LabError::io(&path);

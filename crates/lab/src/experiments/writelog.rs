@@ -20,25 +20,25 @@ const FLUSH: u64 = 1;
 const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 
-/// A completed request.
+/// A completed request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
     /// Kind of the request.
     pub request: LogRequestKind,
-    /// End of the entry: a log of this length contains it.
+    /// Position in the log, in bytes, at which the entry of this request ends.
     pub end: u64,
 }
 
-/// Rule for cached writes at a power cut: any part of them may have reached the disk, in any order.
+/// Which unflushed writes survive a simulated power cut. Any part of them may have reached the disk, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unflushed {
-    /// No cached write remains: the worst case for acknowledged data.
+    /// No unflushed write survives: the worst case for acknowledged data.
     #[default]
     Lost,
-    /// A random subset of the writes: the worst case for software that relies on an order without requesting
-    /// it.
+    /// A random subset of the unflushed writes survives: the worst case for software that relies on an order without
+    /// requesting it.
     Some,
-    /// A random subset of the 512-byte sectors: writes may be torn, too.
+    /// A random subset of the 512-byte sectors survives, so that a write may also be torn.
     Torn,
 }
 
@@ -47,15 +47,15 @@ pub enum Unflushed {
 pub enum LogRequestKind {
     /// Flush: all earlier writes are durable.
     Flush,
-    /// Write.
+    /// Write request.
     Write {
-        /// Position on the disk.
+        /// Position on the disk in bytes.
         offset: u64,
         /// Length in bytes.
         length: u64,
-        /// Position of the data in the log.
+        /// Position of the data in the log, in bytes.
         data: u64,
-        /// Durable without a flush (forced unit access).
+        /// Whether the write is durable without a flush (forced unit access, FUA).
         durable: bool,
     },
     /// Discard; the content afterwards is undefined.
@@ -108,7 +108,7 @@ pub fn read(path: &Path) -> Result<Vec<LoggedRequest>, LabError> {
     Ok(found)
 }
 
-/// Returns the number of flushes completed while the log grew from the start of `span` to its end, in bytes.
+/// Returns the number of flushes that completed while the log grew from the start to the end of `span`, both in bytes.
 #[must_use]
 pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
     let inside = entries.iter().filter(|entry| span.contains(&entry.end));
@@ -117,9 +117,9 @@ pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
         .count() as u64
 }
 
-/// Applies to `image`, which contains the initial content, everything that a power cut leaves at log length
-/// `moment`: all requests up to the last flush, later durable writes, and of the rest the part that
-/// `unflushed` selects. The random choice depends on `seed` and `moment`.
+/// Applies to `image` what a power cut leaves when the log has `moment` bytes; `image` must contain the initial
+/// content. Applies all requests up to the last flush, later writes with FUA, and the part of the other writes that
+/// `unflushed` selects at random, depending on `seed` and `moment`.
 ///
 /// # Errors
 /// The log cannot be read or the image cannot be written.
@@ -171,7 +171,7 @@ pub fn replay(
 mod tests {
     use super::*;
 
-    /// qemu-io 7.2.22: write -P 0x11 4k 4k; flush; write -P 0x22 8k 512; write -z 16k 4k;
+    /// Log of qemu-io 7.2.22 after these commands: write -P 0x11 4k 4k; flush; write -P 0x22 8k 512; write -z 16k 4k;
     /// discard 32k 4k; write -f -P 0x33 64k 1k; close, which flushes.
     const LOG: &[u8] = include_bytes!("../../fixtures/qemu-7.2.22-blklogwrites.log");
 

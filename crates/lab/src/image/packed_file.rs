@@ -15,18 +15,18 @@ use std::path::Path;
 
 /// Name of the list in the archive.
 const LIST: &str = "assay-lab-image.json";
-/// Names of the files of an image.
+/// Names of the files of an image, in the order of the archive.
 const FILES: [&str; 4] = ["root.img", "vmlinuz", "initrd.img", "packages"];
-/// Bytes of the longest list and of the longest file.
+/// Maximum lengths in bytes: of the list, and of a file.
 const LONGEST_LIST: u64 = 64 << 10;
 const LONGEST_FILE: u64 = 16 << 30;
-/// Bytes that are read at once; a piece of zeros becomes a hole.
+/// Size of a block to read, in bytes; a block of zeros becomes a hole in the file.
 const PIECE: usize = 64 << 10;
 
-/// What a packed file contains.
+/// Content of the list in a packed file.
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
-    /// Hash of the recipe.
+    /// Hash of the image's recipe.
     image: String,
     /// BLAKE3 hash of each file.
     files: BTreeMap<String, String>,
@@ -121,9 +121,9 @@ impl Cache {
 
 /// Why a file cannot be installed.
 enum Fault {
-    /// The file is at fault.
+    /// The packed file is damaged or unsuitable.
     Packed(String),
-    /// This machine is: it has no space.
+    /// This machine cannot store it, for example for lack of space.
     Here(io::Error),
 }
 
@@ -133,7 +133,8 @@ impl From<String> for Fault {
     }
 }
 
-/// Returns the variant of an image of this version's recipes.
+/// Returns the OpenZFS variant of an image, by the hash of its recipe. Fails if no recipe of this version of assay has
+/// this hash.
 fn find_zfs(hash: &str) -> Result<Zfs, String> {
     Zfs::of(hash).ok_or_else(|| {
         let own = recipe::hash(Zfs::Stable);
@@ -180,7 +181,7 @@ fn unpack_into(work: &Path, packed: File, cancel: &Cancel) -> Result<Zfs, Fault>
     Ok(zfs)
 }
 
-/// Copies everything and returns the BLAKE3 hash.
+/// Copies all data and returns its BLAKE3 hash.
 fn copy_and_hash(from: impl Read, to: &mut impl Write, cancel: &Cancel) -> io::Result<String> {
     let mut from = Cancelled(from, cancel);
     let mut hasher = blake3::Hasher::new();
@@ -213,7 +214,7 @@ impl<R: Read> Read for Cancelled<'_, R> {
     }
 }
 
-/// Writes into a file of zeros and leaves pieces of zeros out.
+/// A writer into a file of zeros that skips blocks of zeros, so that they stay holes.
 struct Sparse<'a>(&'a mut File);
 
 impl Write for Sparse<'_> {
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt as _;
 
-    /// An image of the current recipe with files of this test.
+    /// Creates an image of the current recipe from small test files.
     fn image(dir: &Path) -> Image {
         let image = Cache::new(dir).place();
         fs::create_dir(&image.dir).unwrap();

@@ -7,18 +7,18 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Number of queues to which flows are hashed (RFC 8290, section 5.2.3).
 const FLOWS: usize = 1024;
-/// Bytes per turn (section 5.2.4).
+/// Bytes that a flow may send per turn (section 5.2.4).
 const QUANTUM: i64 = 1514;
-/// Maximum number of packets (section 5.2.3).
+/// Maximum number of packets in all queues together (section 5.2.3).
 const LIMIT: usize = 10_240;
 /// Acceptable waiting time in nanoseconds (RFC 8289, section 4.2).
 const TARGET: u64 = 5_000_000;
-/// Time in nanoseconds for which the target must be exceeded (section 4.3).
+/// Time in nanoseconds for which the waiting time must exceed the target before packets are dropped (section 4.3).
 const INTERVAL: u64 = 100_000_000;
-/// Number of waiting bytes up to which nothing is dropped.
+/// A queue with at most this many bytes drops no packet.
 const MTU: usize = 1514;
 
-/// The queue.
+/// An FQ-CoDel queue: one FIFO queue per flow.
 pub struct FqCodel {
     flows: Vec<Flow>,
     new: VecDeque<usize>,

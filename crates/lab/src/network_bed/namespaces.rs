@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Address of the server.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Maximum number of people.
+/// Maximum number of clients ("people") in the test network.
 pub const PEOPLE: usize = 500;
 
 const LIMITS: Limits = Limits {
@@ -53,7 +53,8 @@ pub enum BedError {
     },
 }
 
-/// A server, people, and one bottleneck between them. Dropping it removes everything.
+/// A test network: a server, clients ("people"), and one bottleneck between them. Dropping it removes all namespaces
+/// and devices.
 pub struct Bed {
     server: Netns,
     router: Netns,
@@ -65,8 +66,8 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Creates the network for this many people; `down` and `up` describe the bottleneck towards and from
-    /// them.
+    /// Creates the network for `people` clients. `down` describes the bottleneck from the server to the clients, `up`
+    /// the opposite direction.
     ///
     /// # Errors
     /// See [`BedError`].
@@ -169,7 +170,7 @@ impl Bed {
         Ok(self)
     }
 
-    /// Returns the address of a person.
+    /// Returns the address of a client.
     #[must_use]
     pub fn address(number: usize) -> Ipv4Addr {
         let number = number as u32 + 1;
@@ -182,19 +183,19 @@ impl Bed {
         &self.server
     }
 
-    /// Returns the namespace of a person's device.
+    /// Returns the network namespace of a client's device.
     #[must_use]
     pub fn person(&self, number: usize) -> Option<&Netns> {
         self.people.get(number)
     }
 
-    /// Returns the namespace at the end of the people's cables.
+    /// Returns the namespace of the router to which all clients are connected.
     #[must_use]
     pub fn router(&self) -> &Netns {
         &self.router
     }
 
-    /// Returns the counters of the bottleneck: towards the people, and from them.
+    /// Returns the counters of the bottleneck: towards the clients, and from them.
     #[must_use]
     pub fn counters(&self) -> (&LinkCounters, &LinkCounters) {
         (&self.down, &self.up)

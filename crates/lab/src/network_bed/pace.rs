@@ -1,13 +1,14 @@
-//! Determines when a link sends: at a constant rate, or as recorded. Pure: times are parameters in
+//! Computes when a link may send: at a constant rate, or as recorded. Performs no I/O: times are parameters in
 //! nanoseconds.
 
 use crate::network_bed::trace::{OPPORTUNITY, Trace};
 use std::sync::Arc;
 
-/// Maximum time in nanoseconds that an idle link may catch up, because timers may be this late.
+/// Maximum time in nanoseconds by which the start of a transmission may lie in the past after idling, because timers
+/// may be this late.
 pub const AHEAD: u64 = 1_000_000;
 
-/// Time at which a link may send next, and the rest of a packet to send.
+/// State of a link's rate: when the link may send next.
 #[derive(Debug)]
 pub enum LinkPace {
     /// Constant rate.
@@ -21,11 +22,11 @@ pub enum LinkPace {
     Recorded {
         /// The recording.
         trace: Arc<Trace>,
-        /// Index of the next line.
+        /// Index of the next line of the recording.
         next: u64,
-        /// Bytes that the last line still permits.
+        /// Bytes that the current line still permits.
         left: usize,
-        /// Time of the last line.
+        /// Time from which the bytes in `left` may be sent, in nanoseconds.
         since: u64,
     },
 }
@@ -51,7 +52,7 @@ impl LinkPace {
         }
     }
 
-    /// Returns when the link can send.
+    /// Returns the earliest time at which the link can send, in nanoseconds.
     #[must_use]
     pub fn ready(&self) -> u64 {
         match self {

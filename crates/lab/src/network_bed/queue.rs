@@ -1,4 +1,4 @@
-//! Packet queues. Pure: times are parameters in nanoseconds.
+//! Packet queues: a FIFO queue, or FQ-CoDel. Performs no I/O: times are parameters in nanoseconds.
 
 use crate::network_bed::fq_codel::FqCodel;
 use std::collections::VecDeque;

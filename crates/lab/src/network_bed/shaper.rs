@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Properties of one direction.
+/// Properties of one direction of the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkShape {
     /// Rate of the link.
     pub rate: Rate,
     /// Queueing discipline.
     pub discipline: Discipline,
-    /// Buffer of a FIFO queue, as the time that the link needs to send it.
+    /// Buffer of a FIFO queue, as the time in which the link sends the full buffer.
     pub buffer: Duration,
     /// Propagation delay.
     pub delay: Duration,
-    /// Fraction of packets that are lost at random.
+    /// Fraction of packets that are lost at random, 0 to 1.
     pub loss: f64,
 }
 
@@ -68,10 +68,10 @@ impl LinkCounters {
 
 /// Maximum packets read before the queue is served again.
 const BURST: usize = 64;
-/// Maximum wait in nanoseconds, so that the end is noticed.
+/// Maximum time in nanoseconds to wait at once, so that a request to stop is noticed.
 const SLICE: u64 = 50_000_000;
 
-/// Shapes packets until `stop`. Errors of single packets are ignored.
+/// Forwards packets with the properties of `shape` until `stop` is set. Ignores errors of single packets.
 pub fn shape(
     shape: &LinkShape,
     mut from: &File,

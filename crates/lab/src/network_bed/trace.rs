@@ -1,15 +1,16 @@
-//! A recorded link, in mahimahi's format (mm-link(1)). Each line contains a whole number: the millisecond
-//! since the start at which one packet of at most [`OPPORTUNITY`] bytes could be sent. Several packets in one
-//! millisecond have several lines. After the last line the recording repeats. Pure.
+//! A recorded link rate in the format of mahimahi (mm-link(1)). Each line contains a whole number: the millisecond
+//! since the start at which the link could send one packet of at most [`OPPORTUNITY`] bytes. If the link could send
+//! several packets in one millisecond, the number is repeated on several lines. After the last line the recording
+//! starts again. Performs no I/O.
 
-/// Bytes that one line permits.
+/// Maximum number of bytes that one line permits to send.
 pub const OPPORTUNITY: usize = 1500;
-/// Maximum number of lines.
+/// Maximum number of lines of a recording.
 pub const MOST: usize = 8_000_000;
 /// Maximum length of a recording in milliseconds: a day.
 pub const LONGEST: u32 = 86_400_000;
 
-/// Times in milliseconds at which a link could send, ascending; repeats after the last one.
+/// Times in milliseconds at which a link could send, ascending. After the last one the recording starts again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times: Vec<u32>,
@@ -19,7 +20,7 @@ pub struct Trace {
 /// The text is not a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line is invalid.
+    /// A line does not contain what was expected.
     #[error("line {line}: {expected} was expected")]
     Line {
         /// Line number, from 1.
@@ -27,10 +28,10 @@ pub enum TraceError {
         /// Expected content.
         expected: &'static str,
     },
-    /// The recording is empty or has length zero.
+    /// The recording has no line after millisecond 0, so it has no duration.
     #[error("a recording has a line after millisecond 0, or it would last no time")]
     Empty,
-    /// The recording is too large.
+    /// The recording has too many lines.
     #[error("a recording has at most {MOST} lines")]
     TooLarge,
 }
@@ -85,7 +86,7 @@ impl Trace {
         ms.saturating_mul(1_000_000)
     }
 
-    /// Returns the period in milliseconds.
+    /// Returns the duration of the recording in milliseconds, after which it repeats.
     #[must_use]
     pub fn period_ms(&self) -> u32 {
         self.period

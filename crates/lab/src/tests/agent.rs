@@ -1,4 +1,4 @@
-//! Runs the agent on this machine over a socket: the same binary as in guests.
+//! Tests the agent of the guests by running the same binary on this machine over a socket.
 
 use crate::record::{SIZE, record};
 use assay_protocol::{AgentRequest, Frame, FrameDecoder, PathLook, Reply, Sync};

@@ -1,4 +1,4 @@
-//! Counters of ZFS in /proc/spl/kstat/zfs, for all pools together.
+//! Reads ZFS counters from /proc/spl/kstat/zfs, summed over all pools.
 
 use assay_host::kstat;
 use assay_model::Bytes;
@@ -18,7 +18,7 @@ pub struct Arc {
 /// Counters of the intent log at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zil {
-    /// Calls that waited until logged data was durable.
+    /// Number of calls that waited until logged data was durable.
     pub commits: u64,
     itxs: u64,
     normal: u64,
@@ -27,7 +27,7 @@ pub struct Zil {
 }
 
 impl Arc {
-    /// Parses `arcstats`. Counters that a version lacks are 0.
+    /// Parses `arcstats`. Counters that this version of ZFS does not have are 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let count = |name| kstat::find_counter(text, name).unwrap_or(0);
@@ -43,7 +43,7 @@ impl Arc {
         }
     }
 
-    /// Returns the differences between `self` and the later `end`.
+    /// Returns the growth of the counters from `self` to the later `end`. `size` and `c_max` are the values at `end`.
     #[must_use]
     pub fn until(self, end: Self) -> ArcDelta {
         ArcDelta {
@@ -76,7 +76,7 @@ impl Zil {
         })
     }
 
-    /// Returns the differences between `self` and the later `end`.
+    /// Returns how much the counters grew from `self` to the later `end`.
     #[must_use]
     pub fn until(self, end: Self) -> ZilDelta {
         ZilDelta {

@@ -44,9 +44,9 @@ pub(super) fn read(dir: &Path, every: Nanos, block: Bytes) -> Vec<RatePoint> {
     parse(&texts, (every.0 / 1_000_000).max(1), block)
 }
 
-/// Sums jobs per interval. Intervals end at multiples of `every_ms`, except for the inaccuracy of fio's timer,
-/// so a line belongs to the nearest one. Within a job and interval the last line counts. An averaged line has
-/// no block size (fio writes 0), so that of the workload is used.
+/// Sums the rates of all jobs per interval. Intervals end at multiples of `every_ms`, but fio's timer is inaccurate, so
+/// a line belongs to the nearest multiple. If a job has several lines for one interval, the last line counts. fio
+/// writes block size 0 in averaged lines, so `block` of the workload is used.
 fn parse(logs: &[&str], every_ms: u64, block: Bytes) -> Vec<RatePoint> {
     let mut points: BTreeMap<u64, RatePoint> = BTreeMap::new();
     for log in logs {

@@ -45,14 +45,14 @@ impl LineBuffer {
 /// A login from the greeting to the tagged answer.
 pub struct Login {
     to_send: VecDeque<Part>,
-    /// Literal to send when the server is ready.
+    /// Literal to send when the server has requested it with `+`.
     literal: Option<Vec<u8>>,
     greeted: bool,
-    /// The password in plain and in encoded form, to remove it from server messages.
+    /// The password in plain and in encoded form; both are removed from server messages before they are shown.
     hidden: [String; 2],
 }
 
-/// Meaning of a line.
+/// What the client does after a line of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     /// Irrelevant; wait for the next line.
@@ -63,11 +63,11 @@ pub enum Next {
     Done,
     /// The server refused the login with this message.
     Refused(String),
-    /// The line is not valid IMAP here.
+    /// The line is not valid IMAP at this point of the login.
     Wrong {
-        /// The server's line.
+        /// The invalid line of the server.
         answer: String,
-        /// Expected content.
+        /// The content that would have been valid.
         expected: &'static str,
     },
 }
@@ -136,7 +136,7 @@ impl Login {
         }
     }
 
-    /// Returns these bytes, followed by the parts that may be sent immediately.
+    /// Returns `bytes` together with the next part of the command, if there is one.
     fn send(&mut self, mut bytes: Vec<u8>) -> Next {
         if let Some(part) = self.to_send.pop_front() {
             bytes.extend(part.bytes);
@@ -146,14 +146,14 @@ impl Login {
     }
 }
 
-/// Bytes to send immediately; a literal follows when the server is ready.
+/// Part of a command: bytes to send immediately, and a literal to send when the server requests it.
 #[derive(Debug, PartialEq)]
 struct Part {
     bytes: Vec<u8>,
     literal: Option<Vec<u8>>,
 }
 
-/// Splits the LOGIN command into as few parts as the arguments permit.
+/// Splits the LOGIN command into parts. A part ends only at an argument that must be sent as a literal.
 fn login_command(user: &[u8], password: &[u8]) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut bytes = b"a1 LOGIN".to_vec();

@@ -39,7 +39,8 @@ pub fn login(
 }
 
 impl ImapSession {
-    /// Sends LOGOUT, waits briefly for the end, and returns the total of received bytes.
+    /// Sends LOGOUT and waits briefly for the server to close the connection. Returns the total number of received
+    /// bytes.
     pub fn logout(mut self) -> u64 {
         let line = &mut self.0;
         line.deadline = Instant::now() + Duration::from_secs(1);

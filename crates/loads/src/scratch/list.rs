@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
 pub(super) const NAME: &str = "scratch";
-/// Maximum bytes of a list; a line has some hundred bytes.
+/// Maximum length of a list in bytes. A line has a few hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
 pub(super) struct List<'a> {
@@ -24,7 +24,7 @@ pub(super) struct List<'a> {
 pub(super) struct Entry {
     #[serde(with = "assay_host::path_json")]
     pub path: PathBuf,
-    /// Identity of the created file; `None` if assay was killed before it was recorded.
+    /// Identity of the created file; `None` if assay was killed before it recorded the identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownFile>,
 }
@@ -39,7 +39,7 @@ impl<'a> List<'a> {
         Ok(Self { dir, held })
     }
 
-    /// Records a file durably.
+    /// Appends a scratch file to the list and syncs the list.
     pub fn enter(&self, entry: &Entry) -> io::Result<()> {
         let line = seal(0, entry)?;
         let mut file = self.held.file();

@@ -1,5 +1,5 @@
-//! Handles a scratch file whose name no longer refers to it when it is removed: a user with write access to
-//! its directory may have renamed, removed or replaced it.
+//! Removes a scratch file whose name no longer refers to it: a user with write access to its directory may have
+//! renamed, removed or replaced the file.
 
 use super::Scratch;
 use assay_host::HostError;
@@ -9,20 +9,21 @@ use std::path::PathBuf;
 /// A scratch file that somebody moved while it was in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Astray {
-    /// Original path.
+    /// Path at which assay created the file.
     pub path: PathBuf,
-    /// Result for the file.
+    /// Where the file was found, or why it was not removed.
     pub end: MovedFileEnd,
 }
 
-/// Result for a moved scratch file.
+/// What happened to a moved scratch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MovedFileEnd {
-    /// The file's name was removed; nothing remains.
+    /// Another user had removed or replaced the file's name; nothing of the file remains.
     Unlinked,
     /// The file had another name in the same directory and was removed.
     Renamed(PathBuf),
-    /// The file has a name in another directory. It was truncated, so that it uses no space.
+    /// The file was moved to another directory, with this path if it was found. assay truncated the file, so that it
+    /// uses no space.
     Elsewhere(Option<PathBuf>),
     /// The file still exists, because of this error.
     Failed(HostError),
@@ -59,8 +60,8 @@ impl std::fmt::Display for Astray {
     }
 }
 
-/// Removes a scratch file by its name if the name refers to it, else by another name in the same directory.
-/// Changes nothing else.
+/// Removes a scratch file under its own name if this name still refers to it, else under another name in the same
+/// directory. Truncates the file if it was moved elsewhere. Changes no other file.
 pub(super) fn remove(scratch: &Scratch) -> Option<Astray> {
     let end = match attempt(scratch) {
         Ok(end) => end?,

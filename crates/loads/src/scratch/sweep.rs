@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// A file of an ended session, and what happened to it.
+/// A scratch file of a killed session, and the result of removing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
     /// The scratch file.
@@ -20,11 +20,11 @@ pub struct Swept {
     pub error: Option<String>,
 }
 
-/// Result for an entry.
+/// Result of removing one recorded file.
 enum End {
     Gone,
     Removed,
-    /// Another object has the name.
+    /// The name now refers to another object, which is not touched; the text is the reason.
     Another(&'static str),
     Failed(HostError),
 }
@@ -95,7 +95,7 @@ fn remove(entry: &Entry) -> End {
     }
 }
 
-/// Explains why a file was not removed, with a way out.
+/// Describes why a file was not removed, and what the user can do.
 fn describe_failure(path: &Path, error: &HostError) -> String {
     let mark = error.errno().and_then(|_| Mark::against_removal(path));
     match mark {
@@ -104,7 +104,7 @@ fn describe_failure(path: &Path, error: &HostError) -> String {
     }
 }
 
-/// Returns whether another file system is at the file's path, for example because its own is not mounted.
+/// Returns whether another file system now covers the file's path, for example because the original one is not mounted.
 fn is_covered(path: &Path, known: &KnownFile) -> bool {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|above| read_identity(above).ok());
@@ -129,7 +129,7 @@ fn by_what_it_is(path: &Path, known: &KnownFile) -> Result<End, HostError> {
     })
 }
 
-/// Handles a file that may not have been created.
+/// Removes the file of an entry without identity by its name, if it was created at all.
 fn by_name(path: &Path) -> Result<End, HostError> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(End::Gone);
@@ -166,8 +166,8 @@ fn by_name(path: &Path) -> Result<End, HostError> {
     })
 }
 
-/// Removes abandoned scratch files from a directory: files with assay's name pattern, of this user, with one
-/// name, and without a lock.
+/// Removes abandoned scratch files from a directory: files that match assay's name pattern, belong to this user, have
+/// exactly one hard link, and are not locked.
 #[must_use]
 pub fn sweep_directory(directory: &Directory) -> Vec<Swept> {
     let mut swept = Vec::new();

@@ -7,7 +7,7 @@ fn held(dir: &tempfile::TempDir) -> Arc<Directory> {
     Arc::new(Directory::open(dir.path()).unwrap())
 }
 
-/// Simulates kill -9: descriptors closed, no destructor run.
+/// Simulates kill -9: closes the descriptors without running a destructor.
 fn killed(scratch: Scratch, session: ScratchSession) {
     let (scratch, session) = (
         &*Box::leak(Box::new(scratch)),
@@ -203,7 +203,7 @@ fn a_swap_of_the_directory_leads_nowhere() {
     assert_eq!(fs::read_dir(&moved).unwrap().count(), 0);
 }
 
-/// Simulates that assay was killed before the identity was recorded.
+/// Simulates that assay was killed before it recorded the identity of a file.
 fn forget_which(session: &ScratchSession, at: &Path) {
     fs::remove_file(session.dir().join(list::NAME)).unwrap();
     let path = at.to_owned();
@@ -259,8 +259,8 @@ fn a_pipe_in_the_state_directory_is_not_waited_for() {
     assert!(state.begin(UID).is_err());
 }
 
-/// Places to which the owner of the directory may have moved the file before assay was killed, and objects
-/// that replaced it.
+/// The owner of the directory moves the file before assay is killed, to several places, and puts other objects in its
+/// place.
 #[test]
 fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes() {
     if !rustix::process::geteuid().is_root() {
@@ -307,7 +307,7 @@ fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes()
     assay_testing::attacked("scratch files moved before a kill", tried, held_out);
 }
 
-/// On a disk: directories in memory may have another kind of handles.
+/// Creates a directory on a disk, because file systems in memory may have another kind of file handles.
 fn tempdir() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").unwrap()
 }
@@ -381,7 +381,7 @@ impl Drop for Mounted {
     }
 }
 
-/// An obstacle to removing a scratch file, and how to remove the obstacle.
+/// An obstacle to removing a scratch file: its name, a function that creates it, and one that removes it.
 type Hindrance = (&'static str, fn(&Path) -> bool, fn(&Path) -> bool);
 
 const HINDRANCES: [Hindrance; 5] = [
@@ -468,7 +468,7 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
     }
 }
 
-/// Simulates kill -9: nothing is open, and nothing was removed.
+/// Simulates kill -9: closes everything without removing a file. Returns the path of the remaining file.
 fn left_by_a_kill(scratch: Scratch, session: ScratchSession) -> PathBuf {
     let (path, dir) = (scratch.shown().to_owned(), session.path.clone());
     let list = fs::read(dir.join(list::NAME)).unwrap();

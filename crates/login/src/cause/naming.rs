@@ -1,4 +1,4 @@
-//! Describes observed activities as causes, with stable id, evidence and next step.
+//! Describes observed activities as causes of a wait, with a stable id, evidence and the next step.
 
 mod programs;
 mod services;
@@ -235,7 +235,7 @@ fn name_busy_machine() -> Named {
     )
 }
 
-/// Describes a line of a start-up file.
+/// Describes a slow line of a start-up file as a cause.
 pub(super) fn name_line(line: &StartupLine) -> Named {
     let what = format!("start-up file: `{}`", line.command);
     let then = "run that command by hand; a tool that waits for a lock names its file";
@@ -248,7 +248,7 @@ pub(super) fn name_line(line: &StartupLine) -> Named {
     )
 }
 
-/// Describes an address that did not answer.
+/// Describes an address that did not answer as a cause.
 pub(super) fn name_unanswered(address: &str) -> Named {
     name_cause(
         "address-unanswered",
@@ -258,7 +258,7 @@ pub(super) fn name_unanswered(address: &str) -> Named {
     )
 }
 
-/// Describes the lookup of the server's name on this machine.
+/// Describes the lookup of the server's name on this machine as a cause.
 pub(super) fn name_lookup(known: &ServerKnowledge, seen: &str) -> Named {
     if let Some((hosts, place)) = &known.hosts
         && asks_mdns_first(hosts)
@@ -278,7 +278,7 @@ pub(super) fn name_lookup(known: &ServerKnowledge, seen: &str) -> Named {
     )
 }
 
-/// Returns whether every name is looked up in mDNS before DNS. The `minimal` modules look up only .local
+/// Returns whether the resolver asks mDNS for every name before DNS. The `minimal` modules ask mDNS only for .local
 /// names.
 fn asks_mdns_first(hosts: &str) -> bool {
     for word in hosts.split_whitespace() {
@@ -292,7 +292,7 @@ fn asks_mdns_first(hosts: &str) -> bool {
     false
 }
 
-/// Describes a failed Kerberos attempt of the client.
+/// Describes a failed Kerberos (GSSAPI) attempt of the client as a cause.
 pub(super) fn name_gssapi() -> Named {
     name_cause(
         "gssapi",
@@ -302,7 +302,7 @@ pub(super) fn name_gssapi() -> Named {
     )
 }
 
-/// Describes keys that the server rejected.
+/// Describes keys that the server rejected as a cause.
 pub(super) fn name_refused_keys() -> Named {
     name_cause(
         "refused-keys",
@@ -312,7 +312,7 @@ pub(super) fn name_refused_keys() -> Named {
     )
 }
 
-/// Describes a late greeting.
+/// Describes a late greeting of the server as a cause.
 pub(super) fn name_late_greeting(clues: &Clues, known: &ServerKnowledge) -> Named {
     let (seen, then) = match (known.sleeps.first(), clues.greeted) {
         (Some(sleep), _) => (
@@ -332,7 +332,7 @@ pub(super) fn name_late_greeting(clues: &Clues, known: &ServerKnowledge) -> Name
     name_cause("greeting-delayed", "the server greets late", &seen, then)
 }
 
-/// Describes the network distance.
+/// Describes the round-trip time to the server as a cause.
 pub(super) fn name_distance() -> Named {
     name_cause(
         "distance",
@@ -342,7 +342,7 @@ pub(super) fn name_distance() -> Named {
     )
 }
 
-/// Returns the known facts about unexplained time, and the next step of the diagnosis.
+/// Describes what is known about unexplained time, and the next step to find its cause.
 pub(super) fn how_to_find_out(
     kind: LoginKind,
     part: &LoginPart,

@@ -1,23 +1,24 @@
-//! Stamps in the files of PAM services, and the times that they leave: pure.
+//! Inserts time stamps into the files of PAM services, and computes the time of each module from the stamps. Performs
+//! no I/O.
 
 use super::PamModuleTime;
 use assay_model::Nanos;
 
-/// Place of the stamp behind the last module of a type.
+/// Name of the stamp behind the last module of a type.
 const END: &str = "end";
-/// Types in which a stack is asked.
+/// Types of PAM modules.
 const KINDS: [&str; 4] = ["auth", "account", "password", "session"];
 
 /// A module line of a service.
 struct ModuleLine<'a> {
-    /// Without the `-` of a module that may be missing.
+    /// Type of the module, without a leading `-` (which marks a module that may be missing).
     kind: &'a str,
     control: &'a str,
     rest: &'a str,
 }
 
 impl<'a> ModuleLine<'a> {
-    /// Parses a line; None for comments and for lines that name another file.
+    /// Parses a line; `None` for a comment, and for a line that includes another file.
     fn parse(line: &'a str) -> Option<Self> {
         let line = line.trim();
         if line.starts_with(['#', '@']) {
@@ -45,7 +46,7 @@ impl<'a> ModuleLine<'a> {
         name.trim_end_matches(".so")
     }
 
-    /// Returns the control with jumps over twice as many modules: each has a stamp.
+    /// Returns the control field with doubled jump distances, because a stamp stands before each module.
     fn double_jumps(&self) -> String {
         let Some(inner) = self.control.strip_prefix('[') else {
             return self.control.to_owned();
@@ -62,8 +63,8 @@ impl<'a> ModuleLine<'a> {
     }
 }
 
-/// Returns the text of a service with a stamp before each module; with `is_service`, also one behind the last. The
-/// result of a stamp is ignored, so that the result of the stack stays the same.
+/// Returns the text of a service file with a stamp before each module; if `is_service`, also one behind the last module
+/// of each type. PAM ignores the result of a stamp, so the result of the stack stays the same.
 pub(super) fn stamp_file(text: &str, path: &str, dir: &str, is_service: bool) -> String {
     let stamp = |kind: &str, place: &str| {
         format!("{kind} [default=ignore] pam_exec.so quiet /bin/sh {dir}/stamp {place}\n")
@@ -109,8 +110,8 @@ pub(super) fn stamp_file(text: &str, path: &str, dir: &str, is_service: bool) ->
     out
 }
 
-/// Parses the lines `TYPE FILE:LINE:MODULE SECONDS` of the stamps. A module lasts until the next stamp. What closes a
-/// session is left out: nobody waits for it.
+/// Parses the lines `TYPE FILE:LINE:MODULE SECONDS` that the stamps wrote. The time of a module ends at the next stamp.
+/// Leaves out the modules that close a session, because no user waits for them.
 pub(super) fn parse_stamps(text: &str) -> Vec<PamModuleTime> {
     let stamps: Vec<(&str, &str, f64)> = text
         .lines()

@@ -1,4 +1,4 @@
-//! Logs in over an existing connection (`ControlMaster`), for comparison.
+//! Logs in over an existing connection (OpenSSH `ControlMaster`), for comparison with new connections.
 
 use super::{SAY, SshTarget};
 use crate::LoginError;
@@ -75,7 +75,7 @@ fn until_there(
     })
 }
 
-/// Waits for the mark.
+/// Waits until the remote command prints [`MARK`](super::MARK).
 fn wait(
     target: &SshTarget,
     lines: &mut ProgramLines,

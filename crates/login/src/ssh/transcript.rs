@@ -1,4 +1,4 @@
-//! Parses the output of `ssh -vvv` into parts and clues. Supports OpenSSH 7 to 10.
+//! Parses the output of `ssh -vvv` into parts of the login and facts about it. Supports OpenSSH 7 to 10.
 
 use crate::{Login, LoginPart};
 use assay_model::Nanos;
@@ -6,18 +6,18 @@ use assay_model::Nanos;
 /// Maximum number of stored messages.
 const COMPLAINTS: usize = 40;
 
-/// Parts of the login so far.
+/// Parser state: the parts of the login so far.
 #[derive(Debug)]
 pub struct Transcript {
     login: Login,
     /// Current part and its start.
     part: LoginPart,
     since: Nanos,
-    /// Lines that are messages and not trace output.
+    /// Lines of standard error that are messages for the user, not trace output.
     complaints: Vec<String>,
     /// The address being tried, and since when.
     trying: Option<(String, Nanos)>,
-    /// Time since which a key is offered.
+    /// Time at which ssh offered the current key; `None` if no offer is pending.
     offered: Option<Nanos>,
     /// Exit status of the remote command.
     status: Option<i32>,
@@ -148,12 +148,12 @@ impl Transcript {
         self.since = at;
     }
 
-    /// Records that the session is there and the interactive shell starts.
+    /// Records that the session is established and the interactive shell starts.
     pub fn shell_begins(&mut self, at: Nanos) {
         self.enter(at, LoginPart::Prompt);
     }
 
-    /// Records remote output. Returns whether it was the mark, which ends the login.
+    /// Records remote output. If the output is the mark, the login is complete. Returns `mark`.
     pub fn said(&mut self, at: Nanos, mark: bool) -> bool {
         if mark {
             self.enter(at, LoginPart::Answer);
@@ -167,8 +167,8 @@ impl Transcript {
         self.part.clone()
     }
 
-    /// Returns whether a session ended well without printing the mark: the server ran another command than
-    /// requested.
+    /// Returns whether the session ended successfully without printing the mark. Then the server ran another command
+    /// than requested.
     #[must_use]
     pub fn ran_another_command(&self) -> bool {
         matches!(self.part, LoginPart::Session | LoginPart::Prompt) && self.status == Some(0)

@@ -12,9 +12,9 @@ pub(super) struct Process {
     pub state: char,
 }
 
-/// Maximum depth of the process tree.
+/// Maximum depth of the process tree that is searched.
 const DEEPEST: usize = 32;
-/// Programs that are a server or part of one.
+/// Names of programs that are a server, or a part of a server.
 const OF_SERVERS: [&str; 8] = [
     "sshd", "nginx", "apache2", "httpd", "lighttpd", "master", "dovecot", "systemd",
 ];
@@ -41,7 +41,7 @@ impl Process {
         })
     }
 
-    /// Returns the words of the command line.
+    /// Returns the command line, split into words.
     pub fn words(&self) -> Vec<String> {
         let bytes = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let words = bytes
@@ -64,7 +64,7 @@ impl Process {
         is_wait_for_time(&text)
     }
 
-    /// Returns whether this program belongs to the server itself. Other programs were started by the server.
+    /// Returns whether the program is a part of the server itself. Returns false for programs that the server started.
     pub fn is_of_server(&self) -> bool {
         if OF_SERVERS.iter().any(|name| self.name.starts_with(name)) {
             return true;
@@ -79,7 +79,7 @@ impl Process {
 /// Numbers of system calls that wait for descriptors, and the argument with the number of descriptors.
 #[cfg(target_arch = "x86_64")]
 const WAITS: [(u32, usize); 4] = [(23, 0), (270, 0), (7, 1), (271, 1)];
-/// Numbers of such calls on newer architectures, which share a table of system calls: pselect6 and ppoll.
+/// The same for architectures with the generic table of system calls: pselect6 and ppoll.
 #[cfg(not(target_arch = "x86_64"))]
 const WAITS: [(u32, usize); 2] = [(72, 0), (73, 1)];
 
@@ -133,7 +133,7 @@ pub(super) fn list_descendants(pid: u32) -> Vec<Process> {
     found
 }
 
-/// Returns the listeners whose parent is not a listener. A socket that systemd opened belongs to the server
+/// Returns the listening processes whose parent does not listen. If systemd opened the socket, it belongs to the server
 /// that took it over.
 pub(super) fn topmost_listeners(listeners: &[u32]) -> Vec<u32> {
     let others = listeners.iter().any(|pid| *pid != 1);
@@ -145,12 +145,13 @@ pub(super) fn topmost_listeners(listeners: &[u32]) -> Vec<u32> {
     own.collect()
 }
 
-/// Returns CPU time and time in the CPU queue, in nanoseconds; zero if the kernel does not count them.
+/// Returns the CPU time of a process and the time that it waited for a CPU, in nanoseconds; zero if the kernel does not
+/// count them.
 pub(super) fn read_cpu_times(pid: u32) -> (u64, u64) {
     read_times(&format!("/proc/{pid}/schedstat"))
 }
 
-/// Returns CPU time and time in the CPU queue of this thread, in nanoseconds.
+/// Returns the CPU time of this thread and the time that it waited for a CPU, in nanoseconds.
 pub(super) fn own_times() -> (u64, u64) {
     read_times("/proc/thread-self/schedstat")
 }

@@ -1,4 +1,4 @@
-//! Finds the peers of a process: the far ends of its sockets.
+//! Finds the peer that a process communicates with, by its sockets.
 
 use crate::activity::Activity;
 use assay_host::{Host, Limits, LiveHost};
@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 /// Ports of name servers: DNS and DNS over TLS.
 const NAME_SERVERS: [u16; 2] = [53, 853];
-/// Log sockets, where no process waits for an answer.
+/// Parts of the paths of log sockets. They are ignored, because no process waits for an answer from them.
 const LOGS: [&str; 3] = ["/dev/log", "/systemd/journal/", "/dovecot/log"];
-/// Services that mail and web servers use. Other sockets belong to the server itself.
+/// Parts of the paths of sockets of other services that mail and web servers use. If the server consists of several
+/// processes, any other Unix socket counts as the server's own.
 const SERVICES: [&str; 13] = [
     "mysql",
     "PGSQL",
@@ -31,13 +32,12 @@ const SERVICES: [&str; 13] = [
 /// Minimum interval between two lookups of Unix socket paths.
 const PATHS_EVERY: Duration = Duration::from_millis(200);
 
-/// Identification of the connection of the login itself, which is not a request to another service.
+/// The connection of the login itself, which must not be reported as a request to another service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
-    /// Port of the server on this machine; the server starts a process for each connection.
+    /// Port of a server on this machine that starts a process for each connection.
     Local(u16),
-    /// Port of the server on this machine; the server has several processes, which communicate with each
-    /// other.
+    /// Port of a server on this machine that consists of several processes, which communicate with each other.
     Many(u16),
     /// Port of a server on another machine.
     Remote(u16),
@@ -51,10 +51,10 @@ struct Inet {
     inode: u64,
 }
 
-/// Sockets and their known peers.
+/// Cache of socket peers.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    /// Paths of the far ends of Unix sockets, by inode.
+    /// Path of the other end of each Unix socket, by the inode of the near end.
     paths: BTreeMap<u64, Option<String>>,
     read: Option<Instant>,
 }
@@ -115,7 +115,7 @@ impl Sockets {
     }
 }
 
-/// Parses `ss -xnH` into the path of each socket's far end, by the inode of the near end.
+/// Parses `ss -xnH`. Returns the path of the other end of each socket, by the inode of the near end.
 fn far_ends(text: &str) -> BTreeMap<u64, Option<String>> {
     // Columns: netid, state, two queues, own path and inode, the peer's path and inode.
     let rows: Vec<(String, u64, u64)> = text

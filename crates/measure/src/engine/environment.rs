@@ -1,4 +1,4 @@
-//! External resources of every measurement.
+//! The external resources that every measurement needs: machine, fio, scratch registry, journal, clock.
 
 use crate::engine::{Meter, Tools};
 use assay_changes::{ChangeError, Journal};
@@ -9,10 +9,10 @@ use assay_model::{FactKind, Facts, OPEN_CHANGES};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// External resources of every measurement.
+/// The external resources that every measurement needs.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// The machine.
+    /// The machine on which to measure.
     pub host: &'a dyn HostMut,
     /// Path of fio, if it is not the one on PATH.
     pub fio: Option<&'a Path>,
@@ -29,8 +29,8 @@ pub struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// Adds to the facts of a measurement the settings that terminated assay processes left
-    /// changed. The judge doubts every sample with this fact.
+    /// Adds a fact that lists the settings that terminated assay processes have left changed. The judge adds a doubt to
+    /// every sample with this fact.
     pub fn enter_open_changes(&self, facts: &mut Facts) {
         enter_open_changes(self.journal.left_changed(), facts);
     }
@@ -48,7 +48,7 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// Adds the result of the journal to the facts, as in [`Environment::enter_open_changes`].
+/// Adds such a fact from the content of the journal, see [`Environment::enter_open_changes`].
 pub fn enter_open_changes(changed: Result<Vec<String>, ChangeError>, facts: &mut Facts) {
     let (kind, source) = (FactKind::Runtime, "the journal of assay");
     match changed {

@@ -24,18 +24,18 @@ pub enum EngineError {
     /// The password file contains no password.
     #[error("{0}: its first line is empty; write the password there")]
     NoPassword(String),
-    /// A link in the work directory cannot be created.
+    /// A symbolic link in the work directory cannot be created.
     #[error("{}: no link can be made there: {source}", path.display())]
     Link {
-        /// The link.
+        /// Path of the symbolic link.
         path: std::path::PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// The web server must not be loaded, or cannot be.
+    /// The web server does not permit the load, or does not respond.
     #[error(transparent)]
     Server(#[from] assay_web::AskedError),
-    /// The load is not suitable for its target.
+    /// The load does not fit the target; the text names the kind of target that it needs.
     #[error("the load needs {0}")]
     Unfit(&'static str),
 }

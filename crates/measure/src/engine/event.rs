@@ -8,41 +8,41 @@ use assay_model::{Bytes, Nanos, Sample};
 /// An event of a measurement.
 #[derive(Debug)]
 pub enum MeasureEvent<'a> {
-    /// An object is being created: an image, a guest, a file system, a layer in it.
+    /// An object is being created: a disk image, a guest, a file system, or a layer of a stack.
     Making(&'a str),
     /// A test file is being laid out.
     Layout {
-        /// Name of the target.
+        /// Name of the target to which the file belongs.
         target: &'a str,
         /// Bytes written so far.
         written: Bytes,
         /// Total bytes.
         size: Bytes,
     },
-    /// A remark on all figures.
+    /// A remark that concerns all results.
     Remark(&'a str),
     /// A new estimate of the remaining time.
     Left(Nanos),
-    /// A sample begins, or a step of a study.
+    /// A sample begins; in a study, a step begins.
     Begin {
         /// Number of finished samples or steps.
         done: usize,
         /// Total number.
         of: usize,
-        /// Workload; for a study its figures, for people.
+        /// Name of the workload. In a study: the figures to measure, as text for users.
         workload: &'a str,
-        /// Target, rung or disk; for a study the configuration, for people.
+        /// Name of the target, rung or disk. In a study: the configuration, as text for users.
         target: &'a str,
         /// Round.
         round: u32,
     },
     /// A sample is stored.
     Stored(&'a Sample),
-    /// All objects of a study are ready; its first step follows.
+    /// All objects of a study are ready; the first step follows.
     Ready {
-        /// Description of the machine.
+        /// Description of the machine, as names and values.
         machine: &'a [(String, String)],
-        /// Whether it is an emulated guest.
+        /// Whether the machine is an emulated guest.
         emulated: bool,
         /// Measurements that are not possible here.
         not_tried: &'a [NotTried],
@@ -55,23 +55,23 @@ pub enum MeasureEvent<'a> {
     Durability(&'a DurabilityProof),
     /// Noise of the baseline before any change.
     Noise {
-        /// Standard deviation of the log ratio of neighbouring slots.
+        /// Standard deviation of the natural logarithm of the ratio between two neighbouring slots.
         pair_sd: f64,
-        /// Number of pairs of neighbours.
+        /// Number of neighbouring pairs of slots in the estimate.
         pairs: u32,
         /// Chosen slot length, if any.
         slot: Option<assay_model::Nanos>,
     },
-    /// Start of one side of a pair.
+    /// One side of a pair begins.
     Side {
-        /// 1-based pair; 0 for the measurement of noise.
+        /// Number of the pair, from 1; 0 during the measurement of noise.
         pair: u32,
-        /// Side.
+        /// The side that begins.
         side: Side,
     },
     /// A pair is complete and was judged.
     Judged {
-        /// 1-based pair.
+        /// Number of the pair, from 1.
         pair: u32,
         /// The side that was measured first.
         first: Side,
@@ -79,7 +79,7 @@ pub enum MeasureEvent<'a> {
         figures: [Option<f64>; 2],
         /// Outcome of the pair.
         outcome: &'a PairOutcome,
-        /// Current judgement of the trial.
+        /// Judgement of the trial so far.
         judgement: &'a Judgement,
     },
     /// Another program moved a scratch file.
@@ -88,5 +88,5 @@ pub enum MeasureEvent<'a> {
     SettingBack,
 }
 
-/// Receives events.
+/// Callback that receives the events of a measurement.
 pub type Tell<'a> = dyn FnMut(MeasureEvent<'_>) + 'a;

@@ -6,22 +6,22 @@ use assay_loads::file_state;
 use assay_model::target::FileState;
 use std::path::{Path, PathBuf};
 
-/// Target of a load. Files and sockets are links in the work directory, so that load generators
-/// never see names of the user.
+/// Target of a load. Load generators reach files and sockets through symbolic links in the work directory, so they
+/// never see file names of the user.
 #[derive(Clone, Debug)]
 pub enum LoadTarget {
     /// A file or block device.
     File {
         /// Directory of the file, if assay created the file system.
         dir: Option<PathBuf>,
-        /// Name of the link.
+        /// Name of the symbolic link in the work directory.
         link: String,
-        /// State after layout.
+        /// State of the file after it was laid out.
         state: Option<FileState>,
     },
     /// An NBD export.
     Nbd {
-        /// Name of the link to its socket.
+        /// Name of the symbolic link to the socket of the export.
         link: String,
         /// Name of the export.
         export: String,
@@ -33,9 +33,9 @@ pub enum LoadTarget {
         /// Port.
         port: u16,
     },
-    /// The target that the load itself defines.
+    /// The load defines its target itself, for example by a URL.
     Itself,
-    /// A target whose name a command receives.
+    /// A target whose name is passed to a command.
     Named {
         /// Value of `{path}` in the command.
         path: PathBuf,
@@ -47,7 +47,7 @@ pub enum LoadTarget {
     },
 }
 
-/// Creates the link `name` to `to` in the work directory, so that load generators need not support
+/// Creates the symbolic link `name` to `to` in the work directory, so that load generators need not handle unusual or
 /// hostile paths. Replaces an existing link with another destination.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn link(work: &Path, name: &str, to: &Path) -> Result<String, EngineError> {
 }
 
 impl LoadTarget {
-    /// Returns a target for an open file or device through the link `name` in the work directory.
+    /// Returns a target for an open file or device, and creates the symbolic link `name` to it in the work directory.
     ///
     /// # Errors
     /// The link cannot be created.
@@ -84,7 +84,7 @@ impl LoadTarget {
         })
     }
 
-    /// Like [`LoadTarget::held`], for a file that assay created where no other user can replace it.
+    /// Like [`LoadTarget::held`], for a file that assay created in a directory where no other user can replace it.
     ///
     /// # Errors
     /// The link cannot be created.
@@ -99,7 +99,7 @@ impl LoadTarget {
         })
     }
 
-    /// Returns the state after layout of a file target.
+    /// Returns the state of the file after it was laid out; `None` for other targets.
     #[must_use]
     pub fn state(&self) -> Option<&FileState> {
         match self {

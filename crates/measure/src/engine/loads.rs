@@ -1,4 +1,4 @@
-//! Runs each kind of load: one module converts its parameters for the load generator.
+//! Runs the load of a slot. Each kind of load has one module, which converts the parameters for the load generator.
 
 mod attributes;
 mod command;
@@ -16,11 +16,11 @@ use assay_model::{Load, Nanos};
 /// Default time limit of one request, login or command.
 pub const OPERATION_LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// Result of a load.
+/// Result of running a load.
 pub(crate) struct Taken {
     pub outcome: Outcome,
     pub workers: Vec<Worker>,
-    /// Duration; `None` means the time between the two readings of the counters.
+    /// Duration of the load; `None` if the time between the two readings of the counters is to be used.
     pub wall: Option<Nanos>,
     pub cpu: Option<Nanos>,
     pub tool: String,
@@ -79,7 +79,8 @@ fn to_sample(name: &str, measured: Result<LoadResult, LoadError>) -> Taken {
     }
 }
 
-/// Failed operations change the work of the successful ones, so the sample counts as failed.
+/// Returns how a sample ended. A sample with failed operations counts as failed, because failures change the work of
+/// the successful operations.
 fn to_outcome(measured: &LoadResult) -> Outcome {
     match (measured.cancelled, measured.errors.first()) {
         (true, _) => Outcome::Interrupted,

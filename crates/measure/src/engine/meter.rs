@@ -1,4 +1,4 @@
-//! The meter, and the definition of a slot.
+//! Defines the meter, which takes samples, and the slot that it measures.
 
 use crate::engine::{LoadTarget, Tools};
 use assay_host::Host;
@@ -8,7 +8,7 @@ use assay_model::{Bytes, Load, Nanos};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Takes samples.
+/// Takes samples on a machine.
 #[derive(Clone, Copy)]
 pub struct Meter<'a> {
     /// The machine.
@@ -17,24 +17,24 @@ pub struct Meter<'a> {
     pub cancel: &'a Cancel,
     /// The wall clock.
     pub now: &'a dyn Fn() -> Timestamp,
-    /// Work directory of fio and of the links to targets.
+    /// Work directory for the files of fio and the symbolic links to targets.
     pub work: &'a Path,
-    /// Tools of the loads.
+    /// Tools of the loads, such as fio.
     pub tools: &'a Tools,
 }
 
-/// A slot: load, target and position.
+/// A slot to measure: load, target and position in the plan.
 #[derive(Clone, Copy)]
 pub struct MeterSlot<'a> {
     /// The load.
     pub load: &'a Load,
-    /// Its name in the plan.
+    /// Name of the load in the plan.
     pub name: &'a str,
-    /// Operations that begin within this time are not counted.
+    /// Ramp: operations that start within this time are not counted.
     pub ramp: Nanos,
-    /// Operations are counted for this time.
+    /// Time after the ramp in which operations are counted.
     pub runtime: Nanos,
-    /// An operation that takes longer counts as failed; fio has its own limit.
+    /// Time limit of one operation; an operation that takes longer counts as failed. fio has its own limit.
     pub limit: Nanos,
     /// Size of the data that fio uses.
     pub size: Bytes,
@@ -42,12 +42,12 @@ pub struct MeterSlot<'a> {
     pub seed: u64,
     /// Target of the load.
     pub place: &'a LoadTarget,
-    /// Counters that are read.
+    /// Kernel counters to read before and after the load.
     pub sources: &'a Sources,
     /// Name of the target.
     pub target: &'a str,
-    /// Round or pair.
+    /// Number of the round or pair, from 1.
     pub round: u32,
-    /// Position in the plan.
+    /// Position among all slots of the plan.
     pub number: u32,
 }

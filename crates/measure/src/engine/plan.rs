@@ -16,14 +16,14 @@ const FAILURES: u32 = 3;
 pub struct Stopped {
     /// Number of failures.
     pub count: u32,
-    /// Error of the last one.
+    /// Error of the last failed sample.
     pub last: String,
 }
 
 /// The next slot of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    /// Position in the plan's order.
+    /// Position of the slot in the plan's order.
     pub number: u32,
     /// The slot.
     pub slot: &'a plan::Slot,
@@ -34,7 +34,7 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Returns a slot for `size` bytes of a target.
+    /// Returns the slot for the meter; `size` is the number of bytes of the target that the load uses.
     #[must_use]
     pub fn measured(
         &self,
@@ -67,13 +67,13 @@ pub trait SampleSink<E> {
     /// The load cannot begin. If it begins and fails, the sample contains the error.
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, E>;
 
-    /// Stores the sample durably.
+    /// Stores the sample durably before the next one begins.
     ///
     /// # Errors
     /// The store fails.
     fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), E>;
 
-    /// Estimates the time of the remaining slots; the last call has no remaining slot.
+    /// Estimates the time of the remaining slots `todo`; after the last slot, `todo` is empty.
     fn left(&self, todo: &[(u32, plan::Slot)]) -> Nanos;
 }
 

@@ -1,4 +1,4 @@
-//! Measures one slot: counters before, load, counters after, a sample.
+//! Measures one slot: reads the counters, runs the load, reads the counters again, and builds a sample.
 
 use crate::engine::EngineError;
 use crate::engine::loads::{self, Taken};

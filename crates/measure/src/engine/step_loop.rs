@@ -3,18 +3,18 @@
 use crate::engine::Tell;
 use assay_loads::Cancel;
 
-/// How a sequence ended.
+/// How a sequence of steps ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// All steps are finished.
     Complete,
-    /// The user interrupted it.
+    /// The user interrupted the sequence.
     Interrupted,
 }
 
 /// A sequence of steps: the slots of a plan, the sides of pairs, the steps of a study.
 pub trait Steps<E> {
-    /// A step.
+    /// Description of one step.
     type Step;
     /// Result of a step.
     type Taken;
@@ -25,10 +25,10 @@ pub trait Steps<E> {
     /// The next step cannot be determined.
     fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, E>;
 
-    /// Measures a step; `None` if the user interrupted it, so that its result is invalid.
+    /// Measures a step. Returns `None` if the user interrupted, because the result of an interrupted step is invalid.
     ///
     /// # Errors
-    /// The load cannot begin. If it begins and fails, the sample contains the error.
+    /// The load cannot begin. If the load begins and then fails, the sample contains the error.
     fn take(&mut self, step: &Self::Step) -> Result<Option<Self::Taken>, E>;
 
     /// Stores the result durably.
@@ -41,7 +41,7 @@ pub trait Steps<E> {
 /// Measures all steps in sequence.
 ///
 /// # Errors
-/// An error of a step. Stored results are kept.
+/// Returns the first error of a step. Results stored before the error remain.
 pub fn carry_out<E, S: Steps<E> + ?Sized>(
     steps: &mut S,
     cancel: &Cancel,

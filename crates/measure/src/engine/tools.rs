@@ -1,5 +1,4 @@
-//! Tools of loads: fio, passwords, and web servers that respond and may be loaded. They are found before the first
-//! slot.
+//! Finds the tools of loads before the first slot: fio, passwords, and web servers that respond and permit the load.
 
 use crate::engine::loads::OPERATION_LIMIT;
 use crate::engine::{EngineError, Environment};
@@ -16,14 +15,14 @@ use std::time::Duration;
 /// Tools of the loads of a plan.
 #[derive(Default)]
 pub struct Tools {
-    /// fio, for its loads.
+    /// fio, if a load needs it.
     pub fio: Option<Fio>,
-    /// Passwords by file; no sample or report contains them.
+    /// Passwords, by the path of the password file. No sample or report contains them.
     passwords: BTreeMap<String, Secret>,
-    /// Checked servers by the stored form of their load.
+    /// Checked web servers, each with its load without secrets.
     servers: Vec<(Http, Ready)>,
-    /// Whether the expected response is read before each slot, because the configuration of the
-    /// server changes in between.
+    /// Whether the expected response is read again before each slot. This is necessary if the server's configuration
+    /// changes between slots.
     changing: bool,
 }
 
@@ -68,7 +67,7 @@ impl Tools {
         Ok(found)
     }
 
-    /// Marks the servers as changing their configuration between slots.
+    /// Marks the servers as changing: their configuration, and so their response, may differ from slot to slot.
     #[must_use]
     pub fn changing(mut self) -> Self {
         self.changing = true;
@@ -84,7 +83,7 @@ impl Tools {
         found.map(|(_, ready)| ready)
     }
 
-    /// Whether the expected response may differ between slots.
+    /// Returns whether the expected response may differ between slots.
     pub(crate) fn is_changing(&self) -> bool {
         self.changing
     }
@@ -99,14 +98,13 @@ impl Tools {
         each.collect()
     }
 
-    /// Returns the password of a file.
+    /// Returns the password that was read from `file`.
     pub(crate) fn password(&self, file: &str) -> Option<&Secret> {
         self.passwords.get(file)
     }
 }
 
-/// Whether two loads send the same requests to the same server, independent of rate and
-/// connections.
+/// Returns whether two loads send the same requests to the same server. Rate and number of connections may differ.
 fn is_same_load(a: &Http, b: &Http) -> bool {
     let asked = |load: &Http| Http {
         connections: 1,

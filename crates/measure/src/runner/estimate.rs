@@ -3,12 +3,12 @@
 use assay_model::plan::{Plan, Slot};
 use assay_model::{Bytes, Nanos};
 
-/// Known speeds, refined during the run.
+/// Rates for the estimate; they are updated during the run.
 #[derive(Clone, Copy, Debug)]
 pub struct PaceEstimate {
-    /// Bytes per second of layout; `None` before any layout.
+    /// Layout rate in bytes per second; `None` before the first layout.
     pub layout: Option<f64>,
-    /// Time per sample beyond its ramp and runtime.
+    /// Time that a sample takes in addition to its ramp and runtime.
     pub overhead: Nanos,
 }
 
@@ -36,8 +36,8 @@ pub fn estimate_slots<'a>(
 }
 
 impl PaceEstimate {
-    /// Updates the overhead from a finished sample by an exponential mean, so that a slow start or
-    /// a busy machine changes the remaining time.
+    /// Updates the overhead from a finished sample. Uses an exponentially weighted mean, so that the estimate adapts to
+    /// a slow start or a busy machine.
     pub fn learn(&mut self, wall: Nanos, load: Nanos) {
         let seen = wall.0.saturating_sub(load.0);
         self.overhead = Nanos(

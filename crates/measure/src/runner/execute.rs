@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub struct Finished {
     /// The run as stored.
     pub run: Run,
-    /// Samples taken now.
+    /// Number of samples taken by this call, without those of an earlier, interrupted call.
     pub taken: u32,
     /// Reason for an early end.
     pub stopped: Option<RunError>,
@@ -32,16 +32,16 @@ pub struct Finished {
 /// A target that is ready for loads.
 struct Ready {
     sources: Sources,
-    /// Target for loads on a file.
+    /// Target for loads on a file or device.
     place: crate::engine::LoadTarget,
-    /// Target for loads that use its name.
+    /// Target for loads that receive the target's name.
     named: crate::engine::LoadTarget,
 }
 
 /// Executes a prepared run.
 ///
 /// # Errors
-/// Only errors of the store; other errors are in the result. Samples so far are stored.
+/// Only errors of the store. Any other error is in [`Finished::stopped`], and the samples taken before it are stored.
 pub fn execute(
     prepared: PreparedRun,
     env: &Environment<'_>,
@@ -204,7 +204,7 @@ impl SampleSink<RunError> for Keeper<'_> {
     }
 }
 
-/// A target that is being prepared.
+/// A target that is being prepared, for example laid out.
 struct Place<'a> {
     index: usize,
     info: &'a assay_model::TargetInfo,

@@ -1,4 +1,4 @@
-//! Decides everything before the first byte is written.
+//! Prepares a run: makes all choices and checks before the first byte is written.
 
 use crate::engine::{Environment, Tools};
 use crate::runner::RunError;
@@ -22,22 +22,22 @@ pub struct Begin {
     pub uid: String,
     /// Seed for a plan without a seed.
     pub seed: u64,
-    /// Permissions of the user.
+    /// Permissions that the user gave on the command line.
     pub permission: Permission,
 }
 
-/// Time in which a load other than fio starts and ends.
+/// Assumed time that a load other than fio needs to start and end.
 const START_AND_END: Nanos = Nanos(10_000_000);
 
 /// A run that can begin.
 pub struct PreparedRun {
     /// The run as it will be stored.
     pub run: Run,
-    /// Remaining slots with their position in the plan's order.
+    /// Slots that remain to be measured, with their position in the plan's order.
     pub todo: Vec<(u32, Slot)>,
-    /// Abandoned scratch files in the targets that were removed.
+    /// Abandoned scratch files of earlier runs that were removed from the targets.
     pub swept: Vec<Swept>,
-    /// Estimated duration before anything is written.
+    /// Estimated duration of the run, computed before anything is written.
     pub estimate: Nanos,
     pub(crate) tools: Tools,
     pub(crate) session: ScratchSession,
@@ -49,7 +49,7 @@ pub struct PreparedRun {
 /// Checks a plan against this machine and fills in its open choices.
 ///
 /// # Errors
-/// If it fails, nothing was changed.
+/// The plan cannot be executed here. In this case nothing was changed.
 pub fn prepare(
     spec: &PlanSpec,
     targets: Vec<String>,
@@ -245,7 +245,7 @@ fn find_tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
     Ok(Tools::find(env, plan.seed, &loads)?)
 }
 
-/// Returns the load for each target: a load without a server applies to targets that are URLs.
+/// Returns the load once for each target. A load without its own server is sent to each target that is a URL.
 fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     match load.http() {
         Some(http) if http.url.is_empty() => targets
@@ -262,8 +262,8 @@ fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     }
 }
 
-/// Whether the file or device is filled before measuring: scratch files always, and targets that
-/// the user released with `--destroy-data`; never a read-only target.
+/// Returns whether the target is laid out (filled) before measuring. This is the case for scratch files, and for
+/// targets that the user released with `--destroy-data`; never for a read-only target.
 pub(crate) fn lays_out(plan: &Plan, target: &assay_model::TargetInfo) -> bool {
     plan.needs_file() && (target.kind == TargetKind::Directory || plan.writes())
 }

@@ -1,4 +1,4 @@
-//! A target that a verb other than `run` measures.
+//! Opens a target for verbs other than `run`.
 
 use crate::runner::TargetRefused;
 use crate::runner::target_lock::{Claim, take};
@@ -9,8 +9,8 @@ use assay_model::{Bytes, TargetInfo};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A directory of the user, or a read-only file or device. The name is resolved once: the object
-/// that the user saw is measured, even if its name is reused.
+/// An open target: a directory of the user, or a read-only file or device. The name is resolved only once, so that
+/// assay measures the object that the user saw even if the name is reused.
 #[derive(Debug)]
 pub struct Ground {
     place: Place,
@@ -33,7 +33,7 @@ impl Ground {
         &self.info
     }
 
-    /// Returns the directory, if it is one.
+    /// Returns the open directory, if the target is a directory.
     #[must_use]
     pub fn directory(&self) -> Option<&Arc<Directory>> {
         match &self.place {
@@ -42,7 +42,7 @@ impl Ground {
         }
     }
 
-    /// Returns the file or device, if it is one.
+    /// Returns the open file or device, if the target is one.
     #[must_use]
     pub fn file(&self) -> Option<&Held> {
         match &self.place {
@@ -70,10 +70,10 @@ impl Ground {
         take(&key.map_err(|error| target_changed(name, error))?, name)
     }
 
-    /// Checks that files of `size` in total can be created in the directory.
+    /// Checks that files with a total size of `size` can be created in the directory.
     ///
     /// # Errors
-    /// It is not writable, or too full.
+    /// The directory is not writable, or too full.
     pub fn fits(&self, size: Bytes) -> Result<(), TargetRefused> {
         let info = TargetInfo {
             size,

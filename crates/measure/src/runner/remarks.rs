@@ -4,7 +4,7 @@ use crate::runner::targets::Checked;
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Plan, Planned, TargetInfo};
 
-/// Returns remarks that readers of the figures need.
+/// Collects remarks that a reader must know to interpret the results.
 pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
     let mut remarks: Vec<String> = targets
         .iter()
@@ -14,8 +14,7 @@ pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts
     remarks
 }
 
-/// Describes that only a part of a disk is measured: it has shorter seeks and fits better into
-/// caches.
+/// Returns a remark if only a part of a disk is measured, where seeks are shorter and caches cover more.
 pub(crate) fn part_of(target: &Checked) -> Option<String> {
     let (size, whole, name) = (target.info.size, target.whole, &target.info.name);
     (size < whole).then(|| {

@@ -1,10 +1,10 @@
-//! Locks a target, so that only one assay process measures it: two would disturb each other.
+//! Locks a target, so that only one assay process measures it: two processes would disturb each other.
 //!
-//! For root the lock is a file in a directory that only root can write (`/run/assay`), so other users cannot take it
-//! first or forge the process number. In addition there is an abstract socket (unix(7)), which every user can see and
-//! create. Unprivileged users trust the socket. Root trusts it only if the kernel reports that its owner is root too,
-//! such as an assay in a container that shares the network but not `/run`. Both locks do not touch the target and end
-//! with the process. Containers with separate networks do not see each other's locks.
+//! For root, the lock is a file in a directory that only root can write (`/run/assay`), so other users cannot take the
+//! lock first or forge the process id. In addition there is an abstract socket (unix(7)), which every user can see and
+//! create. Unprivileged users rely on the socket. Root respects the socket only if the kernel reports that its owner is
+//! root too, such as an assay in a container that shares the network but not `/run`. Neither lock touches the target,
+//! and both end with the process. Containers with separate networks do not see each other's locks.
 
 use crate::runner::TargetRefused;
 use assay_host::lockdir::{Attempt, Lock, LockDirectory};
@@ -38,12 +38,12 @@ impl Drop for Claim {
     }
 }
 
-/// Identity of the target: a device, a file or a directory.
+/// Key of a target's lock, derived from the identity of the device, file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key(String);
 
 impl Key {
-    /// Returns the key of a server by its name; two names of one server are different keys.
+    /// Returns the key of a server, derived from its host name. If a server has two names, the keys differ.
     pub(crate) fn of_server(url: &str) -> Self {
         let end = url.find("://").map_or(0, |at| at + 3);
         let host = url[end..].split(['/', '?', '#']).next().unwrap_or_default();
@@ -62,10 +62,10 @@ impl Key {
     }
 }
 
-/// Locks an open object; `target` is its name in messages.
+/// Locks the target with this key; `target` is its name in messages.
 ///
 /// # Errors
-/// Another assay measures it.
+/// Another assay process measures the target.
 pub(crate) fn take(key: &Key, target: &str) -> Result<Claim, TargetRefused> {
     let root = rustix::process::geteuid().is_root();
     // If /run is not writable, only the socket is used.
@@ -139,7 +139,8 @@ fn socket_address(key: &Key) -> Result<SocketAddrUnix, Errno> {
     SocketAddrUnix::new_abstract_name(key.0.as_bytes())
 }
 
-/// Returns the ids of the listening process and of its user, as the kernel recorded them.
+/// Returns the process id and the user id of the lock's holder, as recorded by the kernel; `None` if no process listens
+/// on the socket.
 fn find_holder(key: &Key) -> Option<(i32, u32)> {
     let socket = create_socket().ok()?;
     rustix::net::connect(&socket, &socket_address(key).ok()?).ok()?;
@@ -186,7 +187,7 @@ mod tests {
         take_in(&key, "it", None, root).unwrap();
     }
 
-    /// Any user may take the name of the socket, with or without listening on it.
+    /// Any user may create the socket with this name, and may or may not listen on it.
     #[test]
     fn attack_a_squatter_does_not_keep_root_out() {
         if !rustix::process::geteuid().is_root() {
@@ -213,7 +214,7 @@ mod tests {
         assay_testing::attacked("squatted sign of a measurement", 2, held);
     }
 
-    /// Creates a socket with the name for another user: a thread with the rights of `nobody`.
+    /// Creates the socket as another user, from a thread with the rights of `nobody`.
     fn squat(key: &Key, listens: bool) -> OwnedFd {
         let key = key.clone();
         let thread = std::thread::spawn(move || {

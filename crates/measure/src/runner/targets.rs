@@ -13,13 +13,13 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Permissions of the user.
+/// Permissions that the user gave on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
     /// `--destroy-data`: overwrite files and devices that are named as targets, if they contain
     /// only zeroes.
     pub destroy_data: bool,
-    /// `--destroy-unknown-data`: overwrite them also if they contain unrecognised data.
+    /// `--destroy-unknown-data`: overwrite such files and devices even if they contain unrecognised data.
     pub destroy_unknown_data: bool,
 }
 
@@ -37,10 +37,10 @@ pub enum TargetRefused {
         /// Target.
         target: String,
     },
-    /// The layers below cannot be determined.
+    /// The storage layers below the target cannot be determined.
     #[error(transparent)]
     Unreadable(#[from] TargetError),
-    /// Read-only, or no permission.
+    /// The target is read-only, or assay has no permission to write to it.
     #[error(
         "{target}: cannot write there ({source}); assay needs a directory in which it can make a test file of its own"
     )]
@@ -57,7 +57,7 @@ pub enum TargetRefused {
     NoSpace {
         /// Target.
         target: String,
-        /// Size of the test file.
+        /// Size of the test file in bytes.
         needed: Bytes,
         /// Bytes that must stay free.
         spare: Bytes,
@@ -78,26 +78,26 @@ pub enum TargetRefused {
         /// Plan.
         plan: String,
     },
-    /// A link to a file or device was named.
+    /// The target is a symbolic link to a file or device.
     #[error(
         "{target} is a link to {device}: with --destroy-data, name that itself, so that there is no doubt which one is overwritten"
     )]
     NotExact {
-        /// Target.
+        /// The symbolic link.
         target: String,
-        /// The file or device.
+        /// Destination of the link: the file or device.
         device: String,
     },
-    /// It is in use, contains data that were not released, or a check failed.
+    /// The target is in use, contains data that the user did not release, or could not be checked.
     #[error("{target} will not be overwritten: {refused}")]
     InUse {
         /// Target.
         target: String,
-        /// All reasons.
+        /// All reasons why the target will not be overwritten.
         #[source]
         refused: assay_facts::overwrite::OverwriteRefused,
     },
-    /// It cannot be opened.
+    /// The target cannot be opened.
     #[error("{0}")]
     NotOpened(#[source] HostError),
     /// The target was replaced during the check.
@@ -107,10 +107,10 @@ pub enum TargetRefused {
     Changed {
         /// Target.
         target: String,
-        /// The difference.
+        /// What differs from the object that was checked.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Another assay measures it.
+    /// Another assay process measures the target.
     #[error(
         "{target} is being measured by another assay{by}, and two would measure each other: wait for it to end"
     )]
@@ -133,7 +133,7 @@ pub enum TargetRefused {
     TooSmall {
         /// Target.
         target: String,
-        /// Its size.
+        /// Size of the target.
         size: Bytes,
         /// Largest block of the plan.
         block: Bytes,
@@ -179,11 +179,11 @@ pub(crate) struct Checked {
     pub info: TargetInfo,
     /// Resolved path, for facts; I/O uses [`Checked::place`]. For a web server its URL.
     pub path: PathBuf,
-    /// Size of the whole file or device, of which `info.size` is measured.
+    /// Size of the whole file or device. Only the first `info.size` bytes are measured.
     pub whole: Bytes,
-    /// The open target until the end of the run; `None` for a web server, which the load resolves.
+    /// The open target until the end of the run; `None` for a web server, whose name the load resolves.
     pub place: Option<Place>,
-    /// Lock against other assay processes.
+    /// Lock that keeps other assay processes from measuring the target.
     pub measuring: Claim,
 }
 
@@ -264,7 +264,7 @@ pub(crate) fn check(
     Ok(checked.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Checks that all loads on the target are suitable.
+/// Checks that every load of the plan suits the target.
 fn suits(plan: &Plan, target: &str) -> Result<(), TargetRefused> {
     let url = is_url(target);
     let misfit = plan.workloads.iter().find(|planned| match url {
@@ -298,7 +298,7 @@ pub(crate) fn target_changed(
     }
 }
 
-/// Opens the target once. Returns its resolved path too.
+/// Opens the target once. Returns the open target and its resolved path.
 fn open(
     host: &dyn Host,
     plan: &Plan,
@@ -328,7 +328,7 @@ fn find(target: &str) -> Result<(PathBuf, FileType), TargetRefused> {
     Ok((real, kind))
 }
 
-/// Opens a target that is a directory, or that is only read.
+/// Opens a target that is a directory, or a file or device that the plan only reads.
 fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefused> {
     let held = match () {
         () if kind.is_dir() => {
@@ -350,7 +350,7 @@ fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefuse
     })
 }
 
-/// Opens a target that is a directory, or that is only read, and finds the layers below it.
+/// Opens a target that is a directory, or a file or device to read, and finds the storage layers below it.
 pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo), TargetRefused> {
     let (real, kind) = find(target)?;
     let place = hold(target, &real, kind)?;
@@ -358,7 +358,7 @@ pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo),
     Ok((place, info))
 }
 
-/// Finds the layers below a target that is open at `path`.
+/// Finds the storage layers below a target that is open at `path`.
 fn read_layers_below(
     host: &dyn Host,
     target: &str,
@@ -377,7 +377,7 @@ fn read_layers_below(
     Ok(info)
 }
 
-/// Checks the size, and finds the layers below.
+/// Checks the size of an open target, and finds the storage layers below it.
 fn check_size(
     host: &dyn Host,
     plan: &Plan,

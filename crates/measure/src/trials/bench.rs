@@ -1,4 +1,4 @@
-//! Interface between the pairs of a trial and the machine.
+//! Interface through which a trial sets a side, runs the load and reads clocks, on a machine or in a simulation.
 
 use crate::trials::TrialError;
 use assay_model::Nanos;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// The machine, or a simulation with a known effect.
 pub trait TrialBench {
-    /// Puts a side into effect, also if it is in effect already, so that both sides have the same
-    /// history. Returns the value that was read back.
+    /// Applies a side, even if the side is already in effect, so that both sides have the same history. Returns the
+    /// value that was read back.
     ///
     /// # Errors
     /// The change cannot be applied, or has no effect.
@@ -25,7 +25,7 @@ pub trait TrialBench {
     /// Sets the length of the following slots.
     fn slots_last(&mut self, length: Nanos);
 
-    /// Returns the three clocks, read together.
+    /// Returns three clocks, read at the same time.
     fn clocks(&self) -> Clocks;
 }
 
@@ -40,7 +40,7 @@ pub struct Clocks {
     pub boottime: Duration,
 }
 
-/// Largest difference of clocks that counts as normal slewing.
+/// Maximum difference between the clocks that can come from normal slewing.
 const TOLERANCE: Duration = Duration::from_millis(500);
 
 impl Clocks {
@@ -53,7 +53,7 @@ impl Clocks {
         }
     }
 
-    /// Returns the disagreement between two readings, if there is one.
+    /// Returns the event that explains why the clocks advanced differently between two readings; `None` if they agree.
     #[must_use]
     pub fn disagree(&self, later: &Self) -> Option<Disagreement> {
         let elapsed = later.monotonic.saturating_sub(self.monotonic);
@@ -77,15 +77,15 @@ fn read_clock(clock: ClockId) -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Returns the time since an arbitrary start, without the time in which the machine was suspended.
+/// Returns the time since an arbitrary start. Does not advance while the machine is suspended.
 pub(crate) fn monotonic_time() -> Duration {
     read_clock(ClockId::Monotonic)
 }
 
-/// Event that explains a disagreement of the clocks.
+/// Event that explains why clocks advanced differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// The machine was suspended this long.
+    /// The machine was suspended for this time.
     Suspended(Duration),
     /// The time of day was changed by this amount.
     Jumped(jiff::SignedDuration),

@@ -28,9 +28,9 @@ fn remaining_budget(plan: &TrialPlan, budget: Nanos) -> Nanos {
     Nanos(budget.0.saturating_sub(estimate_preparation(plan).0))
 }
 
-/// Returns the number of pairs within a budget. The noise is measured first if enough pairs for a
-/// verdict remain. The time of preparation is only an estimate, so it never reduces the last six
-/// pairs.
+/// Returns the number of pairs that fit into a budget. Reserves time for the noise measurement if enough pairs for a
+/// verdict remain. Preparation time is only an estimate, so it never reduces the number of pairs below the minimum for
+/// a verdict.
 pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
     let least = count_least_pairs(plan.alpha);
     let fit = count_pairs_within(plan, remaining_budget(plan, budget));
@@ -40,7 +40,7 @@ pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
     }
 }
 
-/// Whether there is time to measure the noise before the pairs.
+/// Returns whether the budget permits a noise measurement in addition to all pairs.
 pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     plan.budget.is_none_or(|budget| {
         count_pairs_within(plan, remaining_budget(plan, budget))
@@ -48,8 +48,8 @@ pub(crate) fn affords_noise(plan: &TrialPlan) -> bool {
     })
 }
 
-/// Returns a sufficient budget if no verdict is possible within the given one, because it has too
-/// few pairs. `None` if it suffices, or if the user requested fewer pairs.
+/// If the budget permits too few pairs for a verdict, returns a sufficient budget. Returns `None` if the budget
+/// suffices, or if the user requested fewer pairs.
 #[must_use]
 pub fn too_small(plan: &TrialPlan, asked: Option<u32>) -> Option<Nanos> {
     let least = count_least_pairs(plan.alpha);

@@ -1,4 +1,4 @@
-//! One piece of advice and its target, decided before anything is touched.
+//! Prepares the trial of one piece of advice on one target, before anything is changed.
 
 use crate::runner::Ground;
 use crate::trials::plan::{TrialOptions, settle};
@@ -11,11 +11,11 @@ use assay_model::{Advice, Facts, TargetInfo};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One piece of advice and its target.
+/// A piece of advice and its target, ready for a trial.
 pub struct Candidate {
     /// The plan.
     pub plan: TrialPlan,
-    /// The open target: the object that the user saw is measured.
+    /// The open target, so that the object that the user saw is measured; `None` if the target is not storage.
     pub ground: Option<Ground>,
     /// Facts of machine and target.
     pub facts: Facts,
@@ -24,11 +24,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Creates a candidate with the user's parameters; without a named target the default of the
-    /// advice is used. Opens storage targets and changes nothing.
+    /// Creates a candidate with the user's parameters. Uses the default target of the advice if `target` is `None`.
+    /// Opens storage targets and changes nothing.
     ///
     /// # Errors
-    /// A parameter or target is not suitable for the advice, or the target cannot be opened.
+    /// A parameter or target does not suit the advice, or the target cannot be opened.
     pub fn new(
         advice: &Advice,
         given: &BTreeMap<String, String>,
@@ -66,7 +66,7 @@ impl Candidate {
         })
     }
 
-    /// Creates the trial and returns it with its target.
+    /// Creates a trial from the candidate, and returns the trial with its open target.
     #[must_use]
     pub fn begin(self, uid: String, env: &Environment<'_>) -> (Trial, Option<Ground>) {
         let target = self.ground.as_ref().map(|ground| ground.info().clone());

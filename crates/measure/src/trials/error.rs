@@ -1,4 +1,4 @@
-//! Reasons why a trial could not begin, or ended early, with the way out.
+//! Reasons why a trial could not begin, or ended early. Each message contains the way out.
 
 use crate::engine::EngineError;
 use crate::runner::TargetRefused;
@@ -19,7 +19,7 @@ pub enum TrialError {
     /// The advice cannot be tried with these values, or on this target.
     #[error(transparent)]
     Resolve(#[from] assay_advice::ResolveError),
-    /// The name of the target cannot be stored.
+    /// The path of the target is not valid text, so it cannot be stored.
     #[error("{0}")]
     Name(String),
     /// A setting cannot be changed, reverted or recorded in the journal.
@@ -34,7 +34,7 @@ pub enum TrialError {
     /// fio cannot be used.
     #[error(transparent)]
     Fio(#[from] FioError),
-    /// A scratch file must not be created there.
+    /// A scratch file must not be created in this directory.
     #[error(transparent)]
     Refused(#[from] TargetRefused),
     /// The test file could not be laid out.
@@ -62,7 +62,7 @@ pub enum TrialError {
         /// Error of the kernel.
         source: std::io::Error,
     },
-    /// The page of the catalogue is inconsistent.
+    /// The page of the catalogue is inconsistent: its load does not fit its target.
     #[error("the advice does not fit together: its load needs {0}")]
     Unfit(&'static str),
     /// A password cannot be read, or the work directory cannot be used.

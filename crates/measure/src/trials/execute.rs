@@ -26,15 +26,15 @@ use std::path::Path;
 pub struct Finished {
     /// The trial as stored.
     pub trial: Trial,
-    /// All its slots.
+    /// All slots of the trial, including those of an earlier, interrupted call.
     pub slots: Vec<Slot>,
-    /// The judgement.
+    /// Judgement over all pairs.
     pub judgement: Judgement,
-    /// Reason for the end.
+    /// Reason why the measurement ended.
     pub stop: Stop,
 }
 
-/// Options of the user besides the measurement.
+/// Options of the user that do not concern the measurement itself.
 pub struct Wish<'a> {
     /// Keep the change if it is better.
     pub keep: bool,
@@ -47,7 +47,7 @@ pub struct Wish<'a> {
     pub confirm: &'a mut dyn FnMut() -> bool,
 }
 
-/// Creates a trial that has not begun.
+/// Creates the record of a trial that has not begun.
 #[must_use]
 pub fn new_trial(
     plan: TrialPlan,
@@ -74,7 +74,7 @@ pub fn new_trial(
     }
 }
 
-/// Returns the reason why a change is never kept, if there is one.
+/// Returns the reason why a change of this kind is never kept; `None` if it may be kept.
 #[must_use]
 pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
     if plan.aa {
@@ -105,12 +105,12 @@ pub fn clearly_worse(judgement: &Judgement) -> impl Iterator<Item = &FigureJudge
     judgement.figures.iter().filter(|figure| figure.worse)
 }
 
-/// Executes a trial, or continues one that has `slots` already. `ground` is the open target of a
-/// trial with a target.
+/// Executes a trial, or continues a trial whose first slots are in `slots`. `ground` is the open target, if the trial
+/// has one.
 ///
 /// # Errors
-/// An object, change, load, store or revert failed. Measured slots are stored, and the machine is
-/// unchanged unless the error reports otherwise.
+/// An object, change, load, store or revert failed. Measured slots are stored, and the machine is unchanged unless the
+/// error reports otherwise.
 pub fn execute(
     mut trial: Trial,
     mut slots: Vec<Slot>,
@@ -266,7 +266,7 @@ fn on_machine(
     Ok((judgement, stop, is_kept))
 }
 
-/// Sets the change and keeps it as a session of the journal, whose name the trial gets.
+/// Applies the change and keeps it in its own session of the journal. Stores the name of that session in the trial.
 fn keep_change(
     trial: &mut Trial,
     wish: &mut Wish<'_>,
@@ -298,7 +298,7 @@ fn keep_change(
     }
 }
 
-/// Returns whether the change stays.
+/// Applies the change, and asks for confirmation if it could lock the user out. Returns whether the change stays.
 fn set_and_confirm(
     plan: &TrialPlan,
     (setting, value): (&Setting, Option<&str>),
@@ -320,7 +320,7 @@ fn session_label(trial: &Trial) -> String {
     format!("trial of {}", trial.plan.advice)
 }
 
-/// Returns the key that prevents two trials on one target.
+/// Returns the key by which the journal prevents two trials on one target.
 fn target_key(trial: &Trial) -> String {
     let path = Path::new(&trial.plan.target).canonicalize();
     match path {

@@ -16,23 +16,24 @@ use assay_model::{Bytes, Load, Nanos};
 use assay_web::SmallestAnswer;
 use std::path::{Path, PathBuf};
 
-/// Runs the load.
+/// Runs the load of a trial.
 pub(crate) struct Loader<'a> {
     pub(crate) env: Environment<'a>,
-    /// The load without open choices.
+    /// The load, with all open choices made.
     pub(crate) load: Load,
     tools: Tools,
     pub(crate) work: PathBuf,
     sources: Sources,
 }
 
-/// Where both sides are created.
+/// Storage on which both sides are created.
 pub(crate) struct On<'a> {
     /// The user's directory, file or device, if the advice is about storage.
     pub(crate) ground: Option<&'a Ground>,
-    /// Registry of scratch files.
+    /// Session that registers and removes the scratch files.
     pub(crate) scratch: &'a scratch::ScratchSession,
-    /// The scratch file, once it exists; its owner removes it after the machine is dropped.
+    /// Set to the scratch file when it is created. The owner of this field removes the file after the machine is
+    /// dropped.
     pub(crate) made: &'a mut Option<Scratch>,
 }
 
@@ -98,15 +99,16 @@ impl<'a> Loader<'a> {
         })?)
     }
 
-    /// Returns a load of the quickest answer of a web server; `None` for other loads, and without such an answer.
+    /// Returns a load that requests the fastest answer of the web server; `None` if the load does not use HTTP, or if
+    /// there is no such answer.
     pub(crate) fn find_smallest_answer(&self) -> Option<SmallestAnswer> {
         let http = self.load.http()?;
         let server = self.tools.server(&http.kept())?;
         server.find_smallest_answer(http, &|| self.env.cancel.is_cancelled())
     }
 
-    /// Returns the target of the load if the change is a setting: a scratch file in a directory, a
-    /// read-only device or file, or the target of the load itself.
+    /// Returns the target of the load if the change is a setting. This is a scratch file in a directory, a device or
+    /// file that is only read, or the target that the load itself defines.
     pub(crate) fn find_own_place(
         &self,
         plan: &TrialPlan,

@@ -1,4 +1,5 @@
-//! The machine as a bench: a setting that is applied and reverted, or two objects that exist side by side.
+//! Implements [`TrialBench`] on the machine. Either a setting is applied and reverted, or two objects exist side by
+//! side.
 
 use crate::engine::{Environment, LoadTarget, MeasureEvent, Tell, link};
 use crate::runner::Ground;
@@ -13,25 +14,25 @@ use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
 use assay_model::{Change, Nanos, change};
 use std::path::Path;
 
-/// Both sides, ready for measuring.
+/// The machine with both sides ready for measuring.
 pub(crate) struct Machine<'a> {
     plan: &'a TrialPlan,
-    /// Measured time of a slot.
+    /// Measured duration of a slot.
     slot: Nanos,
     loader: Loader<'a>,
     sides: Sides<'a>,
 }
 
 enum Sides<'a> {
-    /// One target; the setting differs.
+    /// Both sides use one target; a setting differs.
     Setting {
         switch: Box<Switch<'a>>,
         value: Option<String>,
         place: LoadTarget,
-        /// The side in effect.
+        /// The side that is in effect.
         now: Side,
     },
-    /// Two targets.
+    /// Each side has its own target.
     Arms(Box<[Arm<'a>; 2]>),
 }
 
@@ -41,7 +42,7 @@ struct Arm<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Creates the objects. Applies and reverts a setting once, which detects missing privileges
+    /// Creates the objects. If the change is a setting, applies and reverts it once, which detects missing privileges
     /// before anything else is done.
     pub(crate) fn new(
         trial: &'a Trial,

@@ -12,21 +12,21 @@ use assay_model::Nanos;
 use assay_model::sample::Outcome;
 use assay_model::trial::{PairOutcome, Side, Slot, Trial};
 
-/// Number of pairs of neighbours for the noise if the slot length is fixed.
+/// Number of neighbouring pairs that are measured to estimate the noise, if the slot length is fixed.
 pub(crate) const NOISE_PAIRS: u32 = 3;
 
 /// The measured noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Standard deviation of the log ratio of neighbouring slots.
+    /// Standard deviation of the natural logarithm of the ratio between two neighbouring slots.
     pub pair_sd: f64,
     /// Chosen slot length, if the plan leaves it open.
     pub slot: Option<Nanos>,
 }
 
-/// Measures neighbouring slots of the baseline. If the plan permits shorter slots, the shortest
-/// ones are measured, and their noise determines the length. Stores nothing. Returns `None` if it
-/// was interrupted, or there is no figure.
+/// Measures neighbouring slots of the baseline. If the plan permits shorter slots, measures the shortest ones and
+/// chooses the slot length from their noise. Stores nothing. Returns `None` if the measurement was interrupted or gave
+/// no figure.
 ///
 /// # Errors
 /// As [`crate::trials::pairs::measure`].
@@ -79,7 +79,7 @@ pub fn measure_noise(
     Ok(Some(seen))
 }
 
-/// Returns the noise of pairs side by side.
+/// Returns the noise of pairs, where each pair consists of two consecutive slots.
 fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     let (firsts, seconds) = (slots.iter().step_by(2), slots.iter().skip(1).step_by(2));
     let effects: Vec<f64> = neighbour_effects(trial, firsts.zip(seconds))
@@ -93,7 +93,8 @@ fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     })
 }
 
-/// Returns the noise at the best slot length, from short slots of this duration.
+/// Returns the noise at the best slot length. It is computed from slots of the length `least`, each of which took the
+/// time `took` in total.
 fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<Noise> {
     let plan = &trial.plan;
     // Each slot relative to the previous one: ln of the figure, up to a constant.
@@ -117,7 +118,7 @@ fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos
     })
 }
 
-/// Returns the log ratio of neighbouring slots; both are the baseline, labelled as A and B for the
+/// Returns the log ratio of each two neighbouring slots. Both are baseline; they are labelled as A and B only for the
 /// judge.
 fn neighbour_effects<'a>(
     trial: &Trial,

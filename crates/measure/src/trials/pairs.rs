@@ -1,5 +1,5 @@
-//! Measures pairs: both sides in randomised order, then a judgement, until the judge, the budget or the user stops.
-//! Each slot is stored before the next one begins.
+//! Measures pairs: both sides in randomised order, then a judgement, until the judge has a verdict, the time is over or
+//! the user stops. Each slot is stored before the next one begins.
 
 use crate::engine::{Carried, MeasureEvent, Steps, Tell, carry_out};
 use crate::trials::bench::{Clocks, Disagreement, TrialBench};
@@ -24,15 +24,14 @@ pub enum Stop {
     Fruitless(String),
 }
 
-/// Stores slots.
+/// Callback that stores a slot durably.
 pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
 
-/// Measures the pairs that are missing in `slots`, and adds them. With a `host` it detects whether
-/// a process was stopped in the meantime.
+/// Measures the pairs that `slots` does not contain yet, and adds them. If `host` is given, also detects whether assay
+/// or its load was stopped during a slot.
 ///
 /// # Errors
-/// A change cannot be applied, a load generator cannot be started, or the store fails. Measured
-/// slots are stored.
+/// A change cannot be applied, a load generator cannot be started, or the store fails. Measured slots are stored.
 pub fn measure(
     trial: &Trial,
     slots: &mut Vec<Slot>,
@@ -68,7 +67,7 @@ pub fn measure(
     })
 }
 
-/// The sides of the pairs in sequence.
+/// State of measuring the pairs of a trial.
 struct Pairs<'a> {
     trial: &'a Trial,
     slots: &'a mut Vec<Slot>,
@@ -77,18 +76,18 @@ struct Pairs<'a> {
     cancel: &'a Cancel,
     keep: &'a mut Keep<'a>,
     judgement: Judgement,
-    /// Start by the monotonic clock.
+    /// Start of the measurement by the monotonic clock.
     began: Duration,
-    /// Events between the two slots of a pair matter too.
+    /// Clocks at the start of the current pair, because an event between its two slots matters too.
     pair_began: Clocks,
     /// Duration of the longest pair so far.
     longest: Duration,
-    /// Reason why no slot follows.
+    /// Reason why the measurement ends.
     stop: Stop,
 }
 
 impl Pairs<'_> {
-    /// Whether the verdict is final, or the time is over.
+    /// Returns whether the measurement ends: the verdict is final, or the time is over.
     fn is_over(&mut self) -> bool {
         let plan = &self.trial.plan;
         let measured = self.slots.last().map_or(0, |slot| slot.pair);
@@ -128,7 +127,7 @@ impl Pairs<'_> {
 }
 
 impl Steps<TrialError> for Pairs<'_> {
-    /// Pair, side, and position among all slots.
+    /// Number of the pair (from 1), side, and position among all slots.
     type Step = (u32, Side, u32);
     type Taken = Slot;
 
@@ -173,7 +172,7 @@ impl Steps<TrialError> for Pairs<'_> {
     }
 }
 
-/// Returns the deciding figure of A and of B.
+/// Returns the deciding figures of A and of B; `None` for a side without a figure.
 fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     let judged = judge_slots_for_display(trial, pair, &[]).samples;
     [Side::Now, Side::Changed].map(|side| {
@@ -182,8 +181,7 @@ fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     })
 }
 
-/// Drops a pair with only one measured side: it is measured again completely, because its sides
-/// must be neighbours.
+/// Drops a pair with only one measured side. Both sides are measured again, because they must be neighbours.
 fn drop_halves(slots: &mut Vec<Slot>) {
     let whole: Vec<u32> = slots
         .windows(2)
@@ -193,8 +191,8 @@ fn drop_halves(slots: &mut Vec<Slot>) {
     slots.retain(|slot| whole.contains(&slot.pair));
 }
 
-/// Creates a slot of a pair: `real` is the side in effect, `side` is the side as which it counts.
-/// `since` is the start of the pair.
+/// Measures one slot of a pair. `real` is the side in effect, `side` is the side as which the slot counts; `since`
+/// contains the clocks at the start of the pair.
 pub(crate) fn one_slot(
     (pair, real, side, number): (u32, Side, Side, u32),
     read_back: String,

@@ -1,4 +1,4 @@
-//! Converts advice to a plan without open choices: the most pairs, and the randomised order.
+//! Converts advice to a plan without open choices: sets the maximum number of pairs, and draws the randomised order.
 
 use crate::trials::budget;
 use assay_judge::trial::forecast::count_pairs_within;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// Options of the user that override the advice.
 #[derive(Clone, Debug, Default)]
 pub struct TrialOptions {
-    /// Smallest relevant ratio.
+    /// Smallest relevant difference as a fraction: 0.03 for 3 %.
     pub margin: Option<f64>,
-    /// Guardrails that replace those of the advice for the same figure, or are added.
+    /// Additional guardrails. They replace those of the advice for the same figure.
     pub guards: Vec<Guard>,
-    /// Measured time of one slot.
+    /// Duration of the measured part of a slot.
     pub slot: Option<Nanos>,
-    /// Time of load before measuring.
+    /// Duration of load before measuring starts.
     pub washout: Option<Nanos>,
     /// Size of the scratch file.
     pub size: Option<Bytes>,
@@ -28,13 +28,13 @@ pub struct TrialOptions {
     pub budget: Option<Nanos>,
     /// Whether both sides are the baseline.
     pub aa: bool,
-    /// Highest accepted probability of the verdict "better" when there is no difference.
+    /// Highest accepted probability of the verdict "better" if there is no difference, 0 to 1.
     pub alpha: f64,
-    /// Seed of the randomised order and of the judge.
+    /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
 }
 
-/// Creates a plan.
+/// Creates the plan of a trial from the advice and the user's options.
 #[must_use]
 pub fn settle(
     advice: &Advice,
@@ -93,7 +93,8 @@ pub fn settle(
     plan
 }
 
-/// Sets the slot length: more pairs may then fit into the remaining time.
+/// Sets the slot length. If shorter slots make room for more pairs in the remaining time, increases the number of
+/// pairs.
 pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     plan.slot = slot;
     if let Some(budget) = plan.budget {
@@ -103,7 +104,7 @@ pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     }
 }
 
-/// Returns the same plan with another randomised order, for a second session.
+/// Returns the plan for a second session of the same trial, with another randomised order.
 #[must_use]
 pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
     let mut again = plan.clone();
@@ -120,8 +121,8 @@ pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPl
     again
 }
 
-/// Returns the guardrails of the advice and of the user, plus a tail latency if neither has one and
-/// the page does not exclude it.
+/// Returns the guardrails of the advice and of the user. Adds a tail latency if neither contains one and the advice
+/// page does not exclude this.
 fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     let replaced = |guard: &Guard| asked.iter().any(|other| other.metric == guard.metric);
     let kept = spec.guards.iter().filter(|guard| !replaced(guard));
@@ -132,8 +133,8 @@ fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     guards
 }
 
-/// Draws the order of each pair. The error rate assumes that the order is fair and independent of
-/// the measurements, so it is drawn before anything is measured.
+/// Draws which side is measured first in each pair. The error rate of the test requires a fair order that is
+/// independent of the measurements, so the order is drawn before anything is measured.
 #[must_use]
 pub fn draw_order(seed: u64, pairs: u32) -> Vec<Side> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);

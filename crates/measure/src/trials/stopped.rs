@@ -1,9 +1,10 @@
 //! Detects whether assay or its load was stopped while a slot was measured.
 //!
-//! A stopped process (SIGSTOP, Ctrl-Z, a frozen container) does no work while its clock runs on: a slot of 5 s with a
-//! stop of 20 s would count as 42 times slower. The duration alone does not prove a stop, because a stalling device
-//! looks the same, and a trial must measure such stalls. A thread therefore watches the state of every child process
-//! and its own sleep. A sleep that is much too long, while the thread did not wait for a processor, was a stop.
+//! A stopped process (SIGSTOP, Ctrl-Z, a frozen container) does no work while its clock continues: a slot of 5 s with a
+//! stop of 20 s would count as several times slower than it was. The duration alone does not prove a stop, because a
+//! stalling device looks the same, and a trial must measure such stalls. So a thread watches the state of every child
+//! process, and the duration of its own sleeps. If a sleep takes much too long although the thread did not wait for a
+//! CPU, assay was stopped.
 
 use crate::trials::void_doubt;
 use assay_host::Host;
@@ -17,19 +18,19 @@ use std::time::Duration;
 pub const CODE: &str = "load-stopped";
 /// Interval of the checks.
 const TICK: Duration = Duration::from_millis(100);
-/// A sleep that exceeds its length by this much, with a free processor, was a stop.
+/// If a sleep takes longer than planned by this much, and the thread did not wait for a CPU, assay was stopped.
 const LATE: Duration = Duration::from_secs(1);
 
 /// A detected stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stop {
-    /// assay did not run for this long.
+    /// assay itself was stopped for this time.
     Assay(Duration),
     /// This child process was stopped by a signal.
     Load { pid: String, name: String },
 }
 
-/// Does the work and watches for stops; without a host it does not watch.
+/// Runs `work` and watches for stops meanwhile. Without a host, only runs `work`.
 pub(crate) fn watch_for_stops<T>(
     host: Option<&dyn Host>,
     work: impl FnOnce() -> T,
@@ -50,7 +51,7 @@ pub(crate) fn watch_for_stops<T>(
     })
 }
 
-/// Watches until the work is done; returns the first stop.
+/// Watches until the work has ended. Returns the first stop that is detected.
 fn watch(host: &dyn Host, ended: &Receiver<()>) -> Option<Stop> {
     let mut seen = None;
     let mut waited = waited_for_processor(host);
@@ -105,7 +106,7 @@ fn waited_for_processor(host: &dyn Host) -> Duration {
     Duration::from_nanos(waited.and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// Returns a stopped child process.
+/// Returns a child process that is stopped, if there is one.
 fn stopped_below(host: &dyn Host) -> Option<Stop> {
     let mut next = thread_children(host, "self");
     // New processes are found at the next check; the limit bounds a race with processes that fork.
@@ -125,8 +126,7 @@ fn stopped_below(host: &dyn Host) -> Option<Stop> {
     None
 }
 
-/// Returns the name in a line of `stat` if its process is stopped. The name may contain brackets
-/// and blanks.
+/// Parses `/proc/PID/stat`; returns the name if the process is stopped. The name may contain brackets and blanks.
 fn find_stopped(stat: &str) -> Option<String> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// One test, because the watch of one thread would detect stops of another test.
+    /// All cases are in one test, because the watch of one test would detect the stops of another.
     #[test]
     fn a_stopped_program_is_seen_and_a_slow_one_is_not() {
         let ((), doubt) = watch_for_stops(Some(&LiveHost), || {

@@ -1,5 +1,6 @@
-//! Finds the possible changes on this machine: every page of the catalogue that has a trial becomes a candidate of
-//! the plan, with a reason if it cannot be tried. The planner excludes others (`assay_tune::leave_out`).
+//! Finds the changes that a tuning session can try on this machine. Every page of the catalogue with a trial becomes a
+//! candidate of the plan; a candidate that cannot be tried contains the reason. The planner (`assay_tune::leave_out`)
+//! excludes further candidates.
 
 use super::joined_switches::group_changes;
 use assay_advice::{
@@ -24,24 +25,24 @@ pub struct CandidateRequest<'a> {
     /// Values of parameters: `NAME` applies to all pages with this parameter, `ADVICE.NAME` to one
     /// page.
     pub given: &'a BTreeMap<String, String>,
-    /// The target as named.
+    /// The target as the user named it.
     pub target: Option<&'a str>,
-    /// The storage below the target, if the target is storage.
+    /// Storage layers below the target, if the target is storage.
     pub info: Option<&'a TargetInfo>,
-    /// The machine.
+    /// Facts of the machine.
     pub facts: &'a Facts,
 }
 
-/// A candidate, and the change that switches it.
+/// A candidate, and the change that it switches on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundCandidate {
     /// The candidate for the planner.
     pub candidate: Candidate,
-    /// The change that switches it; None if it cannot be tried.
+    /// The change; `None` if the candidate cannot be tried.
     pub change: Option<CandidateChange>,
 }
 
-/// Makes candidates of all pages that have a trial. Nothing is changed.
+/// Creates a candidate for every page that has a trial. Changes nothing on the machine.
 pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec<FoundCandidate> {
     let pages = request.pages.iter().filter(|page| page.trial.is_some());
     let mut found: Vec<FoundCandidate> = pages
@@ -53,10 +54,11 @@ pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec
 
 /// Assumed time to write a file, until the session has measured it.
 const WRITTEN: Nanos = Nanos(20_000_000);
-/// If a choice has at most this many values, all are tried; otherwise only the page's default.
+/// Maximum number of values of a choice that are all tried. If a choice has more, only the default of the page is
+/// tried.
 const MOST_CHOICES: usize = 4;
 
-/// Makes one candidate for each value of a choice that the user has not set.
+/// Creates the candidates of one page: one for each value of a choice that the user has not set.
 fn look_at(
     page: &Advice,
     request: CandidateRequest<'_>,
@@ -124,7 +126,7 @@ fn look_at_value(
     FoundCandidate { candidate, change }
 }
 
-/// Returns whether a change of a configuration file needs no reload, because every use reads the file.
+/// Returns whether a change of a configuration file needs no reload, because the program reads the file at each use.
 fn is_only_written(setting: &Setting) -> bool {
     matches!(
         setting,
@@ -132,7 +134,7 @@ fn is_only_written(setting: &Setting) -> bool {
     )
 }
 
-/// Returns why the trial of a page cannot be resolved, with the way out in words of a session.
+/// Returns the reason why the trial of a page cannot be prepared, with the way out in terms of a tuning session.
 fn explain(error: &ResolveError, request: CandidateRequest<'_>) -> String {
     match (error, request.info) {
         (ResolveError::Target { .. }, None) => {
@@ -142,7 +144,8 @@ fn explain(error: &ResolveError, request: CandidateRequest<'_>) -> String {
     }
 }
 
-/// Returns the candidate of a page whose trial cannot be resolved on this machine.
+/// Returns a candidate that cannot be tried, because the trial of the advice page does not fit this machine (for
+/// example, without a target directory). `state` contains the reason.
 fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     Candidate {
         id,
@@ -163,7 +166,7 @@ fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     }
 }
 
-/// Reads the setting of a page. An error is the reason why it cannot be tried.
+/// Reads the current value of the setting that a page changes. The error is the reason why the setting cannot be tried.
 fn settle(
     page: &Advice,
     spec: &TrialSpec,
@@ -211,8 +214,8 @@ fn settle(
     })
 }
 
-/// Resolves the trial of a page for the target of the session if the kind is right, and otherwise
-/// for the page's target.
+/// Prepares the trial of a page for the target of the session, if the page accepts this kind of target; otherwise for
+/// the default target of the page.
 fn resolve_for(
     page: &Advice,
     given: &BTreeMap<String, String>,
@@ -245,8 +248,8 @@ fn resolve_for(
     }
 }
 
-/// Makes alternatives of changes to one file that cannot be written together, because the services
-/// read the file in different ways.
+/// Makes changes to one file mutually exclusive if they cannot be written together, because the services read the file
+/// in different ways.
 fn separate_conflicts(found: &mut [FoundCandidate]) {
     let changes: Vec<Option<CandidateChange>> =
         found.iter().map(|one| one.change.clone()).collect();

@@ -20,16 +20,16 @@ use assay_tune::{CandidateChange, Driver as _, Incident, PairOrder, Row, Stage, 
 /// A session that is measured again.
 #[derive(Clone, Copy, Debug)]
 pub struct Confirmation<'a> {
-    /// The session.
+    /// Record of the session.
     pub record: &'a TuneRecord,
-    /// Its commands, word for word.
+    /// The session's commands with all secrets, which the record does not contain.
     pub commands: &'a TuneCommands,
-    /// Seed of the order within pairs and of the test.
+    /// Seed of the randomised order within pairs and of the randomisation test.
     pub seed: u64,
 }
 
-/// Compares the kept changes of a session with the machine without them. Returns the result of the
-/// pairs; None if the session kept nothing.
+/// Compares the machine with and without the kept changes of a session. Returns the result of the pairs; `None` if the
+/// session kept nothing.
 ///
 /// # Errors
 /// As [`super::execute`]. The kept changes are in effect afterwards.
@@ -117,7 +117,7 @@ pub fn confirm_kept(
     Ok(Some(judge_trial_pairs(&rule, &pairs)))
 }
 
-/// Returns the kept changes with the original values in place of the kept ones.
+/// Returns the kept changes in reverse direction: from the kept values to the original values.
 fn reverse_changes(record: &TuneRecord, row: &Row) -> Vec<Option<CandidateChange>> {
     let reverse = |(at, change): (usize, &Option<CandidateChange>)| {
         let change = change.as_ref().filter(|_| row.contains(&at))?;

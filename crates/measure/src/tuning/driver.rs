@@ -1,5 +1,5 @@
-//! The machine as the planner's driver: what each step of the planner does. Slots and pairs are in
-//! `pair_slots.rs`, the diagnosis is in `load_limits.rs`.
+//! Implements the driver of the planner on this machine: executes each step that the planner chooses. Slots and pairs
+//! are in `pair_slots.rs`, the diagnosis is in `load_limits.rs`.
 
 use super::error::TuneError;
 use super::execute::TuneCommands;
@@ -25,7 +25,7 @@ use assay_tune::{
 };
 use std::time::Duration;
 
-/// What a session lends to its driver.
+/// Resources that a session lends to its driver.
 pub(super) struct Lent<'a> {
     pub(super) env: Environment<'a>,
     pub(super) session: &'a ChangeSession,
@@ -33,7 +33,7 @@ pub(super) struct Lent<'a> {
     pub(super) scratch: &'a ScratchSession,
     pub(super) made: &'a mut Option<Scratch>,
     pub(super) record: &'a mut TuneRecord,
-    /// The words of the user's commands, which the record holds without secrets.
+    /// The user's commands with all secrets, which the record does not contain.
     pub(super) commands: &'a TuneCommands,
     pub(super) store: &'a mut Store,
     pub(super) tell: &'a mut TellTune<'a>,
@@ -45,16 +45,16 @@ pub(super) struct MachineDriver<'a> {
     /// Describes the load and the figures to the judge.
     pub(super) trial: Trial,
     pub(super) board: SwitchBoard<'a>,
-    /// Once the load was made ready.
+    /// Load and target, once the load was prepared.
     pub(super) ready: Option<(Loader<'a>, LoadTarget)>,
     began: Duration,
-    /// Pairs measured so far: each has offsets and data of its own.
+    /// Number of pairs measured so far. Each pair uses its own offsets and data.
     pub(super) pairs: u32,
-    /// Pairs in a row whose load failed.
+    /// Number of consecutive pairs whose load failed.
     pub(super) broken: u32,
-    /// Samples of the last visit: the machine as it is.
+    /// Samples of the last visit to the baseline, the unchanged machine.
     pub(super) baseline: Vec<Sample>,
-    /// It ended from outside: what is done from now on is no part of a later resume.
+    /// Whether an event ended the session. Later outcomes are not stored for a resume.
     stopped: bool,
 }
 
@@ -74,7 +74,7 @@ impl<'a> MachineDriver<'a> {
         }
     }
 
-    /// Notes what ended the session. Later outcomes are not stored for a resume.
+    /// Records the event that ended the session. Later outcomes are not stored for a resume.
     pub(super) fn stop(&mut self, incident: &Incident) {
         self.lent.record.incident = Some(incident.clone());
         self.stopped = true;
@@ -84,7 +84,7 @@ impl<'a> MachineDriver<'a> {
         self.lent.env.cancel.is_cancelled()
     }
 
-    /// Runs the load once with the change in effect; returns how it failed.
+    /// Runs the load once with the change in effect. Returns the error if the load failed.
     fn failure_of_load(&mut self, reads: String) -> Result<Option<String>, TuneError> {
         let since = self.clocks();
         let slot = self.slot(self.pairs, Side::Changed, reads, since)?;

@@ -16,19 +16,19 @@ pub enum TuneError {
     /// A setting cannot be changed, reverted or written to the journal.
     #[error(transparent)]
     Change(ChangeError),
-    /// The store refused.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The target may not be used.
     #[error(transparent)]
     Refused(#[from] TargetRefused),
-    /// No scratch space.
+    /// Scratch space is unavailable.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
-    /// A stored session does not fit this version.
+    /// The stored session does not fit this version of assay, so it cannot be continued.
     #[error("the stored session cannot be continued: {0}")]
     Replay(#[from] ReplayError),
-    /// A step and its outcome do not fit together.
+    /// The outcome does not belong to the step.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
     /// The process that reverts everything after a kill cannot be started.
@@ -36,36 +36,36 @@ pub enum TuneError {
         "cannot start the process that reverts everything if assay is killed: {0}. Nothing was changed"
     )]
     StandBy(#[source] std::io::Error),
-    /// The load does not report the figure.
+    /// The load does not report the requested figure.
     #[error("the load gives no figure `{wanted}`; it gives {known}. Name one of these in --want")]
     NoFigure {
-        /// As wanted.
+        /// The requested figure.
         wanted: String,
-        /// What there is.
+        /// The figures that the load reports.
         known: String,
     },
     /// The load fails on the unchanged machine.
     #[error("the load fails before anything is changed: {error}")]
     LoadFails {
-        /// What it reported.
+        /// Error of the load.
         error: String,
     },
     /// An event ended the session within a step.
     #[error("stopped: {0}")]
     Stopped(Incident),
-    /// Something could not be reverted.
+    /// A setting or object could not be reverted.
     #[error(
         "{what} could not be reverted: {error}. It is in the journal; `assay trial --recover` tries again"
     )]
     NotReverted {
-        /// What.
+        /// The setting or object.
         what: String,
-        /// Why.
+        /// The cause.
         error: String,
     },
 }
 
-/// A change of another program ends the session, wherever it is noticed.
+/// If another program changed a setting, the session ends at whichever step this is detected.
 impl From<ChangeError> for TuneError {
     fn from(error: ChangeError) -> Self {
         match error {

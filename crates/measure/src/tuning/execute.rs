@@ -17,14 +17,14 @@ use assay_model::Load;
 use assay_store::Store;
 use assay_tune::{KeptState, Row, TuneId, TuneRecord, TuneSession, TuneState, carry_out};
 
-/// Starts the process that reverts a session of the journal if this process is killed. Its argument
-/// is the session.
+/// Starts the process that reverts a session of the journal if this process is killed. The argument is the name of that
+/// session.
 pub type StandByStarter<'a> = dyn Fn(&str) -> std::io::Result<StandBy> + 'a;
 
-/// What a session runs, word for word: its record holds the same without secrets.
+/// Commands that a session runs, with all secrets. The record of the session contains them without secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneCommands {
-    /// The load.
+    /// The load of the session.
     pub load: Load,
     /// The user's command that must succeed while changes are in effect.
     pub guard: Option<Vec<String>>,
@@ -33,9 +33,9 @@ pub struct TuneCommands {
 /// How a session ended.
 #[derive(Debug)]
 pub struct FinishedTune {
-    /// Its number.
+    /// Number of the session in the store.
     pub id: TuneId,
-    /// As stored.
+    /// The session as stored.
     pub record: TuneRecord,
     /// Final state of the planner.
     pub session: TuneSession,
@@ -46,9 +46,8 @@ pub struct FinishedTune {
 /// Executes a session, or continues a stored one.
 ///
 /// # Errors
-/// Something could not be prepared, changed, measured, stored or reverted. The outcomes until then
-/// are stored, and all changes are reverted, unless the error says that something could not be
-/// reverted.
+/// A preparation, change, measurement, store or revert failed. The outcomes before the error are stored, and all
+/// changes are reverted, unless the error names something that could not be reverted.
 pub fn execute(
     mut record: TuneRecord,
     commands: &TuneCommands,
@@ -117,8 +116,7 @@ pub fn execute(
     })
 }
 
-/// Executes steps until the session has ended. An event within a step leads to the step that
-/// reverts.
+/// Executes steps until the session has ended. If an event occurs during a step, the step that reverts follows.
 fn run_to_the_end(
     session: &mut TuneSession,
     driver: &mut MachineDriver<'_>,
@@ -133,7 +131,8 @@ fn run_to_the_end(
     }
 }
 
-/// Reverts what is still changed. Returns the settings that stay changed by other programs.
+/// Reverts all settings that are still changed. Returns those that were not reverted because another program had
+/// changed them.
 ///
 /// # Errors
 /// A setting could not be reverted.
@@ -163,7 +162,7 @@ pub(super) fn close_session(
     Ok(left)
 }
 
-/// Two sessions on one target would disturb each other.
+/// Returns the key by which the journal prevents two sessions on one target, because they would disturb each other.
 pub(super) fn journal_target(record: &TuneRecord) -> String {
     match std::path::Path::new(&record.target).canonicalize() {
         Ok(path) => path.to_string_lossy().into_owned(),
@@ -172,7 +171,8 @@ pub(super) fn journal_target(record: &TuneRecord) -> String {
     }
 }
 
-/// Returns the state of the changes of a session whose process was killed while it kept them.
+/// Returns that the changes of a session are kept, if the journal contains them although the process was killed before
+/// it recorded this.
 #[must_use]
 pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option<KeptState> {
     let uid = record.journal.as_ref()?;
@@ -183,11 +183,12 @@ pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option
     })
 }
 
-/// Sets what is left of a session whose changes were all reverted, and keeps it as a session of the journal of its
-/// own: one setting of a configuration file cannot be reverted without the others that stand in it.
+/// After all changes of a session were reverted, applies those in `rest` again and keeps them in a new session of the
+/// journal. This is necessary because a setting of a configuration file cannot be reverted without the others in the
+/// file.
 ///
 /// # Errors
-/// A setting cannot be changed or entered in the journal. Then everything is as before the session.
+/// A setting cannot be changed or recorded in the journal. Then the machine is as before the session.
 pub fn keep_rest(
     record: &TuneRecord,
     rest: &Row,

@@ -4,7 +4,7 @@ use assay_model::Bytes;
 use assay_model::plan::{PlanSpec, Settings, builtin_plan};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 
-/// Plans whose workloads have individual names.
+/// Built-in plans in which every workload has a different name.
 const PLANS: [&str; 8] = [
     "quick",
     "sync",
@@ -16,8 +16,8 @@ const PLANS: [&str; 8] = [
     "matrix",
 ];
 
-/// Returns the workload with this name. It is part of a built-in plan, or its name describes it
-/// fully, such as `randwrite-16k-qd1-fsync` or `randrw70-4k-qd4`.
+/// Returns the workload with this name. The name either belongs to a built-in plan, or describes the workload fully,
+/// such as `randwrite-16k-qd1-fsync` or `randrw70-4k-qd4`.
 #[must_use]
 pub fn find_goal_workload(name: &str) -> Option<Workload> {
     parse_workload_name(name).or_else(|| PLANS.iter().find_map(|plan| workload_of(plan, name)))
@@ -35,7 +35,7 @@ fn workload_of(plan: &str, name: &str) -> Option<Workload> {
     found.load.fio().cloned()
 }
 
-/// Parses a name as made by [`Workload::default_name`].
+/// Parses a name in the form of [`Workload::default_name`].
 fn parse_workload_name(name: &str) -> Option<Workload> {
     let mut words = name.split('-');
     let (pattern, read_percent) = parse_pattern(words.next()?)?;

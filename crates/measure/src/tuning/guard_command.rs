@@ -1,4 +1,4 @@
-//! The user's command that must succeed while changes are in effect, and waiting between steps.
+//! Runs the user's guard command, which must succeed while changes are in effect, and waits between steps.
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
@@ -9,13 +9,13 @@ use assay_tune::Incident;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// How long the guard command may take.
+/// Time limit of the guard command.
 const GUARD_LIMIT: Duration = Duration::from_secs(60);
-/// How long after a failure the guard command is asked again.
+/// Pause after a failure before the guard command is run again.
 const GUARD_AGAIN: Duration = Duration::from_secs(1);
 
 impl MachineDriver<'_> {
-    /// Runs the user's guard command, and once more where it fails; returns how it failed twice.
+    /// Runs the user's guard command, and runs it again if it fails. Returns the error if it failed twice.
     pub(super) fn ask_guard_command(&self) -> Result<Option<String>, TuneError> {
         let Some(argv) = &self.lent.commands.guard else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl MachineDriver<'_> {
         Ok(failure)
     }
 
-    /// Waits, and looks for a signal while it waits.
+    /// Waits for a time, and stops early if a signal arrives.
     pub(super) fn wait(&self, time: Nanos) -> Result<(), TuneError> {
         let until = monotonic_time() + Duration::from(time);
         loop {
@@ -52,7 +52,7 @@ impl MachineDriver<'_> {
     }
 }
 
-/// Runs a guard command; returns how it failed.
+/// Runs a guard command. Returns the error if it failed.
 fn run_guard_command(host: &dyn Host, argv: &[String]) -> Option<String> {
     let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let limits = Limits {

@@ -6,14 +6,14 @@ use assay_model::change::{ConfigKey, Setting};
 use assay_tune::{CandidateChange, Row};
 use std::path::Path;
 
-/// Candidates that one setting switches.
+/// Candidates that are switched together, by one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SwitchGroup {
-    /// What is set.
+    /// The setting that is changed.
     pub(super) setting: Setting,
     /// Candidates of the group.
     pub(super) members: Vec<GroupMember>,
-    /// The keys, if several keys of one file are joined.
+    /// The keys of the file, if the setting joins several keys of one file.
     keys: Vec<ConfigKey>,
 }
 
@@ -21,13 +21,13 @@ pub(super) struct SwitchGroup {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GroupMember {
     pub(super) candidate: usize,
-    /// Value of the whole setting.
+    /// Value of the whole setting if only this candidate is on.
     value: Option<String>,
-    /// For each key that it sets: the index among the keys of the group, and the value.
+    /// The keys that the candidate changes: index in the keys of the group, and new value.
     values: Vec<(usize, Option<String>)>,
 }
 
-/// Returns the file, keys and values of a change of a configuration file; None for other changes.
+/// Returns the keys and values that a change of a configuration file sets; `None` for other changes.
 fn config_keys(change: &CandidateChange) -> Option<Vec<(ConfigKey, Option<String>)>> {
     match &change.setting {
         Setting::Config { section, key, .. } => {
@@ -74,7 +74,7 @@ fn joins(one: &Setting, other: &Setting) -> bool {
     }
 }
 
-/// Groups the changes of all candidates, by their index.
+/// Groups the changes of all candidates. A candidate is identified by its index.
 pub(super) fn group_changes(changes: &[Option<CandidateChange>]) -> Vec<SwitchGroup> {
     let mut groups: Vec<SwitchGroup> = Vec::new();
     for (candidate, change) in changes.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(super) fn group_changes(changes: &[Option<CandidateChange>]) -> Vec<SwitchGr
     groups
 }
 
-/// Returns the setting of all keys of a group.
+/// Returns one setting that contains all keys of a group.
 fn join_setting(setting: &Setting, all: &[ConfigKey]) -> Setting {
     match setting {
         Setting::Config {
@@ -151,8 +151,8 @@ impl SwitchGroup {
             .any(|member| row.contains(&member.candidate))
     }
 
-    /// Returns the value of the setting with exactly these candidates on; None for the original
-    /// value. `original` is the value that was found.
+    /// Returns the value of the setting if exactly the candidates of `row` are on; `None` removes the setting.
+    /// `original` is the value before any change.
     pub(super) fn value_of(&self, row: &Row, original: Option<&str>) -> Option<Option<String>> {
         let on = |member: &&GroupMember| row.contains(&member.candidate);
         let mut on = self.members.iter().filter(on).peekable();

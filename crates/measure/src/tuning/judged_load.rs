@@ -1,11 +1,11 @@
-//! How the judge sees the load of a session, and the names of its figures.
+//! Describes the load of a session to the judge, and names its figures.
 
 use assay_model::Load;
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::trial::{Trial, TrialPlan};
 use assay_tune::TuneRecord;
 
-/// Names of figures for an error.
+/// Lists the names of figures for an error message.
 pub(super) fn name_figures(metrics: impl Iterator<Item = Metric>) -> String {
     let all = metrics.filter(|metric| metric.direction == Direction::All);
     let mut names: Vec<String> = all.map(|metric| metric.to_string()).collect();
@@ -14,8 +14,8 @@ pub(super) fn name_figures(metrics: impl Iterator<Item = Metric>) -> String {
     names.join(", ")
 }
 
-/// The trial that describes the load of a session to the judge: the deciding figure and the guardrails are
-/// those of each pair.
+/// Returns the trial by which the judge evaluates each pair of a session. It contains the load, the deciding figure and
+/// the guardrails.
 pub(super) fn describe_to_judge(record: &TuneRecord, load: &Load) -> Trial {
     let plan = &record.plan;
     let load = load.clone();

@@ -1,6 +1,6 @@
-//! What limits the load of a session, and what its lowest layer reaches under the same load: for a command the
-//! start of a process, for durable writes a direct write that waits for the device, for direct reads the disk
-//! itself, for a web server its own smallest answer. What follows from it is in `assay_tune::Diagnosis`.
+//! Finds what limits the load of a session, and measures what the lowest layer achieves under the same load. The lowest
+//! layer is: for a command the start of a process, for durable writes a direct write that waits for the device, for
+//! direct reads the disk itself, for a web server its fastest answer. `assay_tune::Diagnosis` interprets the result.
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
@@ -17,23 +17,23 @@ use assay_model::workload::Durability;
 use assay_model::{Load, Nanos, TargetInfo};
 use assay_tune::{BottomRung, Diagnosis, OperationPart, PartTime, Want};
 
-/// Samples that a resumed session takes, which has none of its baseline.
+/// Number of samples of the baseline that a resumed session takes, because it has none yet.
 const ROUNDS: u32 = 2;
-/// Confidence that the range of eight rounds holds the median: 1 − 2 ÷ 2⁸.
+/// Confidence that the range of eight rounds contains the median: 1 − 2 ÷ 2⁸.
 const RANGE_OF_EIGHT: f64 = 0.99;
 
-/// A load on the lowest layer that assay may use, and where it goes.
+/// A load on the lowest layer that assay may use, and its target.
 struct BottomLoad {
     what: String,
     load: Load,
-    /// The disk, which is only read; else the place of the session's own load.
+    /// The disk, which is only read. `None` if the load uses the target of the session.
     disk: Option<Ground>,
-    /// Whether the settings that are tried act on it too.
+    /// Whether the settings that the session tries affect this load too.
     is_tunable: bool,
 }
 
 impl MachineDriver<'_> {
-    /// Finds what limits the load, and measures the lowest layer for so many rounds.
+    /// Finds what limits the load, and measures the lowest layer for `rounds` rounds.
     pub(super) fn diagnose_load(
         &mut self,
         objective: &Want,
@@ -60,7 +60,7 @@ impl MachineDriver<'_> {
         Ok(diagnosis)
     }
 
-    /// Measures the lowest layer; the inner error is the reason why there is none.
+    /// Measures the lowest layer. The inner error is the reason why there is no lowest layer to measure.
     fn measure_bottom(
         &mut self,
         objective: &Want,
@@ -104,7 +104,7 @@ impl MachineDriver<'_> {
         Ok(summarise(bottom, objective, &values, rounds))
     }
 
-    /// The smallest answer of the web server of the load.
+    /// Returns a load on the web server's fastest answer.
     fn find_smallest_answer(&self) -> Result<BottomLoad, String> {
         let answer = self.ready.as_ref();
         let answer = answer.and_then(|(loader, _)| loader.find_smallest_answer());
@@ -142,7 +142,7 @@ fn summarise(
     })
 }
 
-/// Times of the parts of an operation that are known.
+/// Lists the parts of an operation whose time is known.
 fn list_parts(found: &LoadDiagnosis) -> Vec<PartTime> {
     let nanos = |time: f64| Nanos(time.max(0.0) as u64);
     let mut parts = Vec::new();
@@ -166,7 +166,7 @@ fn list_parts(found: &LoadDiagnosis) -> Vec<PartTime> {
     parts
 }
 
-/// The lowest layer under the load of a session; an error is the reason why none is measured.
+/// Returns the load for the lowest layer below the session's load. The error is the reason why no such load exists.
 fn find_bottom_load(
     trial: &Trial,
     open_disk: impl Fn(&str) -> Option<Ground>,

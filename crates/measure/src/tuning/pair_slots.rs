@@ -1,5 +1,5 @@
-//! Slots and pairs of a session: the load runs with a row of candidates in effect. What follows what is in
-//! `driver.rs`.
+//! Measures slots and pairs of a session: the load runs with a row of candidates in effect. `driver.rs` decides the
+//! sequence.
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
@@ -17,7 +17,7 @@ use assay_model::sample::Sample;
 use assay_model::trial::{PairOutcome, Side, Slot, TrialPlan};
 use assay_tune::{Incident, PairOrder, Row};
 
-/// Pairs in a row whose load failed on both sides, after which the load counts as broken.
+/// Number of consecutive pairs whose load failed on both sides, after which the load counts as broken.
 const BROKEN: u32 = 3;
 
 impl MachineDriver<'_> {
@@ -43,7 +43,7 @@ impl MachineDriver<'_> {
         Ok(())
     }
 
-    /// Runs the load once; the row is in effect.
+    /// Runs the load once as a slot of a pair. The caller has applied the row of candidates.
     pub(super) fn slot(
         &mut self,
         pair: u32,
@@ -65,7 +65,7 @@ impl MachineDriver<'_> {
         Ok(slot)
     }
 
-    /// Runs any load once in its place.
+    /// Runs a load once on its target.
     pub(super) fn run_load(
         &self,
         (loader, place, plan): (&Loader<'_>, &LoadTarget, &TrialPlan),
@@ -97,7 +97,7 @@ impl MachineDriver<'_> {
         Clocks::read(self.lent.env.now)
     }
 
-    /// One alternation: both sides once. Returns its outcome, and the figure on both sides.
+    /// Measures one pair: each side once. Returns the outcome, and the figure of each side.
     pub(super) fn alternation(
         &mut self,
         order: &PairOrder,
@@ -135,7 +135,7 @@ impl MachineDriver<'_> {
         Ok((outcome, figures))
     }
 
-    /// The deciding figure of A and B.
+    /// Returns the deciding figures of A and B.
     fn figures_of(&self, slots: &[Slot]) -> Option<[f64; 2]> {
         let judged = judge_slots_for_display(&self.trial, slots, &[]).samples;
         let of = |side| {
@@ -145,7 +145,8 @@ impl MachineDriver<'_> {
         Some([of(Side::Now)?, of(Side::Changed)?])
     }
 
-    /// A change that cannot be made is a failure of its side; one that another program made ends the session.
+    /// Handles a failed switch. If the change cannot be made, its side of the pair failed; if another program made a
+    /// change, the session ends with an error.
     pub(super) fn failed_switch(
         &mut self,
         error: ChangeError,
@@ -165,7 +166,7 @@ impl MachineDriver<'_> {
         })
     }
 
-    /// Ends the session when the load failed without the change several times in a row.
+    /// Counts failures of the load without the change. Ends the session after several consecutive failures.
     fn count_broken(&mut self, outcome: &PairOutcome) -> Result<(), TuneError> {
         let PairOutcome::Failed { error } = outcome else {
             self.broken = 0;
@@ -181,7 +182,7 @@ impl MachineDriver<'_> {
     }
 }
 
-/// The load in its place; the row was entered before.
+/// A bench that only runs the load; the row of candidates was applied before.
 struct SlotBench<'b, 'a> {
     loader: &'b Loader<'a>,
     place: &'b LoadTarget,

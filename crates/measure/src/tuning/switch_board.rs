@@ -1,4 +1,4 @@
-//! All switches of a session: applies a row of candidates, checks it, and reverts it.
+//! Switches of a session: applies a row of candidates, checks that it is in effect, and reverts it.
 
 use super::TuneError;
 use super::joined_switches::{SwitchGroup, group_changes};
@@ -6,12 +6,12 @@ use assay_changes::{ChangeError, ChangeSession, Switch};
 use assay_host::HostMut;
 use assay_tune::{CandidateChange, Incident, Row};
 
-/// The switches; each is opened at its first use.
+/// The switches of all groups. A switch is opened at its first use.
 pub(super) struct SwitchBoard<'a> {
     session: &'a ChangeSession,
     host: &'a dyn HostMut,
     groups: Vec<SwitchGroup>,
-    /// Per group.
+    /// Open switch of each group.
     open: Vec<Option<OpenSwitch<'a>>>,
 }
 
@@ -25,7 +25,7 @@ struct OpenSwitch<'a> {
 }
 
 impl<'a> SwitchBoard<'a> {
-    /// Returns a board; nothing is read or changed yet.
+    /// Creates a switch board. Reads and changes nothing.
     pub(super) fn new(
         session: &'a ChangeSession,
         host: &'a dyn HostMut,
@@ -40,9 +40,8 @@ impl<'a> SwitchBoard<'a> {
         }
     }
 
-    /// Applies a row. A setting of `differ` that already has its value is changed and changed
-    /// again, so that both sides of a pair have the same history. Returns the values of the
-    /// settings.
+    /// Applies a row of candidates. If a setting of `differ` already has its value, it is changed away and back, so
+    /// that both sides of a pair have the same history. Returns the values of the settings.
     pub(super) fn enter(&mut self, row: &Row, differ: &Row) -> Result<String, ChangeError> {
         let mut reads = Vec::new();
         for at in 0..self.groups.len() {
@@ -112,7 +111,7 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Closes switches without a candidate that is on; returns their number.
+    /// Closes the switches that have no candidate switched on. Returns their number.
     fn release_idle(&mut self) -> usize {
         let idle = |open: &&mut Option<OpenSwitch<'a>>| {
             open.as_ref().is_some_and(|open| open.on.is_empty())
@@ -139,7 +138,7 @@ impl<'a> SwitchBoard<'a> {
         first
     }
 
-    /// Checks that every setting still has the value that it was set to.
+    /// Checks that no other program has changed a setting since it was applied.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         for open in self.open.iter().flatten() {
             let found = open.switch.read()?;
@@ -151,8 +150,8 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Applies a row and leaves it in the journal for [`ChangeSession::put_by`]. All other switches
-    /// are closed.
+    /// Applies a row and leaves its changes in the journal, so that [`ChangeSession::put_by`] can keep them. Closes all
+    /// other switches.
     pub(super) fn leave(&mut self, row: &Row) -> Result<(), ChangeError> {
         for at in 0..self.groups.len() {
             match self.groups[at].touches(row) {

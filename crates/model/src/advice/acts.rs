@@ -1,26 +1,26 @@
-//! Object of a change: the `[acts]` table of a page, by which `assay tune` selects and orders candidates.
-//! `assay-tune` maps it to candidates.
+//! Describes what a change acts on: the `[acts]` table of an advice page, by which `assay tune` selects and orders
+//! candidates. `assay-tune` converts it to candidates.
 
 use crate::criterion::Metric;
 use crate::result::LimitKind;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Object of a change, the operations that it can affect, and its expected gain.
+/// What a change acts on: the parts of the machine, the operations that it can affect, and its expected gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActsOn {
     /// Parts of the machine that the change acts on; at least one.
     pub on: Vec<MachinePart>,
-    /// Limits that the change relieves; at least one.
+    /// Limits that the change can remove or raise; at least one.
     pub relieves: Vec<LimitKind>,
-    /// Loads that the change can move; empty for all.
+    /// Kinds of load that the change can affect; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadName>,
     /// How the change is applied and reverted.
     pub toggle: ToggleCost,
-    /// Ids of pages that cannot be combined with this one. Pages that change the same setting
-    /// exclude each other without being listed.
+    /// Ids of pages that cannot be combined with this one. Pages that change the same setting need not be listed,
+    /// because they exclude each other anyway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
     /// Reason why `assay tune` never keeps the change, if there is one.
@@ -55,7 +55,7 @@ pub enum MachinePart {
     Journal,
     /// The page cache and writeback.
     PageCache,
-    /// A disk image: its format.
+    /// The format of a disk image.
     Image,
     /// The virtual disk of a guest: cache mode and I/O backend.
     VirtualDisk,
@@ -117,7 +117,7 @@ pub enum LoadName {
     Command,
 }
 
-/// Cost of switching between the sides.
+/// Cost of switching between the two sides of a trial.
 #[derive(
     Clone,
     Copy,
@@ -133,7 +133,7 @@ pub enum LoadName {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ToggleCost {
-    /// Written to the kernel, effective at once.
+    /// A value is written to the kernel and is effective at once.
     Live,
     /// A file system is remounted.
     Remount,
@@ -141,9 +141,9 @@ pub enum ToggleCost {
     Reload,
     /// A service is restarted.
     Restart,
-    /// Two objects are created and measured side by side.
+    /// Two objects are created and measured side by side; nothing is switched.
     Recreate,
-    /// Effective after the next boot.
+    /// The change is effective only after the next boot.
     Reboot,
 }
 
@@ -151,13 +151,13 @@ pub enum ToggleCost {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MovedOperations {
-    /// Reads, writes or flushes.
+    /// Kinds of operation: reads, writes, flushes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<MovedOperation>,
     /// Metrics: `iops`, `p99`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
-    /// Only operations through the page cache, or only direct ones.
+    /// Only operations through the page cache, or only direct operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CachePath>,
     /// Only random or only sequential operations.
@@ -169,13 +169,13 @@ pub struct MovedOperations {
     /// Only blocks of these sizes, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Between<Bytes>>,
-    /// Only with this number of operations in flight.
+    /// Only loads with this number of operations in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<Between<u32>>,
 }
 
 impl MovedOperations {
-    /// Whether there is no restriction.
+    /// Returns whether no field restricts the operations.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self == Self::default()
@@ -239,13 +239,13 @@ pub struct Between<T> {
 }
 
 impl<T: PartialOrd + Copy> Between<T> {
-    /// Whether a value lies in the range.
+    /// Returns whether the range contains a value.
     #[must_use]
     pub fn contains(&self, value: T) -> bool {
         self.from.is_none_or(|from| from <= value) && self.to.is_none_or(|to| value <= to)
     }
 
-    /// Whether the range is empty, or open at both ends.
+    /// Returns whether the range contains no value, or is open at both ends.
     #[must_use]
     pub fn is_empty_or_open(&self) -> bool {
         match (self.from, self.to) {
@@ -256,15 +256,14 @@ impl<T: PartialOrd + Copy> Between<T> {
     }
 }
 
-/// Expected gain of a change before any measurement. It determines the order of trials and no
-/// verdict.
+/// Expected gain of a change before any measurement. It influences only the order of trials, never a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedGain {
-    /// Probability that the change helps where it applies, 0 to 1.
+    /// Probability that the change helps on a machine to which it applies, 0 to 1.
     pub helps: f64,
-    /// Smallest and largest usual gain if it helps; 0.1 is 10 % more, or a time shorter by 1 −
-    /// 1/1.1.
+    /// Smallest and largest usual gain if the change helps, as a fraction: 0.1 means 10 % more, or a time that is
+    /// shorter by 1 − 1/1.1.
     pub gain: [f64; 2],
     /// Source of the figures, or their derivation.
     pub from: String,

@@ -4,8 +4,8 @@ use super::acts::{AccessOrder, ActsOn, Between, CachePath, MovedOperations, Togg
 use std::fmt::Display;
 
 impl ActsOn {
-    /// Returns labels and texts in the order of the table: parts and limits, operations, switching,
-    /// exclusions, expectation, and the reason why it is never kept.
+    /// Returns pairs of label and text in the order of the table: parts and limits, operations, cost of switching,
+    /// exclusions, expected gain, and the reason why the change is never kept.
     #[must_use]
     pub fn describe(&self) -> Vec<(&'static str, String)> {
         let parts = join(self.on.iter().map(|part| part.name()));

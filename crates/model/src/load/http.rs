@@ -4,59 +4,59 @@ use crate::secrets::{self, WITHHELD};
 use crate::web::Pace;
 use serde::{Deserialize, Serialize};
 
-/// HTTP requests, in a closed loop over several connections or in an open loop at fixed times.
+/// A load of HTTP requests: a closed loop over several connections, or an open loop with a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// `http://HOST:PORT/PATH` or `https://…`; the target if absent.
+    /// URL, `http://HOST:PORT/PATH` or `https://…`; if absent, the target of the measurement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Concurrent connections; the most in an open loop.
+    /// Number of concurrent connections; in an open loop the maximum number.
     #[serde(default = "default_one")]
     pub connections: u32,
-    /// Whether to use HTTP/2, negotiated in the TLS handshake, or without TLS by prior knowledge.
+    /// Whether to use HTTP/2. It is negotiated in the TLS handshake; without TLS it is used by prior knowledge.
     #[serde(default, skip_serializing_if = "is_no")]
     pub http2: bool,
-    /// Concurrent requests on each connection of HTTP/2; the concurrency is multiplied by it.
+    /// Concurrent requests (streams) on each HTTP/2 connection. The total concurrency is connections × streams.
     #[serde(default = "default_one", skip_serializing_if = "is_one")]
     pub streams: u32,
-    /// Whether connections are reused; otherwise each request makes a new one.
+    /// Whether connections are reused; if not, each request opens a new connection.
     #[serde(default = "default_true")]
     pub keep_alive: bool,
-    /// Requests per second of an open loop; a closed loop if absent.
+    /// Requests per second of an open loop; if absent, the load is a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Whether the intervals are random and exponential.
+    /// Whether the intervals between requests are random (exponentially distributed) instead of constant.
     #[serde(default, skip_serializing_if = "is_no")]
     pub poisson: bool,
-    /// Fraction of the measured capacity as the rate; only `assay web` measures a capacity.
+    /// Rate as a fraction of the measured capacity; only `assay web` measures a capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// A file with one URL or path per line, requested in turn.
+    /// Path of a file with one URL or path per line; they are requested in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// An access log whose requests are replayed at their own times.
+    /// Path of an access log whose requests are replayed at the times in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Speed factor of the replay.
+    /// Factor by which the replay is faster than the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Paths that are requested in turn instead of the URL's own.
+    /// Paths to request in turn, instead of the path of the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Whether the paths are picked at random.
+    /// Whether the paths are selected at random instead of in turn.
     #[serde(default, skip_serializing_if = "is_no")]
     pub shuffle: bool,
     /// Method; GET if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Headers as `Name: value`. Values of possibly secret headers are not stored.
+    /// Headers as `Name: value`. The values are stored only for headers that never contain secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
     /// Body of each request. It is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Expected status; 200 if absent.
+    /// Expected status code; 200 if absent. Another status counts as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Whether every body must equal the first one.
@@ -68,14 +68,14 @@ pub struct Http {
     /// Whether to accept any certificate.
     #[serde(default, skip_serializing_if = "is_no")]
     pub insecure: bool,
-    /// PEM file of certificate authorities that replaces the system's.
+    /// PEM file of certificate authorities, which replace those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
     /// Whether later connections resume TLS sessions.
     #[serde(default, skip_serializing_if = "is_no")]
     pub tls_resume: bool,
-    /// Threads of the generator; by default half of the CPUs if the server is on this machine, else
-    /// all.
+    /// Number of threads of the load generator. Default: half of the CPUs if the server is on this machine, else all
+    /// CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
 }
@@ -142,7 +142,7 @@ const HARMLESS: [&str; 9] = [
 ];
 
 impl Http {
-    /// Returns the schedule. That of a log depends on the log, which is not read here.
+    /// Returns the schedule of the load. The schedule of a log is in the log, which this function does not read.
     #[must_use]
     pub fn pace(&self) -> Pace {
         match (self.rate, self.poisson) {
@@ -152,8 +152,8 @@ impl Http {
         }
     }
 
-    /// Returns the load for storing and printing: without the body, the query of the URL, and
-    /// values of other than harmless headers. Applying it twice changes nothing.
+    /// Returns the load for storing and printing: without the body, without the query of the URL, and without header
+    /// values that may be secret. Applying it twice changes nothing.
     #[must_use]
     pub fn kept(&self) -> Self {
         let header = |header: &String| {
@@ -179,7 +179,8 @@ impl Http {
         }
     }
 
-    /// Returns the name of a removed part, if there is one: such a load cannot be executed again.
+    /// Returns the name of a part that was removed from the stored load; `None` if it is complete. An incomplete load
+    /// cannot be executed again.
     #[must_use]
     pub fn missing(&self) -> Option<&'static str> {
         let gone = |text: &str| text.contains(WITHHELD);

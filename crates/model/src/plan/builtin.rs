@@ -2,7 +2,7 @@
 
 use super::PlanSpec;
 
-/// Name and text of each built-in plan in the order of lists.
+/// Name and text of each built-in plan, in the order in which assay lists them.
 pub const BUILTIN: [(&str, &str); 9] = [
     ("quick", include_str!("../../../../plans/quick.toml")),
     ("matrix", include_str!("../../../../plans/matrix.toml")),

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 /// Error of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Not TOML, an unknown key, or an invalid value.
+    /// The text is not TOML, or contains an unknown key or an invalid value.
     #[error("{file}:{line}: {message}")]
     Syntax {
-        /// File name as given.
+        /// File name as the caller gave it.
         file: String,
-        /// 1-based line.
+        /// Line number, from 1.
         line: usize,
         /// The error.
         message: String,
@@ -50,10 +50,10 @@ fn with_hint(message: &str) -> String {
 }
 
 impl PlanSpec {
-    /// Parses a plan; `file` is used in errors only.
+    /// Parses a plan. `file` is the name for error messages.
     ///
     /// # Errors
-    /// The line and the key.
+    /// The error contains the line and the key.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, PlanError> {
         toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start).min(text.len());
@@ -70,7 +70,7 @@ impl PlanSpec {
     }
 }
 
-/// Checks what serde cannot.
+/// Checks the rules that serde cannot check, such as unique names and valid ranges.
 pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
     let fail = |message: String| {
         Err(PlanError::Content {

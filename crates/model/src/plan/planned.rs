@@ -1,4 +1,4 @@
-//! A load in a plan, and its stored form. fio workloads are stored key by key, other loads in their own table; the
+//! A load of a plan, and its stored form. A fio workload is stored key by key, any other load in its own table. The
 //! store and JSON documents use the same form.
 
 use super::{DEFAULT_RAMP, DEFAULT_RUNTIME, WorkloadSpec};
@@ -7,7 +7,7 @@ use crate::units::Nanos;
 use crate::workload::{Engine, Workload};
 use serde::{Deserialize, Serialize};
 
-/// A load of a plan without open choices.
+/// A load of a plan, with all choices made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "WorkloadSpec", into = "WorkloadSpec")]
 pub struct Planned {
@@ -15,14 +15,14 @@ pub struct Planned {
     pub name: String,
     /// The load.
     pub load: Load,
-    /// Measured time.
+    /// Time in which the load is measured.
     pub runtime: Nanos,
-    /// Time before measuring starts.
+    /// Ramp: time of load before measuring starts.
     pub ramp: Nanos,
 }
 
 impl Planned {
-    /// Creates a load from a fio workload with its own name; absent times get the defaults.
+    /// Creates a load from a fio workload that has a name; absent times get the defaults.
     #[must_use]
     pub fn of_fio(workload: Workload) -> Self {
         Self {
@@ -36,13 +36,13 @@ impl Planned {
         }
     }
 
-    /// Returns the fio workload of a fio load.
+    /// Returns the fio workload; `None` for a load other than fio.
     #[must_use]
     pub fn fio(&self) -> Option<&Workload> {
         self.load.fio()
     }
 
-    /// Returns the total time of a sample.
+    /// Returns the total time of a sample: ramp and runtime.
     #[must_use]
     pub fn time(&self) -> Nanos {
         Nanos(self.runtime.0.saturating_add(self.ramp.0))
@@ -59,10 +59,10 @@ impl Planned {
 }
 
 impl WorkloadSpec {
-    /// Fills in all open choices.
+    /// Makes all open choices. `auto` replaces an automatic engine; `times` are the default runtime and ramp.
     ///
     /// # Errors
-    /// A missing or inconsistent value.
+    /// A value is missing or inconsistent.
     pub(super) fn settle(self, auto: Engine, times: [Nanos; 2]) -> Result<Planned, String> {
         let [runtime, ramp] = times;
         let (runtime, ramp) = (self.runtime.unwrap_or(runtime), self.ramp.unwrap_or(ramp));
@@ -98,7 +98,7 @@ impl WorkloadSpec {
         })
     }
 
-    /// Whether no key of fio is set.
+    /// Returns whether no parameter of fio is set.
     fn bare(&self) -> bool {
         let rest = Self {
             name: self.name.clone(),

@@ -3,11 +3,11 @@
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Kernel counters of one sample: differences between its start and its end (without layout, with
-/// ramp).
+/// Kernel counters of one sample: differences between the start and the end of the load, including the ramp but not the
+/// layout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {
-    /// Time between the two readings.
+    /// Time between the two readings of the counters.
     #[serde(default)]
     pub elapsed: Nanos,
     /// The devices directly under the target (`TargetInfo::devices`), from /proc/diskstats.
@@ -22,13 +22,13 @@ pub struct Counters {
     /// ARC counters, from /proc/spl/kstat/zfs/arcstats.
     #[serde(default)]
     pub arc: Option<ArcDelta>,
-    /// ZFS intent log counters of all pools together, from /proc/spl/kstat/zfs/zil.
+    /// Counters of the ZFS intent log, summed over all pools, from /proc/spl/kstat/zfs/zil.
     #[serde(default)]
     pub zil: Option<ZilDelta>,
-    /// Thermal and frequency evidence.
+    /// Evidence of thermal throttling and frequency limits.
     #[serde(default)]
     pub throttle: Option<Throttle>,
-    /// MemAvailable before the sample.
+    /// Available memory (MemAvailable) before the sample, in bytes.
     #[serde(default)]
     pub mem_available: Option<Bytes>,
 }
@@ -52,10 +52,10 @@ pub struct DeviceDelta {
     pub write_ms: u64,
     /// Milliseconds in which at least one request was in flight.
     pub busy_ms: u64,
-    /// Milliseconds × requests in flight.
+    /// Number of requests in flight, summed over all milliseconds.
     pub weighted_ms: u64,
-    /// Completed flush requests. For a partition those of its whole disk, where the kernel counts
-    /// them (block/blk-flush.c, `blk_account_io_flush`).
+    /// Number of completed flush requests. For a partition: those of the whole disk, because the kernel counts flushes
+    /// only there (block/blk-flush.c, `blk_account_io_flush`).
     pub flushes: u64,
     /// Milliseconds spent flushing.
     pub flush_ms: u64,
@@ -66,7 +66,7 @@ pub struct DeviceDelta {
 /// CPU time of the whole machine as fractions of all CPU time in the interval, 0–1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CpuDelta {
-    /// CPUs online.
+    /// Number of CPUs online.
     pub cpus: u32,
     /// User, including nice.
     pub user: f64,
@@ -80,7 +80,7 @@ pub struct CpuDelta {
     pub steal: f64,
     /// Idle.
     pub idle: f64,
-    /// Busy share of the busiest single CPU.
+    /// Busy fraction of the busiest single CPU, 0–1.
     pub busiest: f64,
 }
 
@@ -91,7 +91,7 @@ pub struct ArcDelta {
     pub demand_data_hits: u64,
     /// Demand data misses.
     pub demand_data_misses: u64,
-    /// Data that were prefetched.
+    /// Prefetched data that was missing in the cache.
     #[serde(default)]
     pub prefetch_data_misses: u64,
     /// Misses that a cache device (L2ARC) served.
@@ -112,11 +112,11 @@ pub struct ZilDelta {
     pub commits: u64,
     /// Transactions written to the log.
     pub itxs: u64,
-    /// Their bytes in log blocks on the pool's own devices.
+    /// Bytes of these transactions in log blocks on the pool's own devices.
     pub normal_bytes: Bytes,
-    /// Their bytes in log blocks on a log device.
+    /// Bytes of these transactions in log blocks on a separate log device (SLOG).
     pub slog_bytes: Bytes,
-    /// Their bytes written in place, with a pointer in the log.
+    /// Bytes of these transactions that were written in place, with only a pointer in the log.
     pub indirect_bytes: Bytes,
 }
 
@@ -127,6 +127,6 @@ pub struct Throttle {
     pub cpu_events: Option<u64>,
     /// Mean current frequency ÷ maximum frequency, 0–1.
     pub cpu_freq_share: Option<f64>,
-    /// Highest NVMe composite temperature in °C, with its limit (`temp1_max`).
+    /// Highest composite temperature of an NVMe device in °C, and the limit of this device (`temp1_max`).
     pub nvme_celsius: Option<(f64, f64)>,
 }

@@ -7,7 +7,7 @@ use crate::web::Step;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A worker in any stored form.
+/// A worker in the form of any version of assay.
 #[derive(Deserialize)]
 pub(super) struct Worker {
     name: String,
@@ -40,7 +40,7 @@ pub(super) struct Worker {
     group: u32,
 }
 
-/// Returns the operation that assay 0.1 counted as "reads", by the name of the load.
+/// Returns the kind of operation that assay 0.1 counted as "reads" for the load with this name.
 fn operation_of_load(name: &str) -> Operation {
     match name {
         "http" => Operation::Request,
@@ -93,7 +93,7 @@ impl From<Worker> for super::Worker {
     }
 }
 
-/// A point of the rate over time in any stored form.
+/// A point of the rate over time in the form of any version of assay.
 #[derive(Deserialize)]
 pub(super) struct RatePoint {
     at_ms: u64,
@@ -132,7 +132,8 @@ impl From<RatePoint> for super::RatePoint {
 }
 
 impl Operations {
-    /// Creates flushes with this latency. fio reports neither their bytes nor their duration.
+    /// Creates flush operations with this latency. Bytes and duration are zero, because fio does not report them for
+    /// flushes.
     #[must_use]
     pub fn flushes(lat: Latency) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! Command lines without their secrets, word by word.
+//! Removes secrets from command lines, word by word.
 
 use super::{WITHHELD, names_a_secret, withhold_in_text};
 
-/// Programs whose `-pPASSWORD` is one word.
+/// Programs that accept a password in the same word as the option: `-pPASSWORD`.
 const SHORT_P: [&str; 9] = [
     "mysql",
     "mariadb",
@@ -14,7 +14,7 @@ const SHORT_P: [&str; 9] = [
     "mariadb-dump",
     "mariadb-slap",
 ];
-/// Programs whose `-a`, `-p` or `-w` is followed by a password.
+/// Programs with an option (`-a`, `-p` or `-w`) after which the next word is a password.
 const NEXT_WORD: [(&str, &str); 8] = [
     ("redis-cli", "-a"),
     ("redis-benchmark", "-a"),
@@ -36,9 +36,10 @@ const LOGINS: [&str; 7] = [
     "--proxy-auth",
 ];
 
-/// The words of a command line as [`withhold_in_text`], and without the word after an option whose name is that of
-/// a secret (`--password WORD`), `-pWORD` of MySQL's programs, and the password of `-u USER:PASSWORD`. A word
-/// that is a command line itself (`sh -c '…'`) is cleaned in the same way. Cleaning twice changes nothing.
+/// Returns the words of a command line without secrets. In addition to [`withhold_in_text`], removes the word after an
+/// option whose name marks a secret (`--password WORD`), `-pWORD` of MySQL's programs, and the password of `-u
+/// USER:PASSWORD`. A word that is itself a command line (`sh -c '…'`) is cleaned in the same way. Cleaning twice
+/// changes nothing.
 #[must_use]
 pub fn withhold_in_words(words: &[String]) -> Vec<String> {
     let mut program = "";

@@ -1,4 +1,4 @@
-//! Results of a study: raw and judged.
+//! Results of a study: raw observations, and judgements derived from them.
 
 use super::{Claim, Published, Study};
 use crate::result::Estimate;
@@ -13,14 +13,14 @@ pub struct Observation {
     pub configuration: String,
     /// The figure.
     pub figure: String,
-    /// 1-based round.
+    /// Number of the round, from 1.
     pub round: u32,
     /// Value in the unit of the figure.
     pub value: f64,
-    /// Reasons why it may be misleading; empty if there are none.
+    /// Reasons why the value may be misleading; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// Whether it is invalid: it is stored and shown, but no result uses it.
+    /// Whether the value is invalid. An invalid value is stored and shown, but no result uses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub void: bool,
 }
@@ -30,7 +30,7 @@ pub struct Observation {
 pub struct NotTried {
     /// The configuration.
     pub configuration: String,
-    /// The figure; all if `None`.
+    /// The figure; `None` if no figure could be measured.
     pub figure: Option<String>,
     /// The reason.
     pub why: String,
@@ -39,47 +39,48 @@ pub struct NotTried {
 /// An executed study with raw results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyRun {
-    /// Id, the same in every store.
+    /// Random id of the execution; the same in every store.
     pub uid: String,
-    /// Version of assay.
+    /// Version of assay that executed the study.
     pub assay_version: String,
     /// Start time.
     pub started: Timestamp,
     /// End time; `None` while it runs.
     pub ended: Option<Timestamp>,
-    /// The study at that time.
+    /// The study as it was when it was executed.
     pub study: Study,
-    /// `quick` or `full`.
+    /// Executed form: `quick` or `full`.
     pub form: String,
-    /// The machine: one line each for hardware, guest and versions.
+    /// Description of the machine: one entry each for hardware, guest and versions.
     pub machine: BTreeMap<String, String>,
-    /// Seed of order, offsets and data.
+    /// Seed of the execution order, and of offsets and data.
     pub seed: u64,
-    /// Whether it ran in an emulated guest (TCG): figures that depend on the speed of instructions
-    /// are then not valid for real machines.
+    /// Whether the study ran in an emulated guest (TCG). If so, figures that depend on the speed of instructions are
+    /// not valid for real machines.
     #[serde(default)]
     pub emulated: bool,
     /// All observations.
     pub observations: Vec<Observation>,
     /// Measurements that were not possible.
     pub not_tried: Vec<NotTried>,
-    /// Whether it was completed.
+    /// Whether all steps were executed.
     pub complete: bool,
 }
 
-/// Support for a conclusion or claim; a later variant outweighs an earlier one.
+/// Whether the figures support a conclusion or claim. If the claims of a conclusion differ, the variant that is listed
+/// last here decides.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
-    /// The figures support it.
+    /// The figures support the claim.
     Supported,
-    /// It could not be measured here.
+    /// The claim could not be measured here.
     NotTried,
-    /// The figures do not decide it: intervals are too wide, or the machine is unsuitable.
+    /// The figures do not decide the claim: intervals are too wide, or the machine is unsuitable.
     Unresolved,
-    /// The figures contradict it.
+    /// The figures contradict the claim.
     Contradicted,
 }
 
@@ -90,11 +91,12 @@ pub struct JudgedClaim {
     pub claim: Claim,
     /// The judgement.
     pub finding: Support,
-    /// The ratio or value with its interval; `None` for an order, or without measurements.
+    /// Measured ratio or value with its interval; `None` if the claim is about an order, or if there are no
+    /// measurements.
     pub estimate: Option<Estimate>,
-    /// The same from the published figures.
+    /// The same ratio or value, computed from the published figures.
     pub published: Option<f64>,
-    /// Judgement by the published figures; `None` without them.
+    /// Judgement based on the published figures; `None` without published figures.
     pub published_finding: Option<Support>,
     /// Reason in one sentence.
     pub why: String,
@@ -103,18 +105,18 @@ pub struct JudgedClaim {
 /// A conclusion with its judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedConclusion {
-    /// The conclusion in our words.
+    /// The conclusion of the author, in our words.
     pub says: String,
-    /// The weightiest judgement of its claims.
+    /// Judgement of the conclusion: that of the claim with the most weight (see [`Support`]).
     pub finding: Support,
-    /// The same from the published figures; `None` if they do not cover every claim.
+    /// The same judgement, based on the published figures; `None` if they do not cover every claim.
     pub published_finding: Option<Support>,
-    /// Reason why it cannot be decided here, independent of the claims; else empty.
+    /// Reason why the conclusion cannot be decided here, independent of the claims; empty if it can be decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Its claims.
     pub claims: Vec<JudgedClaim>,
-    /// Answer of primary sources today.
+    /// What primary sources answer today; empty if they do not decide the conclusion.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub today: String,
 }
@@ -132,7 +134,7 @@ pub struct Cell {
     pub rounds_void: u32,
     /// Doubts with the number of observations.
     pub doubts: BTreeMap<String, u32>,
-    /// The published figure; for a derived figure computed from published ones.
+    /// The published figure. For a derived figure, computed from published figures.
     pub published: Option<Published>,
 }
 
@@ -141,13 +143,13 @@ pub struct Cell {
 pub struct Place {
     /// The configuration.
     pub configuration: String,
-    /// Its figure.
+    /// Estimate of the figure by which the ranking is ordered.
     pub estimate: Estimate,
-    /// Whether it differs significantly from the next one: the interval of their ratio excludes 1.
-    /// `None` for the last one.
+    /// Whether the figure differs significantly from that of the next configuration: the interval of their ratio
+    /// excludes 1. `None` for the last configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<bool>,
-    /// Its rank from 1 among the published figures of the ranked configurations; `None` without
+    /// Rank of the configuration, from 1, by the published figures of the ranked configurations; `None` without
     /// published figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<usize>,
@@ -158,18 +160,18 @@ pub struct Place {
 pub struct Ranking {
     /// The figure.
     pub figure: String,
-    /// Best first.
+    /// The configurations, best first.
     pub places: Vec<Place>,
 }
 
-/// Results of a study: derived on read, never stored.
+/// Results of a study. They are derived when a study is read, and never stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyResult {
     /// Every configuration × figure with a measured or published value, in the order of the study.
     pub cells: Vec<Cell>,
     /// Judged conclusions.
     pub conclusions: Vec<JudgedConclusion>,
-    /// One ranking for each ranked figure that at least two configurations have.
+    /// One ranking for each figure that is to be ranked and that at least two configurations have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
 }

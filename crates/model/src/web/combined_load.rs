@@ -1,4 +1,4 @@
-//! A load from several machines at once: the contribution of each, and the combined result.
+//! A load from several load generators (machines) at once: the contribution of each, and the combined result.
 
 use super::{
     FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, StatusCount, Step, Stretch,
@@ -8,40 +8,40 @@ use crate::histogram::Histogram;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Contribution of one of several generators to a step.
+/// Contribution of one load generator to a step with several generators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// The machine, as the user names it.
+    /// Machine of the generator, as the user named it.
     pub generator: String,
-    /// Most connections.
+    /// Maximum number of connections of this generator.
     pub connections: u32,
-    /// Its part of the schedule.
+    /// Schedule of this generator: its part of the total schedule.
     pub pace: Pace,
-    /// Offset of its clock against the coordinating machine just before the start; `None` if it had
-    /// failed by then.
+    /// Offset between the generator's clock and that of the coordinating machine, measured just before the start;
+    /// `None` if the generator had already failed.
     pub clock: Option<Offset>,
-    /// Delay of its start in microseconds, by its own clock.
+    /// Delay of the generator's start in microseconds, by its own clock.
     pub late_us: i64,
-    /// Reason why it has no result: the process died, or the connection was lost.
+    /// Reason why the generator has no result: its process died, or the connection to it was lost.
     pub lost: Option<String>,
-    /// Its measurements.
+    /// Measurements of this generator.
     pub measured: Measured,
-    /// Its link, or why it is unknown.
+    /// Use of the generator's network link, or the reason why it is unknown.
     pub link: Result<LinkUse, String>,
-    /// Its machine.
+    /// Use of the generator's machine.
     pub machine: MachineUse,
 }
 
 impl Part {
-    /// Returns the largest possible delay against the other generators in microseconds: its late
-    /// start, plus the error of its clock.
+    /// Returns the maximum difference between the start of this generator and the planned start, in microseconds: its
+    /// delay plus the error of its clock.
     #[must_use]
     pub fn apart_us(&self) -> i64 {
         let error = self.clock.map_or(0, |clock| clock.error_us);
         self.late_us.saturating_abs().saturating_add(error)
     }
 
-    /// Returns the step as if this generator had run alone.
+    /// Returns the step with only the contribution of this generator.
     #[must_use]
     pub fn alone(&self, step: &Step) -> Step {
         Step {
@@ -57,8 +57,8 @@ impl Part {
     }
 }
 
-/// Returns the common window. If some generators ended early, it is chosen so that the total rate
-/// is the sum of their rates; the longest window would give less.
+/// Returns the length of the common window. If some generators ended early, the length is chosen so that the total rate
+/// is the sum of their rates; the longest window would give a lower rate.
 fn counted_time(all: &[&Measured]) -> Nanos {
     let longest = all.iter().map(|one| one.window).max().unwrap_or_default();
     let there = all.iter().filter(|one| one.window.0 > 0);

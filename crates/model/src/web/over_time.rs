@@ -1,26 +1,26 @@
-//! Rate and latency of a load over time, from the intervals of its window.
+//! Computes rate and latency of a load over time, from the intervals of the measured window.
 
 use super::Measured;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Least number of latencies for a 99th percentile.
+/// Minimum number of latencies for a 99th percentile.
 const FEW: u64 = 100;
 
 /// One interval of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
-    /// Its middle, from the start of the window.
+    /// Middle of the interval, measured from the start of the window.
     pub at: Nanos,
-    /// Successful responses per second that ended in it.
+    /// Successful responses per second that ended in the interval.
     pub rate: f64,
     /// Failures per second.
     pub failures: f64,
-    /// Median latency of responses to requests due in it; needs two.
+    /// Median latency of the requests that were due in the interval; `None` with fewer than two.
     pub p50: Option<Nanos>,
-    /// 90th percentile; needs ten.
+    /// 90th percentile of these latencies; `None` with fewer than ten.
     pub p90: Option<Nanos>,
-    /// 99th percentile; needs a hundred.
+    /// 99th percentile of these latencies; `None` with fewer than a hundred.
     pub p99: Option<Nanos>,
 }
 

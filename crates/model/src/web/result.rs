@@ -1,4 +1,4 @@
-//! Results of the steps of a load, derived on read.
+//! Results of the steps of a load. They are derived when a run is read.
 
 use super::{Failures, Pace, Point, StatusCount};
 use crate::doubt::Doubt;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
-    /// None: the requested rate was reached.
+    /// Nothing limited the load: the requested rate was reached.
     Rate,
     /// The server.
     Server,
@@ -33,15 +33,15 @@ pub enum Limited {
     Backend,
     /// A CPU quota of the server's control group.
     Quota,
-    /// assay itself.
+    /// The load generator itself.
     Generator,
-    /// The network link.
+    /// The network link of the generator.
     Network,
     /// The schedule could not be kept: too few connections, or a late generator.
     Schedule,
-    /// Local ports of the generator's machine.
+    /// The number of local ports on the generator's machine.
     Ports,
-    /// Unknown: the observations do not show it.
+    /// The limiting cause is unknown: the observations do not show it.
     NotKnown,
 }
 
@@ -69,12 +69,12 @@ impl Limited {
 pub struct Limit {
     /// Cause.
     pub who: Limited,
-    /// Evidence: figures, no opinions.
+    /// Evidence: figures, no interpretation.
     pub evidence: String,
 }
 
-/// Latency percentiles of all requests. A percentile is missing if it falls among the failed
-/// requests, or if there are too few.
+/// Latency percentiles of all requests. A percentile is `None` if it falls among the failed requests, or if there are
+/// too few requests.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -89,16 +89,16 @@ pub struct Percentiles {
     pub p999: Option<Nanos>,
 }
 
-/// One kind of step on one target, over its rounds.
+/// Results of a step, combined over all rounds that repeated it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepResult {
-    /// Index of the URL.
+    /// Index of the target's URL.
     pub target: usize,
-    /// Most connections.
+    /// Maximum number of connections.
     pub connections: u32,
     /// Schedule of the first round.
     pub pace: Pace,
-    /// In an open loop: fraction of the capacity.
+    /// Rate as a fraction of the capacity; only in an open loop.
     pub share: Option<f64>,
     /// Number of valid rounds.
     pub rounds: u32,
@@ -108,9 +108,9 @@ pub struct StepResult {
     pub rate: Option<Estimate>,
     /// Bytes of bodies per second.
     pub bytes_per_s: f64,
-    /// Latency from the intended time in an open loop.
+    /// Latency. In an open loop it is measured from the intended send time, so it includes delays by earlier requests.
     pub latency: Percentiles,
-    /// Latency from the first byte sent.
+    /// Latency from the first byte sent until the complete response.
     pub service: Percentiles,
     /// All latencies of the valid rounds.
     pub histogram: Histogram,
@@ -126,23 +126,23 @@ pub struct StepResult {
     /// Responses with an unexpected status, by status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusCount>,
-    /// Contributions of several generators.
+    /// Contributions of the load generators, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<Given>,
-    /// CPUs that the server used on average.
+    /// Mean number of CPUs that the server used.
     pub server_cpus: Option<f64>,
-    /// CPUs that the generator used.
+    /// Mean number of CPUs that the load generator used.
     pub generator_cpus: f64,
-    /// Successful responses per second of the server's CPU time.
+    /// Successful responses per second of CPU time that the server used.
     pub per_cpu_second: Option<Estimate>,
-    /// Successful responses per second for each percent of all CPUs of the machine that the server
-    /// used; studies publish this figure.
+    /// Successful responses per second, divided by the CPU use of the server in percent of all CPUs of its machine.
+    /// Published studies use this figure.
     pub per_percent: Option<f64>,
     /// Bits per second on the link in the busier direction.
     pub link: Option<f64>,
     /// Limiting cause.
     pub limit: Limit,
-    /// Doubts of all rounds without duplicates.
+    /// Doubts of all rounds, each listed once.
     pub doubts: Vec<Doubt>,
 }
 
@@ -154,42 +154,42 @@ pub struct OverTime {
     /// Successful responses per second of the whole round.
     #[serde(default)]
     pub rate: f64,
-    /// About forty points; none in runs stored before 0.3.
+    /// About forty points. Empty for runs stored by versions before 0.3.
     pub points: Vec<Point>,
 }
 
 /// Contribution of one of several generators, averaged over the rounds in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Given {
-    /// The machine, as the user names it.
+    /// Machine of the generator, as the user named it.
     pub generator: String,
-    /// Its successful responses per second.
+    /// Successful responses per second to this generator.
     pub rate: f64,
-    /// Its fraction of all successful responses.
+    /// Fraction of all successful responses that this generator received, 0 to 1.
     pub share: f64,
-    /// CPUs that it used.
+    /// Mean number of CPUs that the generator used.
     pub cpus: f64,
-    /// Its requests that failed or were never sent, in all rounds.
+    /// Number of the generator's requests that failed or were never sent, in all rounds.
     pub failed: u64,
 }
 
 /// Capacity of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capacity {
-    /// Smallest number of connections that reaches it within 5 %.
+    /// Smallest number of connections with a rate within 5 % of the capacity.
     pub connections: u32,
-    /// Successful responses per second at that number.
+    /// Successful responses per second with this number of connections.
     pub rate: f64,
     /// Interval of the rate over the rounds; `None` with fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// Whether the largest tested number of connections gave over 5 % more than fewer ones: then
-    /// the capacity is at least `rate`.
+    /// Whether the rate was still rising: the largest tested number of connections gave over 5 % more than fewer
+    /// connections. Then the capacity is at least `rate`.
     #[serde(default)]
     pub rising: bool,
 }
 
-/// Figure of a ranking.
+/// Figure by which targets are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankedBy {
@@ -202,30 +202,30 @@ pub enum RankedBy {
 /// A place in a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
-    /// Index of the URL.
+    /// Index of the target's URL.
     pub target: usize,
-    /// Its figure.
+    /// Figure of the target.
     pub value: Estimate,
-    /// Whether it differs significantly from the next place; `None` for the last.
+    /// Whether the figure differs significantly from that of the next place; `None` for the last place.
     pub apart: Option<bool>,
 }
 
-/// Targets in order, best first.
+/// Ranking of targets by one figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
     /// The figure.
     pub by: RankedBy,
-    /// Best first.
+    /// The targets, best first.
     pub places: Vec<Place>,
 }
 
-/// Results of all steps.
+/// Results of all steps of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
     /// Each kind of step on each target, in the order of the first round.
     pub steps: Vec<StepResult>,
     /// Capacity of each target from its closed loops; `None` without a valid round.
     pub capacity: Vec<Option<Capacity>>,
-    /// Rankings of several targets.
+    /// Rankings, if there are several targets.
     pub rankings: Vec<Ranking>,
 }

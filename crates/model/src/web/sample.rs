@@ -6,8 +6,8 @@ use crate::sample::{Latency, Operation, Operations, Outcome, Rate, RatePoint, Wo
 use crate::units::{Bytes, Nanos};
 
 impl Measured {
-    /// Returns how the load ended. Single failed requests do not fail the load: they are counted
-    /// and raise doubts.
+    /// Returns how the load ended. A load with single failed requests is complete: failures are counted and raise
+    /// doubts.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.interrupted {
@@ -28,7 +28,7 @@ impl Measured {
         Outcome::Failed { error }
     }
 
-    /// Returns the rate over time for each second.
+    /// Returns the rates over time, one point per second.
     #[must_use]
     pub fn series(&self) -> Vec<RatePoint> {
         let each = if self.answers == 0 {
@@ -56,7 +56,7 @@ impl Measured {
 }
 
 impl Step {
-    /// Converts the step to one worker with all observations.
+    /// Converts the step to a sample's worker with all observations.
     #[must_use]
     pub fn into_worker(self) -> Worker {
         let measured = &self.measured;
@@ -87,7 +87,7 @@ impl Step {
         }
     }
 
-    /// Returns the time from the start of the load to the end of the window.
+    /// Returns the length of the measured window.
     #[must_use]
     pub fn window(&self) -> Nanos {
         self.measured.window

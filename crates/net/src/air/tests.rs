@@ -1,6 +1,6 @@
 use super::*;
 
-/// Five seconds: channel 36 with a fading signal, no access point, channel 1.
+/// A Wi-Fi history of five seconds: channel 36 with a fading signal, then no access point, then channel 1.
 pub fn walk() -> Air {
     let sample = |second: u64, point, mhz, signal| Sample {
         at: second * 1_000_000,

@@ -7,7 +7,7 @@ use crate::role::Role;
 use crate::verdict::is_over;
 use assay_wifi::channel::Band;
 
-/// Time after a roam in which addresses and connections recover, in microseconds.
+/// Time after a change of access point in which addresses and connections may still recover, in microseconds.
 const SETTLES: u64 = 1_000_000;
 /// Minimum ratio between two fractions of late events. A smaller difference may be chance.
 const WORSE: f64 = 2.0;
@@ -34,7 +34,7 @@ impl Count {
     }
 }
 
-/// Compares times with a Wi-Fi event with the other times.
+/// Finds a cause by comparing the periods with a Wi-Fi event to the other periods.
 pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     moved(role, events, air, record.ran_us)
@@ -42,7 +42,7 @@ pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord
         .or_else(|| two_bands(role, events, air))
 }
 
-/// Finds a cause that lasted for the whole run. Used only if no other cause is known.
+/// Finds a cause that lasted for the whole run. This function is used only if no other cause was found.
 pub(super) fn always(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     let heard = || {
@@ -72,7 +72,7 @@ fn otherwise(cause: &Cause) -> Option<f64> {
     }
 }
 
-/// Checks whether most late events were due during a roam or without an access point.
+/// Detects that most late events were due while the device changed its access point or had none.
 fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cause> {
     let judged = crate::air::judge(air);
     let roams = judged.roams.iter().map(|roam| (roam.from_us, roam.to_us));
@@ -121,7 +121,7 @@ fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cau
     })
 }
 
-/// Checks whether more events were late while the signal was weak.
+/// Detects that a larger fraction of events was late while the signal was weak.
 fn weak(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
     let signal = |event: &RecordEvent| air.at(event.due).and_then(|sample| sample.signal);
     let is_weak = |event: &&RecordEvent| signal(event).is_some_and(|dbm| dbm < WEAK);
@@ -177,7 +177,7 @@ mod tests {
     use crate::role::builtin;
     use assay_wifi::channel::Channel;
 
-    /// Ten seconds of a game. Events that were due in the seconds `late` were late.
+    /// A game of ten seconds. The events that were due in the seconds `late` were late.
     fn game(late: std::ops::Range<u64>) -> (Role, Vec<RecordEvent>) {
         let role = builtin()
             .into_iter()

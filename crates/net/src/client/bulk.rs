@@ -79,7 +79,7 @@ fn endlessly(
     record
 }
 
-/// Fills the link with a download and sends probes on new connections.
+/// Saturates the link with a download, and sends probes on new connections during it.
 pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
     let Workload::Responsiveness {
         connections,

@@ -1,4 +1,4 @@
-//! Carries out an order: runs all roles of a person at the same time, from the common start to the end.
+//! Executes the server's order for one person: runs all roles at the same time, from the common start to the end.
 
 use super::link::ServerLink;
 use super::task::Task;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An order that is being carried out.
+/// An order that is being executed.
 pub struct Carrying<'a> {
     order: &'a ClientOrder,
     begin: Instant,
@@ -46,14 +46,14 @@ impl<'a> Carrying<'a> {
         }
     }
 
-    /// Aborts now and keeps the measured data.
+    /// Aborts the run now. Data measured so far is kept.
     pub fn abort(&self) {
         self.until
             .fetch_min(micros(self.begin, Instant::now()), Ordering::SeqCst);
         self.aborted.store(true, Ordering::SeqCst);
     }
 
-    /// Returns the progress since the last call.
+    /// Returns the progress since the last call of this function.
     pub fn live(&self) -> Live {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = live.iter().map(|role| LiveRole {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// Runs an open loop: each fetch is due at its time, independent of earlier fetches. Any free connection takes
-/// the next fetch.
+/// Runs an open loop: each fetch is due at a fixed time, independent of earlier fetches. The next free connection
+/// executes the next fetch.
 pub fn evenly(task: &Task<'_>) -> RoleRecord {
     let Workload::Fetches {
         bytes,
@@ -50,8 +50,8 @@ pub fn evenly(task: &Task<'_>) -> RoleRecord {
     together(records)
 }
 
-/// Fetches all objects of a page at once, each on its own connection. A reader finishes one page before the
-/// next; due times in between are skipped.
+/// Fetches all objects of a page at once, each on its own connection. The next page starts only after the page is
+/// complete; due times before that are skipped.
 pub fn pages(task: &Task<'_>) -> RoleRecord {
     let Workload::Pages {
         objects,

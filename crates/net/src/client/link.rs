@@ -64,7 +64,7 @@ impl LinkError {
     }
 }
 
-/// The address of a server, with its token and certificate.
+/// A server to which requests are sent: its address, token and certificate.
 #[derive(Clone)]
 pub struct ServerLink {
     url: Url,
@@ -74,7 +74,7 @@ pub struct ServerLink {
 }
 
 impl ServerLink {
-    /// Resolves the server without sending anything.
+    /// Resolves the server's name. Sends nothing to the server.
     ///
     /// # Errors
     /// The host name cannot be resolved.
@@ -104,7 +104,7 @@ impl ServerLink {
         self.address
     }
 
-    /// Returns an unused connection slot.
+    /// Returns a new connection slot, which is not connected yet.
     #[must_use]
     pub fn exchange(&self) -> ConnectionSlot {
         ConnectionSlot::new(self.address, Some(self.tls.clone()))
@@ -147,7 +147,7 @@ impl ServerLink {
         Ok(self.post_timed(exchange, path, body, limit, stop)?.0)
     }
 
-    /// Like [`Self::post`], and also returns the times of the exchange.
+    /// Like [`Self::post`], but also returns the times at which the request was sent and the answer received.
     ///
     /// # Errors
     /// See [`LinkError`].

@@ -96,7 +96,7 @@ fn exchange(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord) -> io:
     }
 }
 
-/// Receives all waiting packets. Returns how many of them were still missing.
+/// Receives all waiting packets. Returns how many of them are the first echo of their packet.
 fn receive(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord, every: f64) -> usize {
     let mut buffer = [0; 2048];
     let mut found = 0;

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(2),
 };
-/// Number of attempts; `ip route` has to answer before the start.
+/// Number of consecutive failed samples after which sampling stops.
 const IN_A_ROW: u32 = 3;
 
 /// The Wi-Fi interface through which the server is reached.

@@ -3,7 +3,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Minimum sleep in microseconds. A smaller difference is the time between the two clock readings.
+/// Minimum duration of a sleep in microseconds. A smaller difference is only the time between the readings of the two
+/// clocks.
 const LEAST: i64 = 100_000;
 
 /// The readings of the last check.
@@ -11,8 +12,8 @@ const LEAST: i64 = 100_000;
 pub struct Sleeps(Option<(i64, i64)>);
 
 impl Sleeps {
-    /// Compares with the last check. `slept` is the total sleep since boot, `now` the current time, both in
-    /// microseconds. Returns the interval between the checks if the machine slept in between.
+    /// Compares the total sleep since boot (`slept`) with that of the last check; `now` is the current time. All times
+    /// are in microseconds. If the machine slept, returns the times of the last check and of this one.
     pub fn look(&mut self, slept: i64, now: i64) -> Option<(i64, i64)> {
         let (before, at) = self.0.replace((slept, now))?;
         (slept - before > LEAST).then_some((at, now))

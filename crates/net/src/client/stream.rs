@@ -1,5 +1,5 @@
-//! Fetches a film in pieces over one connection. After a late piece, the next pieces follow without a pause
-//! until the film has caught up.
+//! Fetches a film in pieces over one connection. If a piece is late, the next pieces are fetched without a pause until
+//! they are in time again.
 
 use super::task::Task;
 use super::timer;

@@ -10,10 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time after the end for unfinished requests; longer than any goal.
+/// Time after the end of the run in which unfinished requests may still complete. It is longer than the goal of any
+/// role.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// One role of an order.
+/// Execution of one role of an order.
 pub struct Task<'a> {
     pub role: &'a Role,
     pub begin: Instant,
@@ -30,7 +31,7 @@ pub struct Task<'a> {
 pub type RequestOutcome = Result<Exchanged, ProbeError>;
 
 impl Task<'_> {
-    /// Builds a request for this number of bytes; returns `None` if the request is invalid.
+    /// Builds a request for a body of `bytes` bytes; returns `None` if the request is invalid.
     pub fn fetch(&self, bytes: u64) -> Option<Request> {
         let target = format!("/bytes/{bytes}");
         self.link.request("GET", &target, &self.headers(), b"").ok()
@@ -43,7 +44,7 @@ impl Task<'_> {
         vec![(CLIENT_HEADER.to_owned(), client)]
     }
 
-    /// Returns an unused connection slot of this role.
+    /// Returns a new connection slot for this role, which is not connected yet.
     pub fn exchange(&self) -> ConnectionSlot {
         let algorithm = self.congestion.map(str::to_owned);
         self.link.exchange().with_congestion(algorithm)
@@ -74,8 +75,8 @@ impl Task<'_> {
         timer::sleep_until(time, &|| self.stopped());
     }
 
-    /// Sends one request and counts the received bytes in their slots. The request may continue shortly after
-    /// the end; with `cut` it stops exactly at the end.
+    /// Sends one request, and counts the received bytes in the time slots of their arrival. The request may continue
+    /// shortly after the end of the run; with `cut` it stops exactly at the end.
     pub fn ask(
         &self,
         exchange: &mut ConnectionSlot,
@@ -106,7 +107,7 @@ impl Task<'_> {
         }
     }
 
-    /// Sends a request that was due, and records its result. Returns whether it was answered.
+    /// Sends a request at its due time, and records the result. Returns whether an answer arrived.
     pub fn ask_when_due(
         &self,
         exchange: &mut ConnectionSlot,
@@ -120,7 +121,7 @@ impl Task<'_> {
         asked.is_ok()
     }
 
-    /// Records the result of a due event and shows it.
+    /// Records the result of a due event, and adds it to the live display.
     pub fn note(
         &self,
         record: &mut RoleRecord,

@@ -11,7 +11,7 @@ fn role(name: &str) -> Role {
         .unwrap()
 }
 
-/// A run of 20 s in which a role transfers `bytes(second)` in every slot of a second.
+/// A record of 20 s in which a role transfers `bytes(second)` bytes in every slot of a second.
 fn moved(person: &str, role: &str, bytes: impl Fn(u64) -> u64) -> PersonRecord {
     let slots = (0..SECONDS * 1_000_000 / SLOT_US).map(|slot| bytes(slot * SLOT_US / 1_000_000));
     PersonRecord {
@@ -31,7 +31,7 @@ fn moved(person: &str, role: &str, bytes: impl Fn(u64) -> u64) -> PersonRecord {
     }
 }
 
-/// 50 packets per second. `took` returns the duration of each, or `None` for a lost packet.
+/// Events of a role that sends 50 packets per second. `took` returns the duration of a packet, or `None` if it is lost.
 fn packets(took: impl Fn(u64, u64) -> Option<u64>) -> Vec<RecordEvent> {
     let event = |i: u64| RecordEvent {
         due: i * 20_000,

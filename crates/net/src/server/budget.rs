@@ -20,11 +20,11 @@ struct Used {
     clients: BTreeMap<u64, u64>,
 }
 
-/// Counts the bytes in memory.
+/// Counts the bytes of bodies that are in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Budget(Arc<Mutex<Used>>);
 
-/// Bytes of one body. Dropping the share releases them.
+/// Bytes that one body occupies. Dropping the value releases them.
 #[derive(Debug)]
 pub struct BudgetShare {
     budget: Budget,
@@ -57,10 +57,10 @@ impl Budget {
 }
 
 impl BudgetShare {
-    /// Reserves more bytes. Returns whether they were available.
+    /// Reserves more bytes for this body. Returns whether the limits permit it.
     ///
-    /// A body that is refused releases what it holds before another body is asked, so that two bodies that
-    /// together exceed the limit are not both refused.
+    /// A refused body first releases its bytes, before another body is asked. So of two bodies that together exceed the
+    /// limit, only one is refused.
     pub fn take(&mut self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let mut used = self.budget.lock();
@@ -118,7 +118,7 @@ mod tests {
 
     const STEP: usize = 1 << 20;
 
-    /// Begins bodies of one step each until one is refused.
+    /// Starts bodies, each of one step, until one is refused.
     fn fill(budget: &Budget, address: IpAddr, client: Option<u64>) -> Vec<BudgetShare> {
         let begin = || {
             let mut share = budget.begin(address, client);

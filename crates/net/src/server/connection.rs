@@ -1,4 +1,4 @@
-//! Serves one connection: the TLS handshake, then requests and answers in sequence.
+//! Serves one connection: the TLS handshake, then requests and their answers, one after the other.
 
 use super::gate::Pass;
 use super::head::{self, Head};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Time in which a new connection must send the token.
 const STRANGER: Duration = Duration::from_secs(10);
-/// Maximum silence of a known client.
+/// Time after which a known client without any request is disconnected.
 const MEMBER: Duration = Duration::from_secs(120);
-/// Time limit of a body, in addition to the time for its bytes.
+/// Time limit for receiving a body, in addition to the time for its bytes at the slowest speed.
 const BODY: Duration = Duration::from_secs(30);
 /// Minimum supported network speed, in bytes per second.
 const SLOWEST: u64 = 16 << 10;
@@ -142,12 +142,12 @@ struct Connection<'a> {
     from: IpAddr,
     pass: &'a Pass,
     buffer: Vec<u8>,
-    /// Bytes of the body that are not yet read.
+    /// Bytes of the request's body that have not been read.
     left: u64,
     member: bool,
-    /// Client and role of the current answers.
+    /// Client and role to which the current answers belong.
     whose: Option<(u64, String)>,
-    /// Segments that are already counted.
+    /// Sent segments that have already been counted.
     counted: SentSegments,
 }
 
@@ -197,7 +197,7 @@ impl Connection<'_> {
         self.shared.hub().sent(*client, role, more, time);
     }
 
-    /// Serves one request. Returns whether another may follow.
+    /// Serves one request. Returns whether the connection may serve another one.
     fn one(&mut self) -> io::Result<bool> {
         let head = loop {
             match head::read(&self.buffer) {
@@ -332,7 +332,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Extends the time limit for a known client.
+    /// Extends the time limit of the connection, for a known client.
     fn wait_for_member(&mut self) -> io::Result<()> {
         let timed = self.stream.get_mut();
         timed.end = None;
@@ -340,7 +340,7 @@ impl Connection<'_> {
         timed.tcp.set_write_timeout(Some(MEMBER))
     }
 
-    /// Reads a JSON body. A large body requires the client header, whose key is checked first.
+    /// Reads a JSON body. For a large body the client header is required, and its key is checked first.
     fn json<T: DeserializeOwned>(&mut self, head: &Head, most: u64) -> Result<T, Stop> {
         let client = match &head.client {
             Some((number, key, _)) if self.shared.hub().is_client(*number, key) => Some(*number),
@@ -394,8 +394,8 @@ impl Connection<'_> {
         Ok(Answer::Json(200, "{}".to_owned()))
     }
 
-    /// Reads the rest of the body within one deadline. Ends the connection when `take` has no memory left; the
-    /// client retries.
+    /// Reads the rest of the body before one deadline. If `take` returns false because memory is exhausted, ends the
+    /// connection; the client then tries again.
     fn body(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
         let time = BODY + Duration::from_secs(self.left / SLOWEST);
         self.stream.get_mut().end = Some(Instant::now() + time);
@@ -474,7 +474,7 @@ impl Connection<'_> {
     }
 }
 
-/// Reasons why a request does not get its normal answer.
+/// Reasons why a request gets another answer than normal.
 enum Stop {
     Refused(Answer),
     Io(io::Error),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum packets per second of one client.
 const MOST_PER_S: f64 = 2000.0;
-/// Position of the server's time in a packet.
+/// Position in a packet at which the server writes its time.
 pub const THERE: std::ops::Range<usize> = 32..40;
 
 /// Rate limit of one client.

@@ -1,5 +1,6 @@
-//! Limits the number of connections. A connection without the token is a stranger. Strangers share a few
-//! places; a new stranger replaces the oldest stranger of the address with the most.
+//! Limits the number of connections. A connection that has not sent the token is a stranger. Strangers share a limited
+//! number of places. If all are taken, a new stranger replaces the oldest stranger of the address that has the most
+//! strangers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -28,7 +29,8 @@ pub struct Pass {
 }
 
 impl Gate {
-    /// Admits a connection if there is room. `socket` is closed if this stranger is replaced.
+    /// Admits a connection if a place is free. If this connection is a stranger and later replaced by another stranger,
+    /// `socket` is closed.
     pub fn enter(&self, from: IpAddr, socket: Option<TcpStream>) -> Option<Pass> {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.all >= MOST {
@@ -59,7 +61,7 @@ impl Gate {
         })
     }
 
-    /// Returns the number of connections, and of strangers among them.
+    /// Returns the number of all connections, and of strangers.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
         let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +70,7 @@ impl Gate {
 }
 
 impl Pass {
-    /// Marks the connection as authenticated by the token.
+    /// Marks the connection as authenticated, because it has sent the token.
     pub fn no_stranger(&self) {
         let mut inside = self.gate.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.strangers.remove(&self.number);

@@ -14,9 +14,9 @@ pub struct Head {
     pub length: u64,
     /// Token from the header, else from the query.
     pub token: Option<String>,
-    /// Client, key and role of an upload.
+    /// Number, key and role of the client, from the header of an upload.
     pub client: Option<(u64, String, String)>,
-    /// The connection ends after the answer.
+    /// Whether the client requests that the connection ends after the answer.
     pub close: bool,
 }
 

@@ -1,4 +1,4 @@
-//! State of the server: clients, run, records. Pure: all times are parameters, in microseconds since the
+//! State of the server: clients, run, records. Performs no I/O: all times are parameters, in microseconds since the
 //! server started.
 
 mod assign;
@@ -21,20 +21,22 @@ use std::net::IpAddr;
 
 /// Maximum number of clients.
 pub const MOST_CLIENTS: usize = 1000;
-/// A client that has been silent for this long gets no part in a run.
+/// Time without a poll, in microseconds, after which a client is not assigned to a new run.
 const SILENT: i64 = 5_000_000;
-/// Silence after which a client counts as gone during a run. On a full link a poll may take seconds.
+/// Time without a poll, in microseconds, after which a client counts as gone during a run. On a full link a poll may
+/// take seconds.
 const GONE: i64 = 30_000_000;
-/// Silence after which a client counts as gone after the end of a run, when the link is free.
+/// Time without a poll, in microseconds, after which a client counts as gone after the end of a run, when the link is
+/// free again.
 const GONE_AFTER: i64 = 10_000_000;
-/// Silence after which a client is forgotten.
+/// Time without a poll, in microseconds, after which a client is removed.
 const FORGOTTEN: i64 = 120_000_000;
-/// Time from the order to the start of a run. Every client polls several times before the start.
+/// Time in microseconds from the order to the start of a run. Every client polls several times before the start.
 const LEAD: i64 = 3_000_000;
-/// Time after the end in which records may still arrive.
+/// Time in microseconds after the end of a run in which records may still arrive.
 const COLLECT: i64 = 60_000_000;
 
-/// Refusals of a request.
+/// Reasons why the server refuses a request, with the HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The request is invalid (400).
@@ -49,17 +51,17 @@ pub enum Refused {
 
 struct Client {
     name: String,
-    /// Name that the device asked for; `name` has a number behind it if another client had that name.
+    /// Name that the device requested. `name` has a number at the end if another client already had the requested name.
     asked: String,
     agent: String,
     address: IpAddr,
     key: [u8; KEY],
     heard: i64,
-    /// Uploaded bytes in every slot of the run, per role.
+    /// Uploaded bytes in each time slot of the run, per role.
     uploads: BTreeMap<String, Vec<u64>>,
     /// TCP segments that the server sent to the client in the run, per role.
     segments: BTreeMap<String, Segments>,
-    /// Congestion control from the server to the client.
+    /// Congestion control of the connections from the server to the client.
     congestion: Option<String>,
 }
 
@@ -99,11 +101,11 @@ pub struct Hub {
     clients: BTreeMap<u64, Client>,
     next: u64,
     runs: u64,
-    /// The last run. A new run replaces it.
+    /// The last run, also after its end. A new run replaces it.
     run: Option<Run>,
-    /// Client name of each person in the last run.
+    /// Name of the client that each person had in the last run.
     before: BTreeMap<String, String>,
-    /// Writes the verdicts for devices.
+    /// Formats the verdicts for the devices.
     writer: VerdictWriter,
 }
 
@@ -113,7 +115,7 @@ impl Hub {
         self.writer = writer;
     }
 
-    /// Adds a client. `key` is random.
+    /// Adds a client. `key` is random, and later proves the client's identity.
     pub fn join(
         &mut self,
         join: &Join,
@@ -230,7 +232,7 @@ impl Hub {
         Ok(polled)
     }
 
-    /// Returns the requested verdict once the run is over.
+    /// Returns the verdict that the client requested, if the run is over.
     fn verdict(&mut self, poll: &Poll, now: i64) -> Option<Verdict> {
         let number = poll.verdict_of?;
         if !self.is_over(now) {
@@ -509,7 +511,7 @@ impl Live {
     }
 }
 
-/// Checks a client's record.
+/// Checks that a client's record is within the limits.
 fn check(record: &PersonRecord) -> Result<(), &'static str> {
     let texts = record.remarks.iter().map(String::len).sum::<usize>() + record.agent.len();
     let roles = record.roles.iter().all(|seen| {

@@ -68,7 +68,7 @@ fn trial() -> Trial {
     }
 }
 
-/// Carries out a trial with these runs on each side.
+/// Executes a trial in which `of` returns the run for each side and pair.
 fn carried(of: impl Fn(Side, u32) -> Run) -> (Trial, Judgement) {
     let mut trial = trial();
     let mut looks = 0;

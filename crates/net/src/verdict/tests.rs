@@ -233,7 +233,7 @@ fn what_a_page_could_not_take_in_is_not_the_network() {
     assert_eq!(one(&record, "call").grade, Grade::Bad);
 }
 
-/// Pages on a slow link are few, because the next one waits for the last.
+/// On a slow link there are few pages, because each page waits until the previous one is complete.
 #[test]
 fn few_events_are_enough_to_be_bad_but_not_to_be_good() {
     let pages = |took: &[u64]| {

@@ -1,8 +1,7 @@
-//! Replays the chunks that the kernel adds while files are written.
+//! Replays how the kernel allocates chunks while files are written.
 //!
-//! Source: fs/btrfs/volumes.c (`init_alloc_chunk_ctl_policy_regular`, `gather_device_info`,
-//! `btrfs_cmp_device_info`, `decide_stripe_size_regular`, `create_chunk`) and fs/btrfs/space-info.c
-//! (`calc_chunk_size`), Linux 6.18.
+//! Source: fs/btrfs/volumes.c (`init_alloc_chunk_ctl_policy_regular`, `gather_device_info`, `btrfs_cmp_device_info`,
+//! `decide_stripe_size_regular`, `create_chunk`) and fs/btrfs/space-info.c (`calc_chunk_size`), Linux 6.18.
 
 use super::profile::{Attributes, Profile};
 use super::sort::heapsort;
@@ -56,8 +55,8 @@ fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
     stripe * stripes
 }
 
-/// Adds a metadata chunk. The kernel does so when the 8 MiB of mkfs for the single profile are full, which
-/// happens within the first gigabytes.
+/// Adds a metadata chunk. The kernel does this when the 8 MiB of metadata that mkfs creates for the single profile are
+/// full, which happens within the first gigabytes of data.
 pub(super) fn more_metadata(state: &mut State, profile: Profile) {
     let limit = match state.total > 50 * GIB {
         true => GIB,
@@ -73,12 +72,12 @@ pub(super) fn more_metadata(state: &mut State, profile: Profile) {
 struct Step {
     /// Number of chunks allocated at once.
     times: u64,
-    /// Ignore the kernel's order of devices with equal free space. If several chunks are replayed at once,
+    /// Whether to ignore the kernel's order of devices with equal free space. If several chunks are allocated at once,
     /// this order does not change the result noticeably.
     rough: bool,
 }
 
-/// One chunk, as the kernel allocates it.
+/// One allocation step of the kernel: a single chunk, in the exact order of devices.
 const ONE: Step = Step {
     times: 1,
     rough: false,

@@ -18,7 +18,7 @@ const TEMPORARY: u64 = 8 * MIB;
 /// Maximum devices of a system chunk (`BTRFS_MAX_DEVS_SYS_CHUNK`).
 const MAX_DEVS_SYSTEM: u64 = 58;
 
-/// Refuses devices that mkfs refuses: the temporary chunks and one real chunk of each kind must fit
+/// Checks that the devices are large enough for mkfs: the temporary chunks and one real chunk of each kind must fit
 /// (`btrfs_min_dev_size`, mkfs/common.c).
 pub(super) fn check_sizes(
     sizes: &[u64],
@@ -106,8 +106,8 @@ fn chunk_length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
     }
 }
 
-/// Replays `btrfs_alloc_chunk` of btrfs-progs. It takes devices from the front of a list whose order changes
-/// with every chunk, and not the devices with the most free space.
+/// Replays `btrfs_alloc_chunk` of btrfs-progs. Unlike the kernel, it does not take the devices with the most free
+/// space, but those at the front of a list whose order changes with every chunk.
 fn allocate_chunk(
     state: &mut State,
     order: &mut Vec<usize>,

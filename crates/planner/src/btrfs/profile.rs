@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Data distribution of chunks. `single` and `dup` keep a chunk on one device.
+/// Profile: how a chunk distributes its data over devices. `single` and `dup` keep a chunk on one device.
 #[derive(
     Clone,
     Copy,
@@ -45,23 +45,23 @@ pub enum Profile {
 /// btrfs-progs 6.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes {
-    /// Devices that contain the same data in a striped profile.
+    /// Number of devices that contain the same data in a striped profile.
     pub sub_stripes: u64,
-    /// Stripes of a chunk on each device.
+    /// Number of stripes of a chunk on each device.
     pub dev_stripes: u64,
     /// Maximum number of devices per chunk.
     pub devs_max: usize,
     /// Minimum number of devices per chunk.
     pub devs_min: usize,
-    /// The number of devices must be a multiple of this.
+    /// The number of devices in a chunk must be a multiple of this number.
     pub devs_increment: usize,
-    /// Number of copies.
+    /// Number of copies of the data.
     pub copies: u64,
     /// Number of parity stripes.
     pub parity: u64,
 }
 
-/// `BTRFS_MAX_DEVS` for 16 KiB nodes: one item cannot contain more stripes.
+/// `BTRFS_MAX_DEVS` for nodes of 16 KiB: the maximum number of stripes whose description fits into one item.
 const MAX_DEVS: usize = 506;
 
 impl Profile {
@@ -130,7 +130,7 @@ impl Profile {
         }
     }
 
-    /// Returns the minimum number of devices.
+    /// Returns the minimum number of devices of a file system with this profile.
     #[must_use]
     pub fn min_devices(self) -> usize {
         self.attributes().devs_min

@@ -1,4 +1,4 @@
-//! Devices and chunks of a replay, and their sums.
+//! State of a replay: devices, chunks, and their sums.
 
 use super::{kernel, mkfs, profile::Profile};
 use crate::error::PlannerError;
@@ -19,7 +19,7 @@ const EXACT_WORK: u64 = 1_000_000;
 pub(super) struct Device {
     /// Size in bytes, rounded down to 4 KiB.
     pub total: u64,
-    /// Bytes in chunks.
+    /// Bytes in allocated chunks.
     pub used: u64,
     /// Free ranges in ascending order: start, end.
     pub holes: Vec<(u64, u64)>,
@@ -35,8 +35,8 @@ impl Device {
         }
     }
 
-    /// Returns the first free range of at least `want` bytes, else the largest: start and length, at most
-    /// `want` (`find_free_dev_extent`, volumes.c).
+    /// Returns the first free range of at least `want` bytes. If there is none, returns the largest free range. The
+    /// result is start and length; the length is at most `want` (`find_free_dev_extent`, volumes.c).
     pub fn find(&self, want: u64) -> (u64, u64) {
         let mut largest = (RESERVED, 0);
         for &(start, end) in &self.holes {
@@ -87,7 +87,7 @@ impl Device {
     }
 }
 
-/// Content of a chunk.
+/// Kind of data in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     Data,
@@ -103,14 +103,14 @@ pub(super) struct Chunk {
     pub stripes: Vec<(usize, u64)>,
     /// Bytes per stripe.
     pub stripe: u64,
-    /// Capacity in bytes.
+    /// Capacity of the chunk for data, in bytes.
     pub length: u64,
 }
 
 impl Chunk {
-    /// Returns the bytes that superblock copies exclude from the chunk: the 64 KiB (for parity profiles the
-    /// full stripe) that would contain a copy on any of its devices (`exclude_super_stripes`, block-group.c;
-    /// `btrfs_rmap_block`, volumes.c; Linux 6.18).
+    /// Returns the bytes of the chunk that cannot be used because of superblock copies. For each copy on one of the
+    /// chunk's devices, the kernel excludes the 64 KiB around it; for parity profiles the full stripe
+    /// (`exclude_super_stripes`, block-group.c; `btrfs_rmap_block`, volumes.c; Linux 6.18).
     pub fn excluded(&self) -> u64 {
         let attributes = self.profile.attributes();
         let stripes = self.stripes.len() as u64;
@@ -150,18 +150,18 @@ pub(super) struct State {
     pub system: Sums,
 }
 
-/// Sums over all chunks of one content.
+/// Sums over all chunks with one kind of data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
-    /// Capacity in bytes, including superblock copies.
+    /// Capacity in bytes, including the parts that superblock copies exclude.
     pub length: u64,
     /// Bytes excluded by superblock copies.
     pub excluded: u64,
-    /// Raw bytes on each device.
+    /// Raw bytes in these chunks on each device.
     pub per_device: Vec<u64>,
     /// Number of chunks.
     pub chunks: u64,
-    /// Bytes of the largest chunk.
+    /// Capacity of the largest chunk in bytes.
     pub longest: u64,
 }
 
@@ -189,7 +189,7 @@ impl State {
         })
     }
 
-    /// Adds a chunk whose ranges are already allocated on the devices.
+    /// Adds a chunk to the sums. The caller has already allocated its ranges on the devices.
     pub fn book(&mut self, holds: Holds, chunk: &Chunk) {
         let sums = match holds {
             Holds::Data => &mut self.data,
@@ -217,11 +217,12 @@ pub struct DeviceUse {
     pub metadata: u64,
     /// Bytes in system chunks.
     pub system: u64,
-    /// Bytes in no chunk: no other device has room to pair with them, or they are in the reserved first MiB.
+    /// Bytes outside of all chunks: no other device has room for the other stripes of a chunk, or the bytes are in the
+    /// reserved first MiB.
     pub unallocated: u64,
 }
 
-/// A completely full file system. All sizes are in bytes.
+/// Space of a file system that is completely full. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Filesystem {
     /// Data profile.
@@ -230,9 +231,9 @@ pub struct Filesystem {
     pub metadata: Profile,
     /// Maximum amount of file data: the sum of all `fallocate` calls until ENOSPC.
     pub stored: u64,
-    /// Size of the largest data chunk, which is the possible error of the replay.
+    /// Size of the largest data chunk. The result of the replay may be wrong by this size.
     pub chunk: u64,
-    /// Data chunks of the full file system.
+    /// Number of data chunks of the full file system.
     pub data_chunks: u64,
     /// Bytes in data chunks that superblock copies exclude.
     pub superblocks: u64,
@@ -247,8 +248,8 @@ pub struct Filesystem {
     pub usage_free_min: u64,
     /// Metadata capacity of a new file system in bytes.
     pub metadata_length: u64,
-    /// Several chunks were replayed at once, because all devices together have more than 1,000,000 chunks. The
-    /// result may be wrong by one or two chunks.
+    /// Whether several chunks were replayed at once, because chunks × devices exceeds 1,000,000. The result may then be
+    /// wrong by one or two chunks.
     pub bulk: bool,
     /// Usage of the devices.
     pub devices: Vec<DeviceUse>,

@@ -1,21 +1,20 @@
-//! Simulates possible futures of a history from the history's own changes.
+//! Simulates possible futures of a time series, from the changes in its own history.
 //!
-//! A straight line through a history is a poor forecast: imports come in steps, growth accelerates, and a
-//! random walk does not return to a line. So many futures start at the last value and add changes of the
-//! history:
+//! A straight line through the history is a poor forecast: imports come in steps, growth accelerates, and a random walk
+//! does not return to a line. So many futures start at the last value and add changes of the history:
 //!
-//! * Changes are drawn in blocks of random length, which keeps seasons and slow phases together.
-//! * Each future draws from a resampled history, because a short history does not determine the growth exactly
-//!   (double block bootstrap; Künsch, Annals of Statistics 17, 1989). In every second resampled history the
-//!   largest change occurs once more, because rare steps are few in any history.
-//! * Half of the futures draw from the whole history, a quarter from its last half, and a quarter from its
-//!   last quarter, because growth changes.
-//! * Changes are bytes or fractions of the current value. The proportion depends on which of both would have
-//!   predicted the history better.
+//! - Changes are drawn in blocks of random length, which keeps seasons and slow phases together.
+//! - Each future draws from a resampled history, because a short history does not determine the growth exactly (double
+//!   block bootstrap; Künsch, Annals of Statistics 17, 1989). In every second resampled history the largest change
+//!   occurs once more, because rare steps are few in any history.
+//! - Half of the futures draw from the whole history, a quarter from its last half, and a quarter from its last
+//!   quarter, because growth changes.
+//! - Changes are either bytes or fractions of the current value. The proportion of the two kinds depends on which kind
+//!   would have predicted the history better.
 //!
-//! Then the forecast is tested on the history: at a dozen points only the past is used, and the later values
-//! are compared with the forecast. If fewer than 95 % of them are inside the interval, the futures are widened
-//! until 95 % are. `bench/plan` measures how often forecasts hold.
+//! Then the forecast is tested on the history: at a dozen points only the earlier values are used, and the later values
+//! are compared with the forecast. If fewer than 95 % of them are inside the interval, the futures are widened until 95
+//! % are. `bench/plan` measures how often forecasts hold.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -23,14 +22,14 @@ use rand_chacha::ChaCha8Rng;
 /// Result of testing the forecast on the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Coverage {
-    /// Number of dates inside the interval.
+    /// Number of tested dates at which the value was inside the forecast interval.
     pub held: usize,
-    /// Number of dates tested.
+    /// Number of tested dates.
     pub tried: usize,
 }
 
-/// Factors by which the changes are widened. Factors below 1 apply only if most changes are reversed by the
-/// next one: a value that varies around a line is not a random walk.
+/// Factors by which the changes may be widened. Factors below 1 are used only if most changes are reversed by the next
+/// change: such a value varies around a line and is not a random walk.
 const SPREADS: [f64; 8] = [0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 const FUTURES: usize = 400;
 const WALKED: usize = 200;
@@ -38,8 +37,8 @@ const WALKED: usize = 200;
 const FEWEST: usize = 6;
 /// Length of a forecast, as a multiple of the history's length.
 const AHEAD: usize = 10;
-/// Fraction cut off at each end. With it and one more step, a nominal 95 % interval holds in 95 % of cases
-/// (`bench/plan`).
+/// Fraction of the futures that is cut off at each end of an interval. With this fraction and one additional step, a
+/// nominal 95 % interval holds in 95 % of cases (`bench/plan`).
 const TAIL: f64 = 0.0125;
 
 /// Simulated futures in equal time steps.
@@ -52,7 +51,7 @@ pub struct Futures {
     pub coverage: Coverage,
 }
 
-/// Steps until a level is reached; infinite if it is never reached.
+/// Number of steps until a level is reached: interval and median. Infinite if the level is never reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
     pub earliest: f64,
@@ -88,12 +87,12 @@ impl Futures {
         }
     }
 
-    /// Returns when `level` is reached.
+    /// Returns the number of steps until `level` is reached.
     pub fn passage(&self, level: f64) -> Passage {
         times_to_level(self.now, &self.all, level)
     }
 
-    /// Returns the change within `steps`: lower end, median, upper end.
+    /// Returns the change after `steps` steps: lower end of the interval, median, upper end.
     pub fn change(&self, steps: usize) -> [f64; 3] {
         let mut at: Vec<f64> = self
             .all
@@ -118,7 +117,7 @@ fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Returns whether most changes are reversed by the next one.
+/// Returns whether a change is mostly reversed by the next change.
 fn changes_mostly_reverse(values: &[f64]) -> bool {
     let changes = compute_changes(values, false);
     let mean = mean_of(&changes);
@@ -130,8 +129,8 @@ fn changes_mostly_reverse(values: &[f64]) -> bool {
     next < -0.35 * square
 }
 
-/// Returns the fraction of futures with relative changes, by how well a line and a constant growth rate from
-/// the first value would have predicted later values.
+/// Returns the fraction of futures that use relative changes. It depends on which would have predicted later values
+/// better: a line, or a constant growth rate from the first value.
 fn part_of_shares(values: &[f64]) -> f64 {
     if values.iter().any(|value| *value <= 0.0) {
         return 0.0;
@@ -197,7 +196,7 @@ fn draw_futures(
     (0..count).map(one).collect()
 }
 
-/// A resampled history and the block length.
+/// A resampled history, and the length of the blocks that are drawn from it.
 struct Drawn {
     changes: Vec<f64>,
     block: usize,
@@ -229,7 +228,7 @@ fn resample_history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
     }
 }
 
-/// Returns the steps until the level is reached.
+/// Returns the number of steps until a future reaches the level; infinite if it never does.
 pub fn time_to_level(now: f64, future: &[f64], level: f64) -> f64 {
     if now >= level {
         return 0.0;
@@ -263,7 +262,7 @@ fn times_to_level(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
     }
 }
 
-/// Tests the forecast at a dozen points of the history. The tested levels are the expected ones at one third
+/// Tests the forecast at a dozen points of the history. The tested levels are those that are expected after one third
 /// and two thirds of the remaining time.
 fn walk(values: &[f64], spread: f64, random: &mut ChaCha8Rng) -> Coverage {
     let n = values.len() - 1;

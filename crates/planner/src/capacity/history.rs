@@ -1,4 +1,4 @@
-//! Histories: used bytes over time.
+//! Parses histories: the number of used bytes over time.
 
 use crate::error::PlannerError;
 use crate::size;
@@ -75,10 +75,10 @@ pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<ZfsSnapshot>, Pla
     Ok(snapshots)
 }
 
-/// Returns the bytes that snapshots hold in addition to the data. Everything in `written` still exists in a
-/// snapshot, and the data is what the newest snapshot references. The first snapshot of a dataset counts with
-/// all referenced bytes. For a clone these are shared with its origin, so with clones the result is an upper
-/// bound.
+/// Returns the bytes that snapshots occupy in addition to the data. All bytes counted in `written` still exist in a
+/// snapshot; the data itself is what the newest snapshot references. The first snapshot of a dataset counts with all
+/// bytes that it references. If the dataset is a clone, it shares these bytes with its origin, so the result is then an
+/// upper bound.
 #[must_use]
 pub fn snapshot_held_bytes(snapshots: &[ZfsSnapshot]) -> u64 {
     by_dataset(snapshots)
@@ -103,9 +103,9 @@ fn by_dataset(snapshots: &[ZfsSnapshot]) -> BTreeMap<&str, Vec<&ZfsSnapshot>> {
     by_dataset
 }
 
-/// Returns the referenced bytes of all datasets at the time of each snapshot; each dataset counts with its
-/// latest snapshot so far. Snapshots hold more ([`snapshot_held_bytes`]), but earlier amounts are unknown,
-/// because destroyed snapshots are not listed. The series starts when every dataset that still gets snapshots
+/// Returns, for the time of each snapshot, the referenced bytes of all datasets together; each dataset counts with its
+/// latest snapshot so far. Snapshots occupied additional space ([`snapshot_held_bytes`]), but earlier amounts are
+/// unknown, because destroyed snapshots are not listed. The series starts when every dataset that still gets snapshots
 /// has one, so that a first snapshot does not look like growth.
 #[must_use]
 pub fn referenced_series(snapshots: &[ZfsSnapshot]) -> Vec<UsagePoint> {

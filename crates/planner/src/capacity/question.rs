@@ -1,5 +1,5 @@
-//! Answers a capacity question: computes purchases, dates and the space of snapshots from the data and its
-//! growth.
+//! Answers a capacity question: computes how much to buy, when storage is full, and the space of snapshots, from the
+//! data and its growth.
 
 use super::{
     Bill, Factor, Forecast, Policy, Retention, Trend, compute_bill, compute_outlook, daily_churn,
@@ -20,7 +20,7 @@ pub struct Recorded {
     pub text: String,
 }
 
-/// Known growth of the data.
+/// What is known about the growth of the data.
 #[derive(Clone, Debug)]
 pub enum Grown {
     /// No history is known.
@@ -31,7 +31,7 @@ pub enum Grown {
     Snapshots {
         /// The snapshots.
         snapshots: Recorded,
-        /// `used` and `available` of the pool in bytes, as `zfs list -Hp` prints them.
+        /// Output of `zfs list -Hp` with `used` and `available` of the pool, in bytes.
         pool: Option<String>,
     },
 }
@@ -41,17 +41,17 @@ pub enum Grown {
 pub struct CapacityQuestion {
     /// Bytes of data today.
     pub data: Option<u64>,
-    /// Usable space in bytes, for the forecasts.
+    /// Usable space in bytes; the forecasts compute when it is full.
     pub size: Option<u64>,
     /// Known growth.
     pub grown: Grown,
     /// Retention policies from sanoid.conf.
     pub sanoid: Option<Recorded>,
-    /// Fraction of the data that is rewritten per day; measured if `None`.
+    /// Fraction of the data that is rewritten per day. If `None`, it is measured from the snapshots.
     pub churn: Option<f64>,
     /// Years that the purchase has to last: 0 to 100.
     pub years: f64,
-    /// Convert TiB to TB with the factor 1.0995 instead of 1.1.
+    /// Whether to convert TiB to TB with the exact factor 1.0995 instead of 1.1.
     pub exact_units: bool,
     /// Factors that replace or extend the default factors: `NAME=VALUE`.
     pub factors: Vec<String>,
@@ -60,11 +60,11 @@ pub struct CapacityQuestion {
 /// Simulation of a retention policy.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Simulated {
-    /// Dataset of the policy.
+    /// Dataset to which the policy applies.
     pub dataset: String,
     /// Number of kept snapshots of each kind.
     pub policy: Policy,
-    /// Space of the snapshots.
+    /// Space that the snapshots occupy.
     #[serde(flatten)]
     pub outcome: Retention,
 }
@@ -85,9 +85,9 @@ pub struct CapacityAnswer {
     /// Fraction of the data that is rewritten per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub churn_per_day: Option<f64>,
-    /// The rewritten fraction was measured.
+    /// Whether `churn` was measured, not given by the user.
     pub churn_measured: bool,
-    /// Bytes that snapshots hold in addition to the data, computed from `zfs list`.
+    /// Bytes that snapshots occupy in addition to the data, computed from `zfs list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_snapshots: Option<u64>,
     /// Simulation of each retention policy.
@@ -223,7 +223,7 @@ pub fn answer_question(asked: &CapacityQuestion) -> Result<CapacityAnswer, Plann
     Ok(answer)
 }
 
-/// Replaces or adds factors.
+/// Replaces factors with the user's values, or adds new factors.
 fn set(factors: &mut Vec<Factor>, given: &[String]) -> Result<(), PlannerError> {
     for text in given {
         let (name, value) = text

@@ -1,4 +1,4 @@
-//! Simulates how much space the snapshots of a retention policy hold.
+//! Simulates how much space the snapshots of a retention policy occupy.
 
 use crate::error::PlannerError;
 use serde::Serialize;
@@ -7,28 +7,28 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Number of kept snapshots of each kind, as in sanoid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Policy {
-    /// Snapshots every 15 minutes.
+    /// Number of snapshots that are taken every 15 minutes.
     pub frequently: u32,
-    /// Hourly snapshots.
+    /// Number of hourly snapshots.
     pub hourly: u32,
-    /// Daily snapshots.
+    /// Number of daily snapshots.
     pub daily: u32,
-    /// Weekly snapshots.
+    /// Number of weekly snapshots.
     pub weekly: u32,
-    /// Monthly snapshots.
+    /// Number of monthly snapshots.
     pub monthly: u32,
-    /// Yearly snapshots.
+    /// Number of yearly snapshots.
     pub yearly: u32,
 }
 
-/// Result of a policy in the steady state.
+/// Snapshots of a policy in the steady state: after all of them exist.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Retention {
     /// Number of snapshots.
     pub snapshots: usize,
     /// Age of the oldest snapshot in days.
     pub days: f64,
-    /// Space of the snapshots divided by the data.
+    /// Space of the snapshots ÷ size of the data.
     pub share: f64,
 }
 
@@ -59,9 +59,9 @@ impl Policy {
         ages
     }
 
-    /// Computes the space of the snapshots if the fraction `churn` of the data is overwritten or deleted per
-    /// day, evenly distributed. Between two snapshots at distance t, the fraction 1 − exp(−churn·t) is
-    /// removed. Data removed since the oldest snapshot is held by exactly one interval.
+    /// Computes the space of the snapshots if the fraction `churn` of the data is overwritten or deleted per day,
+    /// evenly distributed. In a time t, the fraction 1 − exp(−churn·t) is removed. All data that was removed since the
+    /// oldest snapshot is counted once, in the interval between two snapshots in which it was removed.
     ///
     /// # Errors
     /// `churn` is not between 0 and 1000.
@@ -86,8 +86,8 @@ impl Policy {
         })
     }
 
-    /// Returns the churn at which the snapshots hold `share` of the data (by bisection); `None` if the policy
-    /// cannot hold so much.
+    /// Returns the churn at which the snapshots occupy `share` of the data's size (by bisection); `None` if the policy
+    /// never occupies so much.
     #[must_use]
     pub fn churn_for(self, share: f64) -> Option<f64> {
         let held = |churn: f64| self.simulate(churn).map_or(0.0, |r| r.share);

@@ -1,4 +1,5 @@
-//! Computes the storage bill: multiplies the data by several factors, each shown and replaceable.
+//! Computes the storage bill: multiplies the size of the data by several factors, such as redundancy and backup. Each
+//! factor is shown and can be replaced.
 
 use crate::error::PlannerError;
 use serde::Serialize;
@@ -10,9 +11,9 @@ pub struct Factor {
     pub name: String,
     /// Value, from 0.001 to 1000.
     pub value: f64,
-    /// Source of the value.
+    /// Reason for the factor, or source of its value.
     pub why: String,
-    /// The factor multiplies whole systems (backup, hot spare) and not disks within a system.
+    /// Whether the factor multiplies whole systems (backup, hot spare) instead of disks within a system.
     pub systems: bool,
 }
 
@@ -69,7 +70,7 @@ pub fn default_factors() -> Vec<Factor> {
     .collect()
 }
 
-/// A storage bill. Data is in bytes of binary units; purchases are in vendor units.
+/// A storage bill. Data is in binary units (TiB), purchases are in decimal units (TB); both are stored as bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bill {
     /// Current data in bytes.
@@ -80,7 +81,7 @@ pub struct Bill {
     pub total: u64,
     /// Bytes to buy per system.
     pub per_system: u64,
-    /// TB per system for each TiB of data, rounded up: the 8 of "8:1".
+    /// TB per system for each TiB of data, rounded up: for example 8 for a rule of "8:1".
     pub rule_of_thumb: u64,
     /// Product of all factors: TB to buy per TiB.
     pub factor: f64,

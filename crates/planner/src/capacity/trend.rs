@@ -24,7 +24,7 @@ pub struct Trend {
     pub points: usize,
     /// Days between the first and the last point.
     pub days: f64,
-    /// Test of earlier forecasts on this history.
+    /// How often earlier forecasts on this history would have held.
     pub coverage: Coverage,
     /// Factor by which the futures were widened.
     pub spread: f64,
@@ -44,7 +44,7 @@ pub struct Outlook {
 pub struct Forecast {
     /// Fraction of the space, 0 to 1.
     pub share: f64,
-    /// The fraction is already reached at the last point.
+    /// Whether this fraction was already used at the last point of the history.
     pub already: bool,
     /// Median date; `None` if the fraction is not reached within ten times the length of the history.
     pub when: Option<i64>,
@@ -54,10 +54,10 @@ pub struct Forecast {
     pub latest: Option<i64>,
 }
 
-/// Forecasts a history. The last point is used unchanged. Only single spikes are smoothed.
+/// Forecasts a history. Single spikes are smoothed, but the last point is used unchanged.
 ///
 /// # Errors
-/// The history has fewer than three points at different times, or all are within one hour.
+/// The history has fewer than three points at different times, or all points are within one hour.
 pub fn compute_outlook(points: &[UsagePoint]) -> Result<Outlook, PlannerError> {
     let wrong = |reason: &str| Err(PlannerError::value("history", reason.to_owned()));
     let mut taken: Vec<(f64, f64)> = Vec::new();
@@ -122,7 +122,7 @@ fn interpolate(points: &[(f64, f64)], time: f64) -> f64 {
 }
 
 impl Outlook {
-    /// Forecasts when `share` of `size` is used.
+    /// Forecasts when the fraction `share` of `size` bytes will be used.
     #[must_use]
     pub fn forecast(&self, size: u64, share: f64) -> Forecast {
         let level = size as f64 * share;

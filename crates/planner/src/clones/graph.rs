@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 /// A dataset or snapshot.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Recorded properties.
+    /// Properties of the dataset or snapshot, as recorded by `zfs get`.
     pub record: Record,
     /// For a snapshot, its dataset; for a dataset, its parent.
     pub parent: Option<usize>,
@@ -25,7 +25,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether it is a snapshot.
+    /// Returns whether the node is a snapshot.
     #[must_use]
     pub fn is_snapshot(&self) -> bool {
         self.record.name.contains('@')
@@ -40,19 +40,19 @@ pub struct Graph {
     names: HashMap<String, usize>,
 }
 
-/// Option of `zfs destroy` that decides which other objects it may destroy.
+/// Recursion option of `zfs destroy`, which decides what may be destroyed together with the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recursion {
-    /// No other object: plain `destroy`.
+    /// Plain `destroy`: nothing else is destroyed.
     None,
-    /// `-r`: child datasets and snapshots.
+    /// `-r`: child datasets and snapshots are destroyed too.
     Children,
-    /// `-R`: clones as well, anywhere in the pool.
+    /// `-R`: clones are destroyed too, anywhere in the pool.
     Dependents,
 }
 
-/// Effect of a destroy.
+/// Effect of `zfs destroy`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Destroy {
     /// Target of the destroy.
@@ -61,11 +61,12 @@ pub struct Destroy {
     pub recursion: Recursion,
     /// Everything that would be destroyed, dependents first.
     pub takes: Vec<String>,
-    /// Reasons for a refusal; empty if the destroy would succeed.
+    /// Reasons why ZFS would refuse; empty if the destroy would succeed.
     pub refused: Vec<String>,
-    /// Minimum bytes freed.
+    /// Minimum number of bytes that the destroy frees.
     pub frees_at_least: u64,
-    /// Maximum bytes freed; equal to the minimum if the records determine the amount.
+    /// Maximum number of bytes that the destroy frees. Equal to the minimum if the recorded properties determine the
+    /// amount.
     pub frees_at_most: u64,
 }
 
@@ -152,7 +153,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Follows the origins of every dataset and refuses cycles. Visits each dataset once.
+    /// Follows the origins of every dataset, and fails if they form a cycle. Visits each dataset once.
     fn check_cycles(&self) -> Result<(), PlannerError> {
         let mut state = vec![0u8; self.nodes.len()];
         for start in 0..self.nodes.len() {
@@ -192,7 +193,8 @@ impl Graph {
         })
     }
 
-    /// Returns the targets and everything that must be destroyed before them, dependents first.
+    /// Returns the targets, and everything that must be destroyed with them. Dependents precede the objects on which
+    /// they depend.
     fn dependents(&self, targets: &[usize], recursion: Recursion) -> Vec<usize> {
         let mut order = Vec::new();
         let mut seen = HashSet::new();
@@ -289,14 +291,14 @@ impl Graph {
         }
     }
 
-    /// Returns the minimum and maximum bytes that are freed when all of `going` is destroyed.
+    /// Returns the minimum and maximum number of bytes that are freed if all of `going` is destroyed.
     ///
-    /// A dataset that is destroyed with all its snapshots frees its own `used` minus that of its children. A
-    /// run of snapshots of a remaining dataset frees the blocks that were born after the snapshot before the
-    /// run and are no longer referenced by the snapshot after it. For snapshots i and i+1, the bytes removed
-    /// between them are `referenced(i) + written(i+1) − referenced(i+1)`. A single snapshot frees its `used`.
-    /// A run from the first snapshot on frees the sum of the removed bytes. Any other run frees between the
-    /// sum of `used` and the minimum of removed and born bytes.
+    /// If a dataset is destroyed with all its snapshots, it frees its own `used` minus that of its children. If the
+    /// dataset remains, a run of consecutive snapshots frees the blocks that were born after the snapshot before the
+    /// run and that the snapshot after the run no longer references. Between the snapshots i and i+1, `referenced(i) +
+    /// written(i+1) − referenced(i+1)` bytes were removed. A single snapshot frees its `used`. A run that starts with
+    /// the first snapshot frees the sum of the removed bytes. Any other run frees at least the sum of `used`, and at
+    /// most the smaller of the removed and the born bytes.
     fn freed(&self, order: &[usize], going: &HashSet<usize>) -> (u64, u64) {
         let (mut least, mut most) = (0u64, 0u64);
         for &at in order {

@@ -10,15 +10,15 @@ pub const PROPERTIES: &str = "type,used,referenced,written,origin,usedbysnapshot
 /// Properties of one dataset or snapshot. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Full name.
+    /// Full name of the dataset or snapshot.
     pub name: String,
-    /// `used`: bytes freed if only this is destroyed.
+    /// `used`: bytes that are freed if only this object is destroyed.
     pub used: u64,
-    /// `referenced`: bytes reachable from here.
+    /// `referenced`: bytes that this object references.
     pub referenced: u64,
     /// `written`: referenced bytes that were written since the previous snapshot.
     pub written: Option<u64>,
-    /// `origin`: the snapshot it was cloned from.
+    /// `origin`: the snapshot from which the dataset was cloned.
     pub origin: Option<String>,
     /// Bytes used by snapshots (`usedbysnapshots`).
     pub by_snapshots: Option<u64>,
@@ -28,7 +28,7 @@ pub struct Record {
     pub createtxg: Option<u64>,
     /// `userrefs`: number of holds, which prevent a destroy.
     pub holds: u64,
-    /// Line of the first occurrence.
+    /// Number of the input line in which the object first occurs.
     pub line: usize,
 }
 

@@ -13,9 +13,9 @@ pub struct CloneReport {
     pub origin: String,
     /// Referenced bytes.
     pub referenced: u64,
-    /// Minimum bytes that are still shared with the origin.
+    /// Minimum number of bytes that the clone still shares with its origin.
     pub shared: u64,
-    /// `shared` is exact: the clone has no snapshots of its own and `written` is known.
+    /// Whether `shared` is exact, not only a minimum: the clone has no snapshots of its own, and `written` is known.
     pub exact: bool,
     /// Effect of promoting the clone.
     pub promote: Promote,
@@ -28,26 +28,26 @@ pub struct CloneReport {
 pub struct Promote {
     /// Number of snapshots that would move to the clone.
     pub moves: usize,
-    /// `used` of the origin's dataset afterwards, if the records determine it.
+    /// `used` of the origin's dataset after the promotion; `None` if the recorded properties do not determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_used_after: Option<u64>,
-    /// `used` of the clone afterwards, if the records determine it.
+    /// `used` of the clone after the promotion; `None` if the recorded properties do not determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clone_used_after: Option<u64>,
-    /// Bytes that destroying the origin's dataset would free afterwards without affecting anything else. The
-    /// promotion itself frees nothing.
+    /// Bytes that are freed if the origin's dataset is destroyed after the promotion, which then affects nothing else.
+    /// The promotion itself frees nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then_frees: Option<u64>,
 }
 
-/// Effect of a full copy (`zfs send | zfs receive`) and destroying the clone.
+/// Effect of replacing the clone by a full copy (`zfs send | zfs receive`), after which the clone is destroyed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CopyOut {
-    /// Bytes the copy needs.
+    /// Bytes that the full copy needs.
     pub needs: u64,
     /// Bytes that destroying the clone frees.
     pub frees: u64,
-    /// Further bytes that the origin snapshot then frees, if it has no other clone.
+    /// Further bytes that destroying the origin snapshot then frees, if it has no other clone.
     pub origin_frees: u64,
 }
 
@@ -58,9 +58,9 @@ pub struct HostageReport {
     pub snapshot: String,
     /// Direct clones of the snapshot.
     pub clones: Vec<String>,
-    /// Bytes that only this snapshot references; they cannot be freed.
+    /// Bytes that only this snapshot references. They cannot be freed as long as the clones exist.
     pub hostage: u64,
-    /// Number of datasets and snapshots that `destroy -R` would destroy, including this one; `None` in large
+    /// Number of datasets and snapshots that `destroy -R` would destroy, including this snapshot. `None` in large
     /// graphs, where it is computed only on request.
     pub destroy_takes: Option<usize>,
     /// Minimum bytes that `destroy -R` would free.
@@ -77,12 +77,12 @@ pub struct LineageReport {
     pub snapshots: usize,
     /// Clones.
     pub clones: Vec<CloneReport>,
-    /// Snapshots with clones.
+    /// Snapshots that cannot be destroyed because they have clones.
     pub hostages: Vec<HostageReport>,
 }
 
-/// Maximum number of datasets visited for `destroy -R` of all snapshots with clones. Long chains of clones
-/// would otherwise take quadratic time.
+/// Maximum number of datasets to visit, to compute `destroy -R` for all snapshots with clones. Without the limit, long
+/// chains of clones would take quadratic time.
 const DESTROY_BUDGET: usize = 300_000;
 
 /// Reports on `dataset` and its children, or on everything.
@@ -173,8 +173,9 @@ fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
     }
 }
 
-/// After the promotion, the origin's dataset is a clone of the moved snapshot and uses only what it wrote
-/// since. The sum of both stays equal (`dsl_dataset_promote_sync`, dsl_dataset.c, OpenZFS 2.1.11).
+/// Computes the effect of `zfs promote`. The origin's dataset becomes a clone of the snapshot that is moved, and uses
+/// only what it has written since that snapshot. The sum of the `used` of both datasets does not change
+/// (`dsl_dataset_promote_sync`, dsl_dataset.c, OpenZFS 2.1.11).
 fn promote_clone(graph: &Graph, at: usize, origin: usize) -> Promote {
     let snapshot = &graph.nodes[origin];
     let owner = snapshot.parent.map(|owner| &graph.nodes[owner]);

@@ -3,7 +3,7 @@
 use super::Vdev;
 use crate::error::PlannerError;
 
-/// Parses `zpool list -vHp POOL`. Returns the vdevs with their own size and allocation.
+/// Parses `zpool list -vHp POOL`. Returns the vdevs with their sizes and used bytes; `speed` is set for all of them.
 ///
 /// # Errors
 /// [`PlannerError::Record`] for a truncated line or an invalid number.

@@ -1,10 +1,10 @@
-//! Markov chain whose states are the numbers of failed disks; the last state is data loss.
+//! Markov chain of a group of disks. A state is the number of failed disks; the last state is data loss.
 
 use super::HOURS_A_YEAR;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Text about the limits of the model, which accompanies every output of the model's figures.
+/// Text about what the model cannot predict. It must accompany every output of the model's figures.
 pub const CANNOT_TELL: &str = "The model knows disks that fail at a constant rate, rebuild times \
 and unreadable sectors. It does not know your hand on the wrong cable, a firmware that fails a \
 whole batch at once, a power supply, a fire, theft, a bug in the file system, or the years after \
@@ -22,8 +22,8 @@ pub struct Assumptions {
     pub rebuild_hours: f64,
     /// Unreadable sectors per bit read, 1e-15 in many data sheets; 0 disables them.
     pub ure_per_bit: f64,
-    /// Factor for the failure rate of the other disks while one is failed (same batch, same enclosure, higher
-    /// load); 1 means independent failures.
+    /// Factor by which the failure rate of the other disks increases while one disk is failed (same batch, same
+    /// enclosure, higher load). 1 means that failures are independent.
     pub correlation: f64,
 }
 
@@ -76,27 +76,27 @@ impl Assumptions {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct DiskGroup {
-    /// Number of disks.
+    /// Number of disks in the group.
     pub disks: u64,
     /// Number of failures that the group survives.
     pub survives: u64,
-    /// Bytes that must be read to rebuild the last redundant disk.
+    /// Bytes that must be read to rebuild a disk when no redundancy remains.
     pub rebuild_reads: f64,
 }
 
 /// Transition rates of each state, per hour.
 pub(super) struct Rates {
-    /// Rate to one more failed disk; from the last state, to loss.
+    /// For each state, the rate of one more failure. For the last state, the rate of data loss.
     pub fail: Vec<f64>,
-    /// Rate to one failed disk less.
+    /// For each state, the rate at which one failed disk is rebuilt.
     pub repair: Vec<f64>,
-    /// Rate of direct loss, because a sector of the last copy is unreadable.
+    /// For each state, the rate of data loss because a sector without another copy is unreadable.
     pub unreadable: Vec<f64>,
 }
 
-/// Returns the rates of a group: `(n − i)·λ·κ` up and `i·μ` down; all failed disks are rebuilt in parallel. In
-/// the last state before loss, a rebuild finds an unreadable sector with probability `1 − exp(−bits·ure)`, and
-/// data is lost.
+/// Returns the transition rates of a group with n disks. From i to i + 1 failed disks: `(n − i)·λ·κ`; back: `i·μ`,
+/// because all failed disks are rebuilt in parallel. In the last state before loss, a rebuild finds an unreadable
+/// sector with probability `1 − exp(−bits·ure)`, and data is lost.
 pub(super) fn group_rates(group: DiskGroup, assumptions: &Assumptions) -> Rates {
     let lambda = assumptions.failures_an_hour();
     let mu = 1.0 / (assumptions.replace_hours + assumptions.rebuild_hours);
@@ -143,16 +143,16 @@ pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
     total
 }
 
-/// Maximum product of ticks and states for [`loss_in`].
+/// Limit of the work in [`loss_in`]: maximum product of ticks and states.
 const MOST_STEPS: f64 = 2e6;
 
-/// Returns the probability that the group loses data, even one sector, within `hours`.
+/// Returns the probability, 0 to 1, that the group loses data (even one sector) within `hours`.
 ///
-/// Uses uniformization: the chain is observed at the ticks of a Poisson process that is at least as fast as
-/// its fastest rate. The probabilities of loss after k ticks are added with Poisson weights. All terms are
-/// positive, so small probabilities keep their digits. If this needs more than two million ticks times states
-/// (rebuilds of seconds, mirrors of hundreds of disks), loss is rare enough to be exponential, and the mean
-/// time to loss gives the probability.
+/// Uses uniformization: the chain is observed at the ticks of a Poisson process whose rate is at least the chain's
+/// fastest rate. The probabilities of loss after k ticks are added with Poisson weights. All terms are positive, so
+/// small probabilities keep their digits. If ticks × states exceeds two million (rebuilds of seconds, mirrors of
+/// hundreds of disks), loss is so rare that its time is exponentially distributed, and the probability is computed from
+/// the mean time to loss.
 #[must_use]
 pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     let rates = group_rates(group, assumptions);
@@ -195,23 +195,24 @@ pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     result.min(1.0)
 }
 
-/// Probabilities of loss, by the amount that is lost.
+/// Probabilities of data loss, 0 to 1, by the amount that is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Loss {
-    /// Loss of anything, even one sector.
+    /// Probability that any data is lost, even one sector.
     pub any: f64,
-    /// Loss of everything: one more failed disk than the redundancy permits.
+    /// Probability that the whole pool is lost: more disks fail than the redundancy tolerates.
     pub pool: f64,
-    /// Loss only of the blocks on an unreadable sector while there was no redundancy.
+    /// Probability that only the blocks on an unreadable sector are lost, while there was no redundancy.
     pub blocks: f64,
 }
 
 /// Returns the probabilities of each kind of loss within `hours`.
 ///
-/// An unreadable sector during the last rebuild destroys only the blocks on it: ZFS and btrfs identify these
-/// blocks by checksums, md by its list of bad blocks (md(4), "BAD BLOCK LIST"). So everything is lost only by
-/// failed disks, which is the chain without unreadable sectors. Both kinds of loss leave the last state, so
-/// the first loss is one of blocks with the fraction of their rate.
+/// An unreadable sector during the last rebuild destroys only the blocks on this sector: ZFS and btrfs identify these
+/// blocks by checksums, md by its list of bad blocks (md(4), "BAD BLOCK LIST"). So the whole pool is lost only by
+/// failed disks; its probability comes from the chain without unreadable sectors. Both kinds of loss leave the last
+/// state. So the probability that the first loss is a loss of blocks is the rate of this kind divided by the sum of
+/// both rates.
 #[must_use]
 pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Loss {
     let any = loss_in(group, assumptions, hours);
@@ -237,7 +238,7 @@ pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Los
     }
 }
 
-/// Returns the probabilities that at least one group loses something within a year.
+/// Returns, for each kind of loss, the probability that at least one of the groups has it within a year.
 #[must_use]
 pub fn loss_of_groups(groups: &[DiskGroup], assumptions: &Assumptions) -> Loss {
     let mut known: Vec<(DiskGroup, u32)> = Vec::new();

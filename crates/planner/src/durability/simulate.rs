@@ -16,13 +16,13 @@ const BLOCK: u64 = 8192;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Estimate")]
 pub struct LossEstimate {
-    /// Simulated array-years.
+    /// Number of simulated array-years: arrays × years.
     pub years: u64,
-    /// Array-years with data loss.
+    /// Number of array-years in which data was lost.
     pub losses: u64,
-    /// Fraction of array-years with data loss.
+    /// Fraction of array-years in which data was lost, 0 to 1.
     pub loss: f64,
-    /// 95 % interval of the fraction (Wilson 1927; without any loss its upper end is 3.84/years).
+    /// 95 % interval of `loss` (Wilson 1927). Without any loss, its upper end is 3.84 ÷ years.
     pub interval: (f64, f64),
 }
 
@@ -61,7 +61,7 @@ pub fn simulate_arrays(
     }
 }
 
-/// Returns the number of losses among `arrays` arrays with stream `block` of `seed`.
+/// Simulates `arrays` arrays and returns how many lost data. `seed` and `block` select the stream of random numbers.
 fn run_block(
     group: DiskGroup,
     assumptions: &Assumptions,

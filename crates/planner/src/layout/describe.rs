@@ -1,4 +1,4 @@
-//! Computes all properties of a layout.
+//! Computes all properties of a layout: capacity, redundancy, durability, speed, cost.
 
 use super::families::{btrfs_facts, declustered_facts, md_facts};
 use super::growth::list_growth;
@@ -10,26 +10,26 @@ use crate::error::PlannerError;
 use crate::zfs;
 use serde::Serialize;
 
-/// Speed as a multiple of one disk; calculated, not measured.
+/// Speed as a multiple of the speed of one disk. The values are calculated, not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Scaling {
-    /// Long reads.
+    /// Speed of long sequential reads.
     pub stream_read: f64,
-    /// Long writes.
+    /// Speed of long sequential writes.
     pub stream_write: f64,
-    /// Small reads.
+    /// Speed of small random reads.
     pub random_read: f64,
-    /// Small writes.
+    /// Speed of small random writes.
     pub random_write: f64,
 }
 
-/// Content of a part of a disk.
+/// What a part of a disk is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
-    /// First copy of data.
+    /// Data, first copy.
     Data,
-    /// Further copies.
+    /// Data, second and further copies.
     Copy,
     /// Parity.
     Parity,
@@ -39,7 +39,7 @@ pub enum Content {
     Spare,
     /// Special, dedup, log or cache vdev.
     Special,
-    /// Unused: no other disk has room to pair with it.
+    /// Unusable: no other disk has room for the other copies or stripes.
     Idle,
 }
 
@@ -48,13 +48,13 @@ pub enum Content {
 pub struct Segment {
     /// Content of the part.
     pub content: Content,
-    /// Bytes.
+    /// Size of the part in bytes.
     pub bytes: u64,
 }
 
 impl LayoutPlan {
-    /// Returns whether its own manual advises against the profile: btrfs(5), "RAID56 status and recommended
-    /// practices".
+    /// Returns whether the manual of the file system advises against the profile: btrfs(5), "RAID56 status and
+    /// recommended practices".
     #[must_use]
     pub fn advised_against(&self) -> bool {
         ["btrfs-raid5", "btrfs-raid6"]
@@ -81,21 +81,21 @@ pub struct Growth {
     pub holds_rewritten: Option<u64>,
 }
 
-/// Efficiency for a block size: fraction that is not parity, padding or a copy.
+/// Space efficiency for one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BlockShare {
     /// recordsize or volblocksize in bytes, after compression.
     pub block: u64,
-    /// ZFS: allocated bytes per block on the first data vdev, as reported by `zdb` and `zpool list` (one copy
-    /// of a mirror; including parity and padding).
+    /// ZFS: allocated bytes per block on the first data vdev, as reported by `zdb` and `zpool list`. For a mirror, one
+    /// copy; for raidz and dRAID, including parity and padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated: Option<u64>,
     /// ZFS: `refreservation` of a volume of the requested size with this block size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreservation: Option<u64>,
-    /// Data bytes per byte on the disks.
+    /// Bytes of data per byte on the disks, 0 to 1: the rest is parity, padding and copies.
     pub share: f64,
-    /// Bytes of data in such blocks that fit.
+    /// Bytes of data that fit if all blocks have this size.
     pub fits: u64,
     /// ZFS: maximum bytes of block pointers when the pool is full of such blocks; see
     /// [`crate::zfs::pointers`].
@@ -106,7 +106,7 @@ pub struct BlockShare {
 /// Parameters of the cost calculation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ownership {
-    /// Years, above 0 and at most 30.
+    /// Period in years, above 0 and at most 30.
     pub years: f64,
     /// Power of a disk in watts, 0 to 100.
     pub watts: f64,
@@ -143,7 +143,7 @@ pub struct Costs {
     pub purchase: f64,
     /// Cost of replacing failed disks.
     pub replaced: f64,
-    /// Cost of electricity; the disks run all the time.
+    /// Cost of electricity. The disks are assumed to run all the time.
     pub power: f64,
     /// Sum of all costs.
     pub total: f64,
@@ -165,7 +165,7 @@ fn compute_costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: 
     }
 }
 
-/// Converts to TiB; never returns zero, so that the result is a valid divisor.
+/// Converts bytes to TiB. The result is never zero, so that it can be a divisor.
 fn to_tib(bytes: u64) -> f64 {
     bytes.max(1) as f64 / (1u64 << 40) as f64
 }
@@ -174,51 +174,51 @@ fn to_tib(bytes: u64) -> f64 {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct LayoutPlan {
-    /// Description that `--only` accepts.
+    /// Description of the layout, in the syntax of `--only`.
     pub layout: String,
-    /// zfs, btrfs, mdraid or declustered.
+    /// Family of the layout: `zfs`, `btrfs`, `mdraid` or `declustered`.
     pub family: &'static str,
     /// Total size of all disks.
     pub raw: u64,
     /// Usable bytes: used + available of `zfs list`; for btrfs the maximum amount of data.
     pub usable: u64,
-    /// usable / raw.
+    /// Usable bytes ÷ raw bytes.
     pub efficiency: f64,
-    /// The figures are exact, and not a bound or approximation.
+    /// Whether the figures are exact. If not, they are a bound or an approximation.
     pub exact: bool,
-    /// ZFS: output of the tools.
+    /// ZFS: the sizes that the tools report.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub zfs: Option<zfs::Capacity>,
-    /// btrfs: output of the tools.
+    /// btrfs: the sizes that the tools report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub btrfs: Option<btrfs::Filesystem>,
-    /// btrfs: the storable bytes again, for scripts.
+    /// btrfs: the maximum amount of file data, the same as `usable`, for scripts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
     /// Number of failed disks that the layout always survives.
     pub survives: u64,
-    /// Number of failed disks that the layout survives in the best case.
+    /// Number of failed disks that the layout survives if the right disks fail.
     pub survives_at_best: u64,
-    /// Description of the fatal further failure, with its probability.
+    /// Description of the next failure that would lose data, with its probability.
     pub unlucky: String,
-    /// Fraction of the sets of `survives + 1` failed disks that lose data.
+    /// Of all sets of `survives + 1` failed disks, the fraction that loses data, 0 to 1.
     pub unlucky_share: f64,
-    /// Efficiency by block size.
+    /// Space efficiency for each block size.
     pub blocks: Vec<BlockShare>,
     /// Seconds until redundancy is restored, at the assumed speed and fill level; `None` without redundancy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild_seconds: Option<f64>,
     /// Speed as multiples of one disk.
     pub scaling: Scaling,
-    /// Probability of losing any data within a year, under the given assumptions.
+    /// Probability that any data is lost within a year, 0 to 1, under the given assumptions.
     pub loss_per_year: f64,
-    /// Probability of losing all data: more failed disks than the redundancy permits.
+    /// Probability that the whole pool is lost within a year: more disks fail than the redundancy tolerates.
     pub pool_loss_per_year: f64,
-    /// Probability of losing only some blocks, by an unreadable sector while there was no redundancy.
+    /// Probability that only some blocks are lost within a year, by an unreadable sector while there was no redundancy.
     pub block_loss_per_year: f64,
     /// Ways to extend the layout.
     pub growth: Vec<Growth>,
-    /// Price of all disks, if all prices are known.
+    /// Price of all disks; `None` unless all prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Price per usable TiB.
@@ -230,13 +230,13 @@ pub struct LayoutPlan {
     /// Warnings about the layout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// No other layout of the answer is better in every respect.
+    /// Whether the layout is on the Pareto front: no other layout of the answer is better in every respect.
     pub pareto: bool,
     /// Content of each disk from front to back.
     pub disks: Vec<Vec<Segment>>,
 }
 
-/// Properties that depend on the family of the layout.
+/// Properties that are computed differently for each family of layouts.
 pub(super) struct Facts {
     pub usable: u64,
     pub exact: bool,

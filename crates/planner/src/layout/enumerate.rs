@@ -9,18 +9,18 @@ use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum width of a proposed raidz group, because wider groups rebuild for days.
+/// Maximum number of disks in a proposed raidz group. Wider groups would rebuild for days.
 const WIDEST: usize = 16;
-/// Maximum number of disks for a thorough search. Above it, the search tries fewer group sizes and no unequal
-/// groups.
+/// Maximum number of disks for a thorough search. With more disks, the search tries fewer group sizes and no groups of
+/// unequal size.
 const THOROUGH: usize = 32;
 
-/// All layouts found.
+/// Result of a search: all layouts found.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Search {
-    /// Layouts in the order found.
+    /// Layouts, in the order in which they were found.
     pub plans: Vec<LayoutPlan>,
-    /// Description of the omitted layouts, if the search was limited.
+    /// Which layouts were omitted, if the search was limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded: Option<String>,
 }
@@ -99,8 +99,8 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
     })
 }
 
-/// Computes layouts on all CPUs and keeps their order. Omits a layout that does not fit, for example because a
-/// disk is below a file system's minimum.
+/// Computes the properties of layouts on all CPUs; the order of the layouts is kept. Omits a layout that does not fit,
+/// for example because a disk is smaller than the minimum of a file system.
 fn describe_all(layouts: &[Layout], disks: &[Disk], context: &Context) -> Vec<LayoutPlan> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -252,9 +252,9 @@ fn zfs_layouts(
     Ok(())
 }
 
-/// Divides the sorted disks into consecutive groups of at least `parity + 2` disks with the largest total
-/// capacity, by dynamic programming over the start of the last group. For given widths it is best to group
-/// disks of similar size, so consecutive groups suffice.
+/// Divides the sorted disks into consecutive groups, each of at least `parity + 2` disks, so that the total capacity is
+/// largest. Uses dynamic programming over the start of the last group. Consecutive groups suffice: for given widths,
+/// groups of disks with similar sizes are best.
 fn best_groups(sizes: &[u64], parity: usize) -> Option<Vec<usize>> {
     let n = sizes.len();
     let least = parity + 2;

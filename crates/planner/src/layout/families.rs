@@ -141,10 +141,10 @@ pub(super) fn btrfs_facts(
     })
 }
 
-/// Data offset of mdadm's 1.2 superblock on disks above 128 GiB: 264,192 sectors
-/// (`add_to_super1`/`init_super1`, super1.c, mdadm 4.2); less on small ones.
+/// Offset of the data with mdadm's 1.2 superblock on disks above 128 GiB: 264,192 sectors
+/// (`add_to_super1`/`init_super1`, super1.c, mdadm 4.2). Smaller disks have a smaller offset.
 const MD_OFFSET: u64 = 264_192 * 512;
-/// Default chunk of mdadm.
+/// Default chunk size of mdadm in bytes.
 const MD_CHUNK: u64 = 512 << 10;
 
 pub(super) fn md_facts(level: Md, sizes: &[u64], context: &Context) -> Result<Facts, PlannerError> {

@@ -22,10 +22,10 @@ fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64
     })
 }
 
-/// Maximum number of disks for which every growth step of btrfs is simulated.
+/// Maximum number of disks up to which every step of extending btrfs is simulated.
 const GROWTH_LIMIT: usize = 40;
 
-/// Number of steps shown of each kind.
+/// Number of steps to show for each way of extending a layout.
 const STEPS: u64 = 3;
 
 pub(super) fn list_growth(
@@ -61,7 +61,7 @@ pub(super) fn list_growth(
     }
 }
 
-/// Formats a number of disks.
+/// Formats `times` disks of `size` bytes as text.
 fn format_disks(times: u64, size: u64) -> String {
     match times {
         1 => format!("a disk of {}", Decimal.show(size)),
@@ -70,7 +70,7 @@ fn format_disks(times: u64, size: u64) -> String {
 }
 
 impl Growth {
-    /// Creates a step to `then` usable bytes; returns `None` if the capacity would shrink.
+    /// Creates a step that changes the usable bytes from `now` to `then`; returns `None` if the capacity would shrink.
     fn new(action: String, disks: u64, now: u64, then: u64) -> Option<Self> {
         Some(Self {
             action,
@@ -82,7 +82,7 @@ impl Growth {
     }
 }
 
-/// Computes further vdevs, wider vdevs and larger disks.
+/// Computes the ways to extend a ZFS pool: further vdevs, wider vdevs and larger disks.
 fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
     let Some(first) = pool.vdevs.iter().find(|v| v.class == Class::Normal) else {
         return Vec::new();
@@ -155,7 +155,7 @@ fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> O
     })
 }
 
-/// Replaces the smallest disks of the last unequal vdev by disks of its largest size.
+/// Replaces the smallest disks of the last vdev with unequal disks by disks of the size of its largest disk.
 fn replace_smallest(
     pool: &Pool,
     now: u64,

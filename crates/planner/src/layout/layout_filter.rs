@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub enum Io {
     /// Small random requests: volumes, databases.
     Random,
-    /// Long sequential ones: backups, media.
+    /// Long sequential requests: backups, media.
     Stream,
 }
 
@@ -86,7 +86,7 @@ impl FromStr for Want {
 }
 
 impl Want {
-    /// Requires that any `failures` failed disks are survived.
+    /// Creates the requirement that a layout survives any `failures` failed disks.
     #[must_use]
     pub fn survive(failures: u64) -> Self {
         Self {
@@ -106,7 +106,8 @@ impl Want {
         }
     }
 
-    /// Returns how far a layout misses the requirement, as a fraction of it; 0 if it meets the requirement.
+    /// Returns how far a layout misses the requirement, as a fraction of the required value; 0 if it meets the
+    /// requirement.
     fn shortfall(&self, plan: &LayoutPlan) -> f64 {
         match (self.met(plan), self.value(plan)) {
             (true, _) => 0.0,
@@ -115,7 +116,7 @@ impl Want {
         }
     }
 
-    /// Returns the value to which the requirement applies.
+    /// Returns the property of a layout that the requirement limits; `None` if it is unknown.
     fn value(&self, plan: &LayoutPlan) -> Option<f64> {
         Some(match self.field {
             Field::Usable => plan.usable as f64,
@@ -151,7 +152,7 @@ pub fn rank(plans: &mut Vec<LayoutPlan>, wants: &[Want], io: Option<Io>) {
     });
 }
 
-/// Returns the buildable layout that misses the requirements least.
+/// Returns the layout that misses the requirements least, among those that can be built.
 #[must_use]
 pub fn nearest_buildable<'p>(plans: &'p [LayoutPlan], wants: &[Want]) -> Option<&'p LayoutPlan> {
     let missed = |plan: &LayoutPlan| wants.iter().map(|want| want.shortfall(plan)).sum::<f64>();
@@ -163,7 +164,7 @@ pub fn nearest_buildable<'p>(plans: &'p [LayoutPlan], wants: &[Want]) -> Option<
     })
 }
 
-/// Returns whether a common file system or RAID implements the layout.
+/// Returns whether the layout can be built with a common file system or software RAID.
 #[must_use]
 pub fn is_buildable(plan: &LayoutPlan) -> bool {
     plan.family != "declustered"
@@ -174,8 +175,8 @@ fn is_sensible(plan: &LayoutPlan) -> bool {
     is_buildable(plan) && !plan.advised_against()
 }
 
-/// Ranks the reliability of a layout's figures: not buildable, advised against, bound before the file system,
-/// space reported by a file system.
+/// Returns a rank, 0 to 3, by how reliable the layout's figures are: cannot be built, manual advises against it, upper
+/// bound without a file system, space as a file system reports it.
 fn layout_rank(plan: &LayoutPlan) -> u8 {
     match (is_sensible(plan), plan.exact) {
         (false, _) if !is_buildable(plan) => 0,
@@ -185,7 +186,7 @@ fn layout_rank(plan: &LayoutPlan) -> u8 {
     }
 }
 
-/// Returns whether the pool is a common one: all disks in one raidz, or mirrors of two.
+/// Returns whether the pool has a common shape: all disks in one raidz vdev, or mirrors of two disks.
 fn is_standard(plan: &LayoutPlan) -> bool {
     let layout = plan.layout.as_str();
     let alone = plan.family == "zfs" && !layout.contains('+');
@@ -193,8 +194,8 @@ fn is_standard(plan: &LayoutPlan) -> bool {
     alone && (mirrors || (layout.starts_with("raidz") && !layout.contains('*')))
 }
 
-/// Removes layouts that another one beats in every respect. Keeps common pools, so that the user sees the
-/// difference.
+/// Removes each layout that another layout beats in every respect. Keeps pools of a common shape, so that the user sees
+/// the difference.
 pub fn best(plans: &mut Vec<LayoutPlan>) {
     plans.retain(|plan| plan.pareto || is_standard(plan));
 }

@@ -7,10 +7,10 @@ use crate::error::PlannerError;
 use crate::zfs::{self, Class, Pool, PoolVdev, VdevKind};
 use assay_model::size::Convention::{Binary, Decimal};
 
-/// Width of a raidz vdev above which a warning is given; zpoolconcepts(7) recommends 3 to 9.
+/// Maximum number of disks in a raidz vdev without a warning; zpoolconcepts(7) recommends 3 to 9.
 const WIDE: usize = 12;
 
-/// Binomial coefficient as a float.
+/// Returns the binomial coefficient n over k.
 fn choose(n: u64, k: u64) -> f64 {
     if k > n {
         return 0.0;

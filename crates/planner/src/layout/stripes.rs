@@ -1,5 +1,5 @@
-//! Declustered stripes of n data and p parity chunks over unequal disks. The chunks of a stripe are on
-//! different disks and otherwise anywhere.
+//! Computes declustered stripes of n data and p parity chunks over unequal disks. The chunks of a stripe must be on
+//! different disks; otherwise they may be anywhere.
 
 use crate::error::PlannerError;
 use serde::Serialize;
@@ -7,22 +7,22 @@ use serde::Serialize;
 /// Capacity of the stripes, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Placement {
-    /// File data.
+    /// Bytes of file data.
     pub data: u64,
-    /// Used on all disks together, including parity.
+    /// Bytes used on all disks together, including parity.
     pub raw_used: u64,
-    /// Unusable on all disks together.
+    /// Bytes that cannot be used, on all disks together.
     pub unusable: u64,
-    /// Used on each disk.
+    /// Bytes used on each disk.
     pub per_disk: Vec<u64>,
 }
 
-/// Computes the maximum data of stripes with `data` + `parity` chunks.
+/// Computes the maximum amount of data in stripes of `data` + `parity` chunks.
 ///
-/// `t` stripes with one byte per chunk fit if and only if `Σ min(sizeᵢ, t) ≥ t·(n + p)`. A disk holds at most
-/// one chunk of each stripe, so at most `t` bytes of it count. If the sum suffices, McNaughton's wrap-around
-/// rule (1959) places the chunks: it cuts the shares of the disks into columns of height `t`, so no disk gets
-/// two chunks of a stripe. This is the maximum flow from stripes to disks. Bisection finds the largest `t`.
+/// `t` stripes with one byte per chunk fit if and only if `Σ min(sizeᵢ, t) ≥ t·(n + p)`: a disk holds at most one chunk
+/// of each stripe, so at most `t` bytes of the disk count. If the sum suffices, McNaughton's wrap-around rule (1959)
+/// places the chunks: it cuts the shares of the disks into columns of height `t`, so that no disk gets two chunks of a
+/// stripe. The result equals the maximum flow from stripes to disks. Bisection finds the largest `t`.
 ///
 /// # Errors
 /// There are fewer disks than chunks, no data chunk, or more than 8 EiB.

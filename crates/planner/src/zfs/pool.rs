@@ -60,13 +60,13 @@ pub struct VdevCapacity {
     /// Metaslabs of the vdev.
     #[serde(flatten)]
     pub geometry: Geometry,
-    /// Usable bytes with 128 KiB blocks.
+    /// Usable bytes of the vdev if all blocks have 128 KiB.
     pub deflated: u64,
-    /// Bytes reserved for the embedded log.
+    /// Bytes of the vdev that are reserved for the embedded log.
     pub embedded_log: u64,
 }
 
-/// Output of the tools for a new pool. All sizes are in bytes.
+/// Sizes that the tools report for a new pool. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Capacity {
     /// SIZE of `zpool list -p`: raw bytes for raidz and dRAID (including parity), one copy for mirrors.
@@ -76,7 +76,7 @@ pub struct Capacity {
     pub zfs_usable: u64,
     /// Usable bytes before subtracting the slop.
     pub deflated: u64,
-    /// Slop: reserved so that a full pool can still delete.
+    /// Slop space: reserved so that files can still be deleted in a full pool.
     pub slop: u64,
     /// Raw bytes reserved for the embedded log.
     pub embedded_log: u64,
@@ -183,7 +183,7 @@ impl Pool {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Checks the pool as a whole.
+    /// Checks rules that concern the pool as a whole.
     fn check(&self) -> Result<(), PlannerError> {
         if !ASHIFT.contains(&self.ashift) {
             return Err(PlannerError::value(

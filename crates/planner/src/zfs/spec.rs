@@ -91,7 +91,7 @@ fn class_named(name: &str) -> Option<Class> {
     })
 }
 
-/// A vdev as written, before disks are assigned.
+/// A vdev as the user wrote it, before disks are assigned.
 #[derive(Clone, Copy)]
 struct Wanted {
     family: Family,

@@ -1,7 +1,7 @@
 //! Computes the allocatable space of one top-level vdev, and the bytes that a block uses on it.
 //!
-//! Based on OpenZFS 2.1.11 and compared with 0.7.13, 0.8.6, 2.0.7, 2.1.0, 2.2.0, 2.2.11, 2.3.0, 2.3.9, 2.4.0
-//! and 2.4.4: the functions named below are the same in all of them, except where [`Version`] names a
+//! The functions named below are those of OpenZFS 2.1.11. They were compared with 0.7.13, 0.8.6, 2.0.7, 2.1.0, 2.2.0,
+//! 2.2.11, 2.3.0, 2.3.9, 2.4.0 and 2.4.4, and are the same in all of these versions, except where [`Version`] names a
 //! difference.
 
 use super::version::Version;
@@ -11,17 +11,17 @@ use std::fmt;
 
 /// `sizeof (vdev_label_t)`: device sizes are rounded down to it (`vdev_open`, vdev.c).
 const LABEL: u64 = 256 << 10;
-/// `VDEV_LABEL_START_SIZE`: two labels and the 3.5 MiB boot block (vdev_impl.h).
+/// Space at the start of a device (`VDEV_LABEL_START_SIZE`): two labels and the boot block of 3.5 MiB (vdev_impl.h).
 const LABELS_FRONT: u64 = 4 << 20;
-/// `VDEV_LABEL_END_SIZE`: two labels.
+/// Space at the end of a device (`VDEV_LABEL_END_SIZE`): two labels.
 const LABELS_BACK: u64 = 512 << 10;
-/// `SPA_MINDEVSIZE` (spa.h): a smaller device is refused.
+/// Minimum size of a device in bytes (`SPA_MINDEVSIZE`, spa.h).
 pub const MIN_DEVICE: u64 = 64 << 20;
-/// `SPA_MAXBLOCKSHIFT`: a metaslab is at least as large as the largest block, 16 MiB.
+/// log₂ of the largest block, 16 MiB (`SPA_MAXBLOCKSHIFT`). A metaslab is at least as large.
 const MAX_BLOCK_SHIFT: u32 = 24;
-/// `VDEV_DRAID_ROWHEIGHT` (vdev_draid.h).
+/// Height of a row in dRAID, in bytes (`VDEV_DRAID_ROWHEIGHT`, vdev_draid.h).
 const DRAID_ROW: u64 = 16 << 20;
-/// `VDEV_DRAID_MAX_CHILDREN` (fs/zfs.h).
+/// Maximum number of disks in a dRAID vdev (`VDEV_DRAID_MAX_CHILDREN`, fs/zfs.h).
 pub const DRAID_MAX_CHILDREN: u64 = 255;
 /// Block size that `zfs list` assumes to convert raw space to usable space (`vdev_set_deflate_ratio`, vdev.c).
 pub const DEFLATE_BLOCK: u64 = 128 << 10;
@@ -72,8 +72,8 @@ impl VdevKind {
         }
     }
 
-    /// Returns the number of disks that may always fail at the same time. Excludes the distributed spares of
-    /// dRAID, which help only after a rebuild.
+    /// Returns the number of disks that may fail at the same time, whichever they are. Distributed spares of dRAID do
+    /// not count, because they help only after a rebuild.
     #[must_use]
     pub fn survives(self) -> u64 {
         match self {
@@ -303,8 +303,8 @@ fn metaslab_shift(asize: u64, version: Version) -> u32 {
     }
 }
 
-/// Returns the total space of dRAID metaslabs and the space of the first one. Each starts and ends on a group
-/// boundary and so loses a little.
+/// Returns the total space of the metaslabs of a dRAID vdev, and the space of the first one. Each metaslab must start
+/// and end on a group boundary, so each loses a little space.
 fn draid_space(group: u64, shift: u32, metaslabs: u64) -> (u64, u64) {
     let size = |id: u64| {
         let start = id << shift;

@@ -4,7 +4,7 @@ use crate::error::PlannerError;
 use std::fmt;
 use std::str::FromStr;
 
-/// An OpenZFS version; `2.1` means the newest patch release of that series.
+/// An OpenZFS version. `2.1` means the newest patch release of this series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     major: u16,
@@ -16,7 +16,7 @@ pub struct Version {
 const SERIES: [(u16, u16); 7] = [(0, 7), (0, 8), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4)];
 
 impl Version {
-    /// Version that was compared with measured pools.
+    /// Version whose results were compared with measured pools.
     pub const CHECKED: Self = Self::new(2, 1, 11);
 
     /// Creates a version from its three numbers.
@@ -91,8 +91,8 @@ impl Version {
         self >= Self::new(2, 3, 0)
     }
 
-    /// Returns whether the ARC may take all memory except 1 GiB, or at least five eighths (2.3.0). Older
-    /// versions take half.
+    /// Returns whether the ARC may use all memory except 1 GiB, but at least five eighths (2.3.0). In older versions it
+    /// uses at most half of the memory.
     #[must_use]
     pub fn arc_takes_most(self) -> bool {
         self >= Self::new(2, 3, 0)

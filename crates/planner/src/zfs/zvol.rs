@@ -5,10 +5,11 @@ use super::version::Version;
 
 /// Returns the `refreservation` in bytes that `zfs create -V volsize -b block` sets.
 ///
-/// Source: `zvol_volsize_to_reservation`, `volsize_from_vdevs` (libzfs_dataset.c, OpenZFS 2.1.11). It is the
-/// sum of the data blocks, scaled by their cost on the worst raidz or dRAID vdev relative to a 128 KiB block,
-/// and of an uncompressed 128 KiB indirect block per 1024 blocks of each level, twice. Before 0.8.2, data
-/// counted with its size regardless of raidz (`zvol_volsize_to_reservation` of 0.8.1).
+/// Source: `zvol_volsize_to_reservation`, `volsize_from_vdevs` (libzfs_dataset.c, OpenZFS 2.1.11). The reservation is a
+/// sum of two parts. The first part is the data blocks, scaled by their cost on the worst raidz or dRAID vdev relative
+/// to a 128 KiB block. The second part is twice the indirect blocks: at each level an uncompressed block of 128 KiB per
+/// 1024 blocks. Before 0.8.2, data counted with its plain size, regardless of raidz (`zvol_volsize_to_reservation` of
+/// 0.8.1).
 #[must_use]
 pub fn zvol_refreservation(
     vdevs: &[VdevKind],
@@ -45,9 +46,9 @@ const POINTER: u64 = 128;
 /// Block pointers in an indirect block of 128 KiB, the default (`DN_MAX_INDBLKSHIFT` 17, dnode.h).
 const POINTERS: u64 = 1024;
 
-/// Returns the maximum bytes of block pointers for `data` bytes in blocks of `block` bytes. Indirect blocks
-/// are stored twice (`redundant_metadata=all`, zfsprops(7)); their compression is ignored. This is the largest
-/// part of a special vdev's content. Each file also has a dnode of at least 512 bytes, twice.
+/// Returns the maximum bytes of block pointers for `data` bytes in blocks of `block` bytes. Indirect blocks are stored
+/// twice (`redundant_metadata=all`, zfsprops(7)); their compression is ignored. These blocks are the largest part of
+/// what a special vdev stores. In addition, each file has a dnode of at least 512 bytes, also stored twice.
 #[must_use]
 pub fn block_pointer_bytes(data: u64, block: u64) -> u64 {
     let mut blocks = data.div_ceil(block.max(1));

@@ -6,9 +6,10 @@
 
 use super::MeasuredEffect;
 
-/// Number of grid points for the maximum of the likelihood, which may have two local maxima.
+/// Number of grid points in the search for the maximum of the likelihood. A grid is needed because the likelihood may
+/// have two local maxima.
 const STEPS: usize = 40;
-/// Number of golden-section steps after the grid; each keeps 0.618 of the interval.
+/// Number of golden-section steps after the grid search; each reduces the interval to 0.618 of its length.
 const SECTIONS: usize = 60;
 
 /// Method of estimating the variances.
@@ -21,7 +22,7 @@ pub enum Method {
     PauleMandel,
 }
 
-/// Mean of all machines and variances of the log ratios.
+/// Fitted model: mean over all machines, and variances of the log ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// Method of the variances.
@@ -37,18 +38,18 @@ pub struct Fit {
     pub between_owners: f64,
     /// Mean log ratio.
     pub mean: f64,
-    /// Standard error of the mean, if the variances were known.
+    /// Standard error of the mean under the assumption that the variances are known exactly.
     pub ordinary_se: f64,
 }
 
 impl Fit {
-    /// Returns the variance between machines of different owners.
+    /// Returns the variance between machines of different owners: the sum of both variances.
     #[must_use]
     pub fn between(&self) -> f64 {
         self.between_machines + self.between_owners
     }
 
-    /// Returns the fraction of this variance that is between owners.
+    /// Returns the fraction of this variance that lies between owners, 0 to 1.
     #[must_use]
     pub fn share_of_owners(&self) -> f64 {
         match self.between() > 0.0 {
@@ -58,14 +59,14 @@ impl Fit {
     }
 }
 
-/// Combined machines of an owner.
+/// Combined effect of all machines of an owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     pub mean: f64,
     pub variance: f64,
 }
 
-/// Combines the machines of each owner, given the variances.
+/// Combines the machines of each owner, with given variances within and between owners.
 pub(super) fn weigh_owners(machines: &[MeasuredEffect], within: f64, between: f64) -> Vec<Owner> {
     let sums = owner_sums(machines, within);
     let owner = |sum: &Sums| Owner {
@@ -75,7 +76,7 @@ pub(super) fn weigh_owners(machines: &[MeasuredEffect], within: f64, between: f6
     sums.iter().map(owner).collect()
 }
 
-/// Returns the weighted mean of the owners and its variance.
+/// Returns the weighted mean over the owners, and the variance of this mean.
 pub(super) fn weighted_mean(owners: &[Owner]) -> (f64, f64) {
     let weights: f64 = owners.iter().map(|one| one.variance.recip()).sum();
     let weighted: f64 = owners.iter().map(|one| one.mean / one.variance).sum();
@@ -134,7 +135,7 @@ fn restricted_log_likelihood(machines: &[MeasuredEffect], within: f64, between: 
     twice
 }
 
-/// Fits the model; returns `None` with fewer than two owners, an owner without machines, or an invalid value.
+/// Fits the model. Returns `None` with fewer than two owners, if an owner has no machine, or if a value is invalid.
 #[must_use]
 pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
     let usable = |one: &MeasuredEffect| {
@@ -171,7 +172,8 @@ pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
     (fit.mean.is_finite() && fit.ordinary_se.is_finite()).then_some(fit)
 }
 
-/// Estimates the variance between machines of different owners, and the fraction of it between owners.
+/// Estimates the variance between machines of different owners, and the fraction of this variance that lies between
+/// owners.
 fn fit_variances(machines: &[MeasuredEffect], single: bool, owners: usize) -> (Method, f64, f64) {
     let most = largest_variance(machines);
     let at = |total: f64, share: f64| {

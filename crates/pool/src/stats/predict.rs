@@ -1,23 +1,23 @@
 //! Predicts the effect on a machine of a new owner.
 //!
-//! The usual interval treats the estimated variance between machines as exact and is too narrow with few
-//! owners. Nagashima, Noma and Furukawa (2019) correct this with a bootstrap over the confidence distribution
-//! of the variance. Here the same distribution is integrated instead of sampled. At the true variance, the
-//! owners' generalised Q is chi-squared with owners − 1 degrees of freedom (Q-profile, Viechtbauer 2007). So
-//! each quantile gives a variance, a mean with its error, and a normal distribution of a new machine. Their
-//! mixture is the prediction.
+//! The usual interval treats the estimated variance between machines as exact, so it is too narrow with few owners.
+//! Nagashima, Noma and Furukawa (2019) correct this with a bootstrap over the confidence distribution of the variance.
+//! This module integrates over the same distribution instead of sampling from it. At the true variance, the owners'
+//! generalised Q is chi-squared distributed with owners − 1 degrees of freedom (Q-profile, Viechtbauer 2007). So each
+//! quantile of this distribution gives a variance, a mean with its error, and a normal distribution for a new machine.
+//! The mixture of these normal distributions is the prediction.
 
 use super::fit::{Fit, paule_mandel, weigh_owners, weighted_mean};
 use super::{CONFIDENCE, MeasuredEffect};
 use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal};
 
-/// Number of quantiles.
+/// Number of quantiles over which the prediction is integrated.
 const NODES: usize = 200;
 
 /// Distribution of the effect on a new owner's machine, in logarithms.
 #[derive(Clone, Debug, Default)]
 pub struct Prediction {
-    /// Mean and standard deviation of each node.
+    /// Mean and standard deviation of the normal distribution for each quantile.
     nodes: Vec<(f64, f64)>,
 }
 

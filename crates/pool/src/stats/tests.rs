@@ -1,4 +1,4 @@
-//! Compares with metafor (`fixtures/metafor.R` writes its results), and tests general properties.
+//! Compares the results with those of metafor (written by `fixtures/metafor.R`), and tests general properties.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,7 +24,8 @@ fn machines(case: &Value) -> Vec<MeasuredEffect> {
     .collect()
 }
 
-/// metafor's optimisers stop slightly before the maximum, so compare with a tolerance of 1 in 100,000.
+/// Compares a value with that of metafor. The tolerance is 1 in 100,000, because metafor's optimisers stop slightly
+/// before the maximum.
 fn near(what: &str, ours: f64, theirs: &Value, scale: f64) {
     let theirs = theirs.as_f64().unwrap();
     let apart = (ours - theirs).abs();

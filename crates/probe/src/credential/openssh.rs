@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use ssh_encoding::Decode as _;
 
-/// Reads a line of a `.pub` file, of `authorized_keys` or of `known_hosts`. None where no key stands in it.
+/// Parses a line of a `.pub` file, of `authorized_keys` or of `known_hosts`. Returns `None` if the line contains no
+/// key.
 pub(super) fn read_line(line: &str) -> Option<(&'static str, Read)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -92,12 +93,13 @@ pub(super) fn read_private_key(block: &str) -> Read {
 struct PublicKey {
     /// Algorithm and size: `RSA 3072`, `ED25519`, `ECDSA nistp256`.
     name: String,
-    /// The key without a certificate, as its fingerprint is computed.
+    /// The encoded key without a certificate; the fingerprint is computed from it.
     blob: Vec<u8>,
 }
 
 impl PublicKey {
-    /// Reads algorithm and fields, and leaves the reader behind them. `nonce` stands between them in a certificate.
+    /// Parses the algorithm and the fields of a key, and leaves the reader after them. In a certificate, a nonce
+    /// between the two is skipped.
     fn read(reader: &mut &[u8]) -> ssh_encoding::Result<Self> {
         let algorithm = String::decode(reader)?;
         let plain = algorithm.replace("-cert-v01@openssh.com", "");
@@ -196,7 +198,7 @@ fn read_options(mut bytes: &[u8]) -> ssh_encoding::Result<Vec<String>> {
     Ok(all)
 }
 
-/// As `ssh-keygen -l` writes it.
+/// Returns the fingerprint in the format of `ssh-keygen -l`.
 fn fingerprint(blob: &[u8]) -> String {
     format!(
         "SHA256:{}",

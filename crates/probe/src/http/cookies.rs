@@ -10,14 +10,15 @@ use serde::Serialize;
 pub struct Cookie {
     /// Name of the cookie.
     pub name: String,
-    /// The cookie has the attribute `Secure`: browsers send it only over TLS.
+    /// Whether the cookie has the attribute `Secure`: browsers then send it only over TLS.
     pub secure: bool,
-    /// The cookie has the attribute `HttpOnly`: scripts cannot read it.
+    /// Whether the cookie has the attribute `HttpOnly`: scripts then cannot read it.
     pub http_only: bool,
     /// The attribute `SameSite`: whether browsers send the cookie with requests from other sites. `None` if it
     /// is absent.
     pub same_site: Option<SameSite>,
-    /// The attributes do what the prefix of the name promises (`__Host-`, `__Secure-`); true without a prefix.
+    /// Whether the attributes fulfil what the prefix of the name promises (`__Host-`, `__Secure-`); true without a
+    /// prefix.
     #[serde(skip)]
     #[schemars(skip)]
     keeps_prefix: bool,
@@ -94,7 +95,7 @@ impl Cookie {
     }
 }
 
-/// Lists the first names and the number of further cookies.
+/// Formats the first names of the cookies and the number of further cookies; `None` without cookies.
 fn named<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Option<String> {
     let names: Vec<&str> = cookies.map(|cookie| cookie.name.as_str()).collect();
     let some: Vec<String> = names

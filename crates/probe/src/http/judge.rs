@@ -19,8 +19,8 @@ pub(super) const JUDGED: [&str; 10] = [
     "location",
 ];
 
-/// Minimum `max-age` of HSTS, in seconds: 180 days. Browsers' preload list requires a year; 180 days protect a
-/// visitor who returns twice a year.
+/// Minimum `max-age` of HSTS, in seconds: 180 days. This protects a visitor who returns at least twice a year. (The
+/// preload list of browsers requires a year.)
 const HALF_A_YEAR: u64 = 180 * 24 * 3600;
 
 pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Remark> {
@@ -68,7 +68,7 @@ pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Rem
     ranked(out)
 }
 
-/// Checks whether a page that runs scripts restricts them with Content-Security-Policy.
+/// Checks whether a page that runs scripts has a Content-Security-Policy that restricts them.
 fn policy(page: &Response, out: &mut Vec<Remark>) {
     const SOURCE: &str = "W3C, Content Security Policy Level 3";
     let kind = page.header("content-type").unwrap_or_default();

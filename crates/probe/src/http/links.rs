@@ -1,8 +1,8 @@
-//! Checks whether everybody can fetch objects without a login by counting a number in the URL upwards
-//! (CWE-639): invoices, pictures, reports.
+//! Checks whether everybody can fetch objects (invoices, pictures, reports) without a login, by incrementing a number
+//! in the URL (CWE-639).
 //!
-//! The check runs only if the service consents, and starts with the path of one of the user's own objects. Of
-//! the object with the next number only the status is read.
+//! The check runs only if the service consents. It starts with the path of one of the user's own objects. For the
+//! object with the next number, only the status is read.
 
 use super::Response;
 use crate::error::ProbeError;
@@ -17,20 +17,20 @@ pub const CONSENT: &str = "/.well-known/assay-consent";
 pub enum Links {
     /// The service does not consent, so no object was requested.
     NoConsent {
-        /// Answer of the service to the request for the consent file.
+        /// Why the service does not consent: its answer to the request for the consent file.
         why: String,
     },
-    /// The server requires a login for the object.
+    /// The user's object cannot be fetched without a login: the status is not 200.
     Guarded {
-        /// HTTP status for the object.
+        /// HTTP status of the request for the object.
         status: u16,
     },
-    /// Everybody who has the link can fetch the object. The next number returns no object.
+    /// Everybody who has the link can fetch the object, but not the object with the next number.
     Open {
-        /// HTTP status for the next number.
+        /// HTTP status of the request with the next number.
         next: u16,
     },
-    /// Everybody can fetch the object and the next object.
+    /// Everybody can fetch the object, and also the object with the next number.
     Enumerable,
 }
 

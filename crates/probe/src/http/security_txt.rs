@@ -14,8 +14,8 @@ pub struct SecurityTxt {
 }
 
 impl SecurityTxt {
-    /// Parses a response; returns `None` if the response is not a security.txt. Many servers send their front
-    /// page for every path.
+    /// Parses a response; returns `None` if the response is not a security.txt. This must be checked, because many
+    /// servers answer every path with their front page.
     pub(super) fn of(answer: &Response) -> Option<Self> {
         let kind = answer.header("content-type").unwrap_or("text/plain");
         if answer.status != 200 || !kind.to_ascii_lowercase().starts_with("text/plain") {

@@ -184,8 +184,8 @@ fn keys(report: &Report, out: &mut Vec<Remark>) {
     }
 }
 
-/// Checks for Terrapin. The server offers the affected ciphers and the extension that closes the hole, or does
-/// not. So the check needs no version.
+/// Checks for Terrapin: whether the server offers the affected ciphers, but not the extension that fixes the
+/// vulnerability. So the check does not depend on the version.
 fn terrapin(report: &Report, out: &mut Vec<Remark>) {
     let offered = &report.algorithms;
     let strict = "kex-strict-s-v00@openssh.com";

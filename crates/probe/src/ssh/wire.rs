@@ -33,7 +33,7 @@ pub struct Algorithms {
 /// A host key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostKey {
-    /// `ssh-ed25519`, `ssh-rsa`, `ecdsa-sha2-nistp256`…
+    /// Kind of the key: `ssh-ed25519`, `ssh-rsa`, `ecdsa-sha2-nistp256`…
     pub kind: String,
     /// Size in bits; `None` if the kind has a fixed size.
     pub bits: Option<usize>,
@@ -57,7 +57,7 @@ pub(super) fn packet(connection: &mut Connection<'_>) -> Result<Vec<u8>, ProbeEr
     Ok(body)
 }
 
-/// Frames a payload as a packet. Pads with at least four bytes to a multiple of eight bytes.
+/// Encodes a payload as a packet. Adds at least four bytes of padding, up to a multiple of eight bytes.
 pub(super) fn framed(payload: &[u8]) -> Vec<u8> {
     let mut padding = 8 - (5 + payload.len()) % 8;
     if padding < 4 {
@@ -124,7 +124,8 @@ pub(super) fn kinds(algorithms: &Algorithms) -> Vec<&str> {
     kinds
 }
 
-/// A key exchange that sends a public key without a private key.
+/// A key exchange in which we send a public key without having the private key, because only the server's host key is
+/// needed.
 pub(super) struct Exchange {
     pub name: &'static str,
     pub begin: Vec<u8>,
@@ -192,8 +193,8 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Encodes our SSH_MSG_KEXINIT with one key exchange and one kind of host key. Of all other lists it contains
-/// the server's first name.
+/// Encodes our SSH_MSG_KEXINIT. It offers one key exchange and one kind of host key. In all other lists it offers the
+/// first algorithm of the server.
 pub(super) fn offer(kind: &str, kex: &str, algorithms: &Algorithms, cookie: [u8; 32]) -> Vec<u8> {
     let mut out = vec![20];
     out.extend_from_slice(&cookie[..16]);

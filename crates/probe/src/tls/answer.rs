@@ -1,13 +1,13 @@
-//! Parses a server's answer to a hello: reassembles messages from records and reads their fields.
+//! Parses a server's answer to a ClientHello: reassembles messages from records and parses their fields.
 
 use crate::error::{ProbeError, shown};
 use serde::Serialize;
 use tls_parser::{TlsExtension, TlsMessageHandshake};
 
-/// Message after which reading ends.
+/// Message after which the probe stops reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// The ServerHello.
+    /// Stop after the ServerHello.
     Hello,
     /// The certificate and the key exchange, in versions before 1.3.
     Done,
@@ -27,29 +27,29 @@ pub enum KeyExchange {
 /// First flight of a server, up to the encrypted part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flight {
-    /// The version chosen.
+    /// Number of the version that the server chose.
     pub version: u16,
-    /// The suite chosen.
+    /// Number of the cipher suite that the server chose.
     pub suite: u16,
-    /// The compression chosen, 0 for none.
+    /// Number of the compression that the server chose; 0 for none.
     pub compression: u8,
-    /// The server requests a hello with another key share (HelloRetryRequest, TLS 1.3).
+    /// Whether the server requests a ClientHello with another key share (HelloRetryRequest, TLS 1.3).
     pub retry: bool,
-    /// Group of the key share (TLS 1.3).
+    /// Number of the group of the key share (TLS 1.3).
     pub group: Option<u16>,
-    /// The server supports heartbeats.
+    /// Whether the server supports heartbeats.
     pub heartbeat: bool,
-    /// The server supports secure renegotiation (RFC 5746).
+    /// Whether the server supports secure renegotiation (RFC 5746).
     pub secure_renegotiation: bool,
-    /// The server supports the extended master secret (RFC 7627).
+    /// Whether the server supports the extended master secret (RFC 7627).
     pub extended_master_secret: bool,
-    /// Certificates in DER, the server's own first.
+    /// Certificates in DER; the first is that of the server.
     pub chain: Vec<Vec<u8>>,
-    /// Parameters of ephemeral suites before TLS 1.3.
+    /// Parameters of the key exchange, for ephemeral suites before TLS 1.3.
     pub exchange: Option<KeyExchange>,
 }
 
-/// Answer of a server to a hello.
+/// Answer of a server to a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsAnswer {
     /// The server continues the handshake.
@@ -150,7 +150,7 @@ impl Assembler {
         Ok(None)
     }
 
-    /// Parses a message. Returns `true` if it is the last requested message.
+    /// Parses a message. Returns `true` if it is the message after which the probe stops.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<bool, ProbeError> {
         match kind {
             2 => {
@@ -252,8 +252,8 @@ pub(crate) fn bits(number: &[u8]) -> usize {
     }
 }
 
-/// Returns whether an alert means that the server refuses the offer. Other alerts mean that the server could
-/// not parse the hello.
+/// Returns whether an alert means that the server refuses the offer. Any other alert means that the server could not
+/// parse the ClientHello.
 #[must_use]
 pub fn is_refusal(alert: u8) -> bool {
     // handshake_failure, illegal_parameter, protocol_version, insufficient_security, internal_error (sent by
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(bits(&[0x80, 0]), 16);
     }
 
-    /// Splits a minimal ServerHello of TLS 1.2 at every position.
+    /// Parses a minimal ServerHello of TLS 1.2 that is split at every position.
     #[test]
     fn messages_may_be_cut_anywhere() {
         let mut body = vec![3, 3];

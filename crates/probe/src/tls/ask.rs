@@ -7,7 +7,7 @@ use crate::error::ProbeError;
 use crate::starttls::Starttls;
 use crate::visit::{Connection, Visit};
 
-/// Address and parameters of a TLS connection.
+/// Address and parameters for connecting to a TLS server.
 #[derive(Debug)]
 pub(crate) struct Door<'v> {
     pub visit: &'v Visit,
@@ -16,7 +16,7 @@ pub(crate) struct Door<'v> {
     pub name: Option<String>,
 }
 
-/// The offer of one ClientHello.
+/// What one ClientHello offers to the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
     pub version: Version,
@@ -27,7 +27,7 @@ pub(crate) struct Offer<'a> {
 }
 
 impl<'v> Door<'v> {
-    /// Opens a connection on which the next byte is TLS.
+    /// Opens a connection, including STARTTLS if requested, so that the next byte is TLS.
     pub fn open(&self) -> Result<Connection<'v>, ProbeError> {
         let mut connection = self.visit.open()?;
         if let Some(starttls) = self.starttls {
@@ -43,7 +43,7 @@ impl<'v> Door<'v> {
         self.name.clone().unwrap_or_else(address)
     }
 
-    /// Sends a hello and reads the answer. The connection stays open.
+    /// Sends a ClientHello and reads the answer. The connection stays open.
     pub fn say(
         &self,
         offer: Offer<'_>,
@@ -67,8 +67,8 @@ impl<'v> Door<'v> {
         Ok((connection, answer))
     }
 
-    /// Calls [`Self::say`], and repeats it once if the connection fails. A lost packet or a restarting server
-    /// must not look like a refusal.
+    /// Calls [`Self::say`], and repeats the call once if the connection fails. Otherwise a lost packet or a restarting
+    /// server would look like a refusal.
     pub fn ask(&self, offer: Offer<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
         match self.say(offer, until) {
             Ok((_, answer)) => Ok(answer),

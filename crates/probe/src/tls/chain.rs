@@ -1,4 +1,4 @@
-//! Checks the order of a certificate chain: the next certificate must have signed each certificate.
+//! Checks the order of a certificate chain: each certificate must be signed by the next one.
 
 use crate::certificate::Certificate;
 
@@ -7,7 +7,7 @@ use crate::certificate::Certificate;
 pub(super) enum Disorder {
     /// All certificates belong to the chain, but in another order. Contains the names in the correct order.
     WrongOrder(Vec<String>),
-    /// The named certificates sign nothing in the chain.
+    /// The named certificates are not part of the chain: they sign no certificate in it.
     Stray(Vec<String>),
     /// The first certificate belongs to an authority and not to the server.
     AuthorityFirst(String),

@@ -19,7 +19,7 @@ pub enum Distrust {
     MissingIssuer(String),
     /// An intermediate certificate has expired. Contains its name and expiry date.
     Expired(String, Timestamp),
-    /// A certificate that the server did not send is not valid now.
+    /// A certificate other than the sent ones is not valid at this time.
     OtherTime,
     /// The server's certificate does not permit server authentication.
     NotForServers,
@@ -35,8 +35,7 @@ pub enum Distrust {
 }
 
 impl Distrust {
-    /// Explains the library's error by the fields of the certificates. The server's own certificate is the
-    /// first.
+    /// Explains the library's error from the fields of the certificates. The first certificate is that of the server.
     pub(super) fn explain(error: &CertificateError, chain: &[Certificate], now: Timestamp) -> Self {
         use CertificateError as E;
         let Some((leaf, rest)) = chain.split_first() else {
@@ -221,7 +220,8 @@ fn in_words(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Returns whether a text is a sentence. A word with two capitals is a name of the library.
+    /// Returns whether a text is a sentence. A word with two capital letters shows that the text is a name of the
+    /// library.
     fn is_plain(says: &str) -> bool {
         let camel = |word: &str| {
             let capitals = word.chars().filter(|letter| letter.is_uppercase()).count();

@@ -1,6 +1,5 @@
-//! Determines which suites and groups a server accepts, by iterative removal: offers all, removes the one that
-//! the server chooses, and repeats until the server refuses. This takes one connection for each suite and one
-//! more.
+//! Determines which suites and groups a server accepts, by iterative removal: offers all, removes the one that the
+//! server chooses, and repeats until the server refuses. This takes one connection more than there are accepted suites.
 
 use super::answer::{Flight, KeyExchange, TlsAnswer, Until, alert_name, is_refusal};
 use super::ask::{Door, Offer};
@@ -9,7 +8,7 @@ use super::version::{Version, groups, suite_name};
 use crate::error::ProbeError;
 use serde::Serialize;
 
-/// Result for one version.
+/// Result for one version of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "State")]
@@ -18,18 +17,18 @@ pub enum VersionState {
     Offered,
     /// The server refuses the version.
     Refused,
-    /// The probe has no result.
+    /// Unknown, because the probe has no result.
     Unknown,
 }
 
-/// Side that chooses among the suites that both sides support.
+/// Side whose order of suites decides, if both sides support several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Order")]
 pub enum SuiteOrder {
-    /// The server chooses by its own order.
+    /// The server's order decides.
     Server,
-    /// The server chooses the client's first suite.
+    /// The client's order decides: the server chooses the first suite of the client that it supports.
     Client,
 }
 
@@ -44,16 +43,16 @@ pub(crate) struct Found {
     pub suites: Vec<u16>,
     pub order: Option<SuiteOrder>,
     pub groups: Vec<u16>,
-    /// The groups could be determined.
+    /// Whether the list of groups is complete.
     pub groups_known: bool,
-    /// Answer to the first hello.
+    /// The server's answer to the first ClientHello.
     pub first: Option<Flight>,
     /// Size in bits of the prime of the first suite with finite-field Diffie-Hellman.
     pub prime: Option<usize>,
     /// Certificate chains of the first suite of each authentication method.
     pub chains: Vec<Vec<Vec<u8>>>,
-    /// The server closed the connection and sent no alert. This is a refusal only if the server still answers
-    /// other hellos.
+    /// Whether the server closed the connection without an alert. This is a refusal only if the server still answers
+    /// other ClientHello messages.
     pub hung_up: bool,
 }
 
@@ -63,7 +62,7 @@ enum End {
     Refused(String),
     /// The server closed the connection.
     HungUp,
-    /// Further values are unknown for this reason.
+    /// The remaining suites or groups are unknown, for this reason.
     Unknown(String),
 }
 
@@ -185,7 +184,8 @@ fn is_dhe(suite: u16) -> bool {
     suite_name(suite).starts_with("TLS_DHE_")
 }
 
-/// Offers the suites in reverse order. A server with its own order chooses the same suite again.
+/// Offers the accepted suites in reverse order, to find out whose order decides. A server with its own order chooses
+/// the same suite again.
 fn order(door: &Door<'_>, found: &Found) -> Option<SuiteOrder> {
     if found.suites.len() < 2 {
         return None;
@@ -261,7 +261,7 @@ fn find_groups(door: &Door<'_>, found: &mut Found) {
     found.groups_known = true;
 }
 
-/// Returns whether the server still answers a hello that it answered before. Then a closed connection was a
+/// Returns whether the server still answers a ClientHello that it answered before. If so, a closed connection was a
 /// refusal.
 pub(crate) fn still_answers(door: &Door<'_>, found: &Found) -> bool {
     let Some(suite) = found.suites.first() else {

@@ -14,8 +14,8 @@ const SIGNATURES: [u16; 24] = [
 /// The key share of TLS 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyShare {
-    /// No key share. The server names the group that it wants in a HelloRetryRequest (RFC 8446 section 4.2.8),
-    /// and nobody computes a key.
+    /// No key share. The server then answers with a HelloRetryRequest that names the group it wants (RFC 8446 section
+    /// 4.2.8), so neither side computes a key.
     Empty,
     /// A public key without a private key. Every string of 32 bytes is a public key of X25519 (RFC 7748
     /// section 5).
@@ -35,9 +35,9 @@ pub struct Hello<'a> {
     pub server_name: Option<&'a str>,
     /// Key share for TLS 1.3.
     pub share: KeyShare,
-    /// Offer heartbeats (RFC 6520).
+    /// Whether to offer heartbeats (RFC 6520).
     pub heartbeat: bool,
-    /// Offer compression by DEFLATE (RFC 3749) in versions before 1.3.
+    /// Whether to offer compression by DEFLATE (RFC 3749), in versions before 1.3.
     pub compression: bool,
     /// Random value of 32 bytes.
     pub random: [u8; 32],
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use tls_parser::{TlsMessage, TlsMessageHandshake, parse_tls_client_hello_extensions};
 
-    /// An independent parser reads every hello.
+    /// Checks every ClientHello with an independent parser.
     #[test]
     fn a_foreign_parser_reads_every_hello() {
         for version in Version::ALL {

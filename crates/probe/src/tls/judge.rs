@@ -12,8 +12,8 @@ use crate::remark::Severity::{Danger, Note, Weak};
 use crate::remark::{Remark, ranked};
 use jiff::{SignedDuration, Timestamp};
 
-/// Warn if a certificate expires within this time. Automatic renewal happens when a third of the lifetime is
-/// left, and the shortest common lifetime is 90 days.
+/// Remaining validity below which a certificate gets a warning. Automatic renewal happens when a third of the lifetime
+/// is left, and the shortest common lifetime is 90 days, so a certificate with less than 14 days was not renewed.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Returns all remarks of a report, the worst first.
@@ -153,7 +153,7 @@ struct Family {
     remedy: &'static str,
 }
 
-/// The families. A suite is reported only for the first family that contains it.
+/// Families of outdated suites. A suite that belongs to several families is reported only for the first.
 const FAMILIES: [Family; 9] = [
     Family {
         id: "tls-null",
@@ -419,16 +419,16 @@ const PUBLIC_DAYS: [(&str, i64); 4] = [
     ("", 398),
 ];
 
-/// Returns the limit of a public authority for a certificate issued on this day (`2026-03-15`), and the day from which
-/// the limit holds; the oldest limit without a day.
+/// Returns the maximum lifetime for a certificate of a public authority that was issued on this day (`2026-03-15`): the
+/// day from which the limit applies, and the limit in days. Without a day of issue, returns the oldest limit.
 fn find_longest_lifetime(issued: Option<&str>) -> (&'static str, i64) {
     let [.., oldest] = PUBLIC_DAYS;
     let holds = |(since, _): &(&str, i64)| issued.is_some_and(|issued| issued >= *since);
     PUBLIC_DAYS.into_iter().find(holds).unwrap_or(oldest)
 }
 
-/// Judges the lifetime of a certificate. The limits since 2026 bind public authorities only, whose certificates are in
-/// transparency logs; others are judged by the oldest limit.
+/// Judges the lifetime of a certificate. The limits since 2026 apply only to public authorities, whose certificates are
+/// in transparency logs. Other certificates are judged by the oldest limit.
 fn lifetime(leaf: &Certificate, out: &mut Vec<Remark>) {
     let hours = leaf.not_after.duration_since(leaf.not_before).as_hours();
     // The validity includes the last second. Rounding up counts a day less an hour as a day.

@@ -1,10 +1,9 @@
-//! Tests whether clients may renegotiate TLS 1.2 (RFC 5246 section 7.4.1.1). A renegotiation costs the server
-//! a key exchange and costs the client almost nothing. So a few clients can use up the server's processors
-//! (CVE-2011-1473).
+//! Tests whether clients may renegotiate TLS 1.2 (RFC 5246 section 7.4.1.1). A renegotiation costs the server a key
+//! exchange and costs the client almost nothing. So a few clients can use up the server's CPUs (CVE-2011-1473).
 //!
-//! No library supports renegotiation any more. So a library makes the first handshake. Its messages and master
-//! secret give the keys and the data that RFC 5746 requires. The test then sends one encrypted hello and
-//! closes the connection when the server answers.
+//! No TLS library supports renegotiation any more. So a library makes only the first handshake. Its messages and master
+//! secret give the keys, and the data that RFC 5746 requires. The test then sends one encrypted ClientHello, and closes
+//! the connection when the server answers.
 
 use super::Door;
 use super::answer::{alert_name, header};
@@ -108,7 +107,7 @@ fn refused(how: &str) -> Renegotiation {
     }
 }
 
-/// Reads the server's answer to the second hello.
+/// Reads the server's answer to the second ClientHello.
 fn answer(connection: &mut Connection<'_>, keys: &Keys) -> Result<Renegotiation, ProbeError> {
     // The server's first encrypted record was its Finished.
     for number in 1..=MOST_RECORDS as u64 {
@@ -258,7 +257,7 @@ impl Keys {
         Some(super::hello::record(HANDSHAKE, 0x0303, &body))
     }
 
-    /// Decrypts the server's record with this sequence number.
+    /// Decrypts a record of the server; `number` is its sequence number.
     fn open(&self, number: u64, kind: u8, mut body: Vec<u8>) -> Option<Vec<u8>> {
         let mut text = body.split_off_checked(EXPLICIT)?;
         let nonce = nonce(self.their_nonce, &body)?;

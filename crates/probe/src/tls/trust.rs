@@ -125,7 +125,7 @@ pub(crate) fn handshake(
     Ok(tls)
 }
 
-/// Completes a handshake.
+/// Completes a handshake that was started on a connection.
 pub(super) fn complete(
     tls: &mut ClientConnection,
     connection: &mut Connection<'_>,
@@ -144,7 +144,8 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Returns the certificates that the server sends in these versions, and whether an OCSP response was stapled.
+/// Returns the certificates that the server sends in one of these TLS versions, and whether it stapled an OCSP
+/// response.
 pub(crate) fn chain_of(
     door: &Door<'_>,
     versions: &[&'static SupportedProtocolVersion],

@@ -1,5 +1,6 @@
-//! Accepts every certificate and records whether an OCSP response was stapled. Nothing secret is sent
-//! afterwards, so signatures are not checked. This also covers servers with keys that libraries refuse.
+//! Verifier that accepts every certificate and records whether an OCSP response was stapled. It does not check
+//! signatures, because the probe sends nothing secret afterwards. So it also works with servers whose keys a library
+//! would refuse.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;

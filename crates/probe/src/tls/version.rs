@@ -9,16 +9,16 @@ pub enum Version {
     /// SSL 3.0, RFC 6101.
     #[serde(rename = "SSLv3")]
     Ssl3,
-    /// RFC 2246.
+    /// TLS 1.0 (RFC 2246).
     #[serde(rename = "TLS 1.0")]
     Tls10,
-    /// RFC 4346.
+    /// TLS 1.1 (RFC 4346).
     #[serde(rename = "TLS 1.1")]
     Tls11,
-    /// RFC 5246.
+    /// TLS 1.2 (RFC 5246).
     #[serde(rename = "TLS 1.2")]
     Tls12,
-    /// RFC 8446.
+    /// TLS 1.3 (RFC 8446).
     #[serde(rename = "TLS 1.3")]
     Tls13,
 }

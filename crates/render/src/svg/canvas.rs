@@ -117,7 +117,7 @@ impl Svg {
         );
     }
 
-    /// Opens a link around what follows.
+    /// Opens a hyperlink around all elements that are added until [`Self::close_link`].
     pub fn open_link(&mut self, href: &str) {
         self.has_links = true;
         let _ = write!(self.body, "<a href=\"{}\">", escape_html(href));

@@ -42,8 +42,8 @@ pub struct DotRow {
 pub enum DotAxis {
     /// Logarithmic: equal factors are equal distances, and there is no 0.
     Log,
-    /// Linear from 0. Ticks are at whole numbers only if all figures are whole, as counts are and
-    /// facts that are 0 or 1.
+    /// Linear from 0. If all figures are whole numbers (counts, or facts that are 0 or 1), all ticks are whole numbers
+    /// too.
     FromZero,
 }
 

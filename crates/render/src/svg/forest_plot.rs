@@ -7,7 +7,8 @@ use super::trial_effects::EffectAxis;
 const WIDTH: f64 = 580.0;
 const TOP: f64 = 8.0;
 const LINE: f64 = 36.0;
-/// Natural logarithm of a factor of two.
+/// The axis ends at a factor of two (as natural logarithm) if any effect is smaller than that; intervals beyond it end
+/// in an arrow.
 const NEAR: f64 = std::f64::consts::LN_2;
 
 /// Shape of a row's mark. Shapes differ, so that colour is not the only difference.
@@ -27,17 +28,17 @@ pub enum ForestMark {
 pub struct ForestRow {
     /// Name of the row.
     pub label: String,
-    /// The effect.
+    /// The effect as natural logarithm of the improvement factor; above 0 is better.
     pub effect: Option<f64>,
     /// Ends of the effect's interval.
     pub interval: Option<(f64, f64)>,
-    /// The smallest effect that is still allowed.
+    /// Limit of a guardrail: the smallest effect that is still permitted.
     pub least: Option<f64>,
-    /// Half-width of the band of effects that do not matter.
+    /// Half-width of the band of effects that are too small to matter, in the unit of `effect`.
     pub margin: Option<f64>,
     /// Shape of the mark.
     pub shape: ForestMark,
-    /// Text behind the row.
+    /// Text to the right of the row.
     pub text: String,
 }
 
@@ -51,7 +52,7 @@ pub struct ForestPlot<'a> {
     pub description: String,
     /// Rows from top to bottom.
     pub rows: Vec<ForestRow>,
-    /// The axis shows worsening: 1.1 is 10 % worse.
+    /// Tick labels show worsening: 1.1 is 10 % worse.
     pub falls: bool,
     /// Formats a tick.
     pub tick: &'a dyn Fn(f64) -> String,

@@ -7,9 +7,9 @@ use crate::text::wrap_lines;
 /// A layer of the diagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerBox {
-    /// Number of branches that the layer lies on.
+    /// Branch level of the layer, from 0: number of branches that contain it.
     pub depth: usize,
-    /// The layer begins a branch; else it continues one.
+    /// Whether the layer is the first of its branch.
     pub begins: bool,
     /// Kind and name of the layer.
     pub heading: String,
@@ -29,7 +29,7 @@ const NARROWEST: f64 = 320.0;
 /// Approximate width of a character in pixels; a line must fit into its box.
 const COLUMN: f64 = 6.4;
 
-/// Draws the diagram. Items are in drawing order: what is below an item follows it.
+/// Draws the diagram. Every layer must be followed in `items` by the layers below it.
 #[must_use]
 pub fn draw_stack(id: &str, title: &str, description: &str, items: &[LayerBox]) -> String {
     let left = |item: &LayerBox| (item.depth as f64 * INDENT).min(WIDTH - NARROWEST);

@@ -36,7 +36,7 @@ pub struct LineChart<'a> {
     pub description: String,
     /// Label of the horizontal axis.
     pub over: String,
-    /// Lines; eight colours, then the same with dashes and with dots.
+    /// Lines. The first eight differ in colour; further lines repeat the colours with dashes, then with dots.
     pub lines: Vec<ChartLine>,
     /// Formats a value.
     pub tick: &'a dyn Fn(f64) -> String,

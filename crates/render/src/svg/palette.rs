@@ -38,7 +38,8 @@ const DARK: [Rgb; STEPS] = [
 const INKS: [Rgb; 2] = [[0x0b, 0x1a, 0x22], [0xff, 0xff, 0xff]];
 /// Page background in light and dark.
 const PAGES: [Rgb; 2] = [[0xff, 0xff, 0xff], [0x13, 0x18, 0x1c]];
-/// Colours of lines. They differ in hue and in lightness; with dashes there are three times as many lines.
+/// Number of line colours, which differ in hue and in lightness. Dashes and dots give three times as many
+/// distinguishable lines.
 const LINES: usize = 8;
 /// Lines on a light page.
 const LINES_LIGHT: [Rgb; LINES] = [
@@ -114,7 +115,7 @@ pub fn line_class(n: usize) -> String {
     format!("{}{pattern}", colour_class(n))
 }
 
-/// Returns the class of elements in the colour of the n-th line: its label, its end.
+/// Returns the class of other elements in the colour of the n-th line, such as its label and its end point.
 #[must_use]
 pub fn colour_class(n: usize) -> String {
     format!("l{}", n % LINES)

@@ -25,9 +25,9 @@ pub struct CurvePanel {
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Curves; eight colours, then the same with dashes and with dots.
+    /// Curves. The first eight differ in colour; further curves repeat the colours with dashes, then with dots.
     pub curves: Vec<LatencyCurve>,
-    /// Drawn large; panels that share axes are of one size.
+    /// Whether the panel is drawn large. All panels with a shared axis must have the same size.
     pub large: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn compute_curve(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
     thin_out(&curve, end, most)
 }
 
-/// Computes −log₁₀ of the fraction above rank `seen`.
+/// Computes −log₁₀ of the fraction of operations above rank `seen`; returns `end` if there are none above.
 fn compute_nines(seen: u64, total: u64, end: f64) -> f64 {
     match total.saturating_sub(seen) {
         0 => end,

@@ -10,7 +10,7 @@ pub struct SizeTree<'t, 'a, T> {
     pub size: &'t dyn Fn(&T) -> u64,
     /// Returns the children of a node with their names, the largest first.
     pub below: &'t dyn Fn(&'a T) -> Vec<(String, &'a T)>,
-    /// Returns the address that a folder of this path leads to, for a page that can be walked.
+    /// Returns the URL of the page of a folder, given its path; `None` for a page without hyperlinks.
     pub link: Option<&'t dyn Fn(&str) -> String>,
     /// Formats a size.
     pub show: &'t dyn Fn(u64) -> String,

@@ -24,14 +24,14 @@ pub struct WaterfallBar {
     pub parent: Option<usize>,
     /// Shape of the bar.
     pub shape: BarKind,
-    /// Text behind the name.
+    /// Text after the name.
     pub text: String,
 }
 
 /// Meaning of a bar. Shapes differ, so that colour is not the only difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarKind {
-    /// The bottom.
+    /// The lowest layer, whose bar starts at zero.
     Base,
     /// The layer adds time.
     Adds,

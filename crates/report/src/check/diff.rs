@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// A stored check.
+/// Contents of a document of `assay check --json`, as far as the comparison needs them.
 #[derive(Debug, Deserialize)]
 pub struct Document {
     findings: Vec<Item>,
@@ -262,7 +262,7 @@ fn format_value(value: &serde_json::Value) -> String {
     }
 }
 
-/// Renders the differences for people. Texts of a document may be untrusted and are cleaned.
+/// Renders the differences for people. Texts in a document may be untrusted, so they are escaped.
 #[must_use]
 pub fn diff_text(difference: &Difference) -> String {
     let mut out = String::new();

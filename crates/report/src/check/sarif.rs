@@ -1,5 +1,5 @@
-//! Renders a check as SARIF 2.1.0 (OASIS) for code scanning services. All rules are declared and an empty run is
-//! written too, because the service closes resolved findings by them.
+//! Renders a check as SARIF 2.1.0 (OASIS) for code scanning services. The document declares all rules, also without
+//! findings, because a service closes an earlier finding when a new run of its rule does not contain it.
 
 use super::View;
 use assay_model::finding::{Accepted, Certainty, Finding, Severity};
@@ -46,7 +46,8 @@ pub fn sarif(view: &View<'_>, version: &str) -> Value {
     })
 }
 
-/// The format has no fields for the owner and the last day.
+/// Builds the suppression of an accepted finding. Owner and last day are custom properties, because SARIF has no fields
+/// for them.
 fn build_suppression(accepted: &Accepted) -> Value {
     json!({
         "kind": "external",
@@ -89,7 +90,8 @@ fn name_level(severity: Severity) -> &'static str {
     }
 }
 
-/// Only files have locations; commands and interfaces are described as text.
+/// Builds the location of a fact. Returns `None` if the source is not a file; commands and interfaces are described as
+/// text.
 fn build_location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     match place {
         FactPlace::File { path, line, span } => {
@@ -107,7 +109,7 @@ fn build_location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     }
 }
 
-/// Columns are counted in UTF-16 code units, spans in bytes.
+/// Builds the region within a line. SARIF counts columns in UTF-16 code units, assay's spans count bytes.
 fn build_region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     let mut region = json!({ "startLine": line });
     if let Some((span, text)) = span.zip(text) {

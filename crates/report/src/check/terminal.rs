@@ -14,11 +14,11 @@ use std::fmt::Write as _;
 
 /// Widest line in columns; longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Most lines of one finding at 80 columns; a long title or text may need more.
+/// Maximum number of lines of one finding at 80 columns; a long title or text may need more.
 const MOST_LINES: usize = 12;
-/// Before what belongs to a finding.
+/// Indentation of the title and text of a finding, in columns.
 const INDENT: usize = 2;
-/// Longest value in a list of evidence.
+/// Maximum characters of a value in a list of evidence.
 const LONGEST_VALUE: usize = 60;
 
 /// Renders the whole report.
@@ -153,7 +153,8 @@ fn write_finding(out: &mut String, view: &View<'_>, style: Style, finding: &Find
     out.push_str(&test);
 }
 
-/// What to do, in about so many lines: what does not fit is named with the command that shows it.
+/// Writes how to fix a finding, in at most about `room` lines. Steps that do not fit are replaced by the command that
+/// shows them.
 fn write_fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room: usize) {
     let (mut todo, mut undo, mut by_assay) = (String::new(), String::new(), String::new());
     write_steps(&mut todo, style, "  Do:   ", &remedy.steps);

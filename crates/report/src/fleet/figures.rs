@@ -1,4 +1,4 @@
-//! Reports shifted results of plans.
+//! Reports results of repeated plans that shifted at some run.
 
 use super::describe_change;
 use assay_model::drift::{Change, FigureChange};

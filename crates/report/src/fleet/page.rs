@@ -23,7 +23,7 @@ article.finding li, td { overflow-wrap: anywhere }
 #[derive(Serialize)]
 struct MachineRow {
     name: String,
-    /// Counts by severity, then unknown and accepted; empty if it was not checked.
+    /// Number of findings by severity, then of unknown and accepted ones; empty if the machine was not checked.
     counts: Vec<String>,
     note: String,
 }

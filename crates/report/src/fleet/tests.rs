@@ -105,7 +105,8 @@ fn a_machine_without_changes_is_not_named() {
     ");
 }
 
-/// Every text on the page that another machine, or the user who named a target, can choose.
+/// Puts hostile markup into every text of the page that another machine, or the user who named a target, can choose.
+/// The page must escape all of it.
 #[test]
 fn attack_names_on_the_page() {
     let evil = "</title><script>alert(1)</script>\"'{{ 7*7 }}{% raw %}\u{1b}[31m\u{202e}\n";

@@ -15,7 +15,7 @@ pub(crate) struct DoubtView {
 }
 
 impl DoubtView {
-    /// Creates the view; `carried` names the samples with this doubt.
+    /// Creates the view. `carried` names the samples to which the doubt applies.
     pub(crate) fn new(doubt: &Doubt, carried: String) -> Self {
         Self {
             code: escape_line(&doubt.code),

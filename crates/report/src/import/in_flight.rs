@@ -75,5 +75,5 @@ pub(super) fn describe_in_flight(jobs: &[Worker], disks: &[DiskUtil]) -> String 
     out
 }
 
-/// Percentage of the time from which one cause explains the rate.
+/// Percentage of the time from which flushes count as the limit.
 const HALF: f64 = 50.0;

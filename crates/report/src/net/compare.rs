@@ -32,7 +32,7 @@ pub struct Document<'a> {
     schema: u32,
     /// `net-comparison`.
     kind: &'static str,
-    /// Their names.
+    /// Names of the two runs.
     runs: [&'a str; 2],
     experience: [Experience; 2],
     /// Transferred bits per second of each run.

@@ -186,8 +186,8 @@ fn is_bulk(role: &Role) -> bool {
     )
 }
 
-/// Returns the plotted value of a second: the longest time in milliseconds, or Mbit/s; `None` if no
-/// event was due.
+/// Returns the plotted value of one second of a role: the longest latency in milliseconds, or the rate in Mbit/s.
+/// Returns `None` if no event was due in that second.
 fn plotted_value(role: &Role, second: &Second) -> Option<f64> {
     match is_bulk(role) {
         true => Some(second.bytes as f64 * 8.0 / 1e6),

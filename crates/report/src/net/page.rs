@@ -1,4 +1,5 @@
-//! The page: verdicts first, then the figures of every role, and the seconds of all people on one axis.
+//! The page: verdicts first, then the figures of every role, and what all people experienced second by second on one
+//! time axis.
 
 use super::person_sentences::{cross, headline};
 use super::{
@@ -71,7 +72,7 @@ fn build_verdicts_section(net: &Net) -> PlanSection {
     }
 }
 
-/// Creates a table whose bars are fractions of a whole.
+/// Creates an empty section whose axis is a fraction from 0 to 100 %.
 pub(super) fn of_whole() -> PlanSection {
     PlanSection {
         full: Some(1.0),
@@ -118,16 +119,16 @@ fn build_figures_section(net: &Net) -> PlanSection {
     }
 }
 
-/// Right end of the names of curves in pixels; the seconds start there.
+/// X coordinate in pixels where the curve names end and the time axis begins.
 pub(super) const NAME: f64 = 170.0;
-/// Width of a drawing with curves in pixels.
+/// Width in pixels of a drawing with curve names on the left.
 pub(super) const WIDTH: f64 = 720.0;
-/// Width of a drawing with names above the seconds, which fits a phone.
+/// Width in pixels of a drawing with each name above its row; it fits a phone.
 pub(super) const SECONDS: f64 = 560.0;
-/// Height of a name above its seconds in pixels.
+/// Height in pixels of a name above its row.
 pub(super) const ABOVE: f64 = 16.0;
 const ROW: f64 = 18.0;
-/// Longest name in such a drawing in characters.
+/// Longest name above a row, in characters.
 pub(super) const LETTERS: usize = 56;
 
 fn build_timeline_section(net: &Net) -> PlanSection {
@@ -172,7 +173,7 @@ fn build_timeline_section(net: &Net) -> PlanSection {
     }
 }
 
-/// Draws the times of day below a drawing of seconds over its whole width.
+/// Draws the times of day below a drawing whose x axis covers `seconds` from `from` to `to` (pixels).
 pub(super) fn draw_axis(
     svg: &mut Svg,
     net: &Net,

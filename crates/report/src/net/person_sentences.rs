@@ -14,7 +14,7 @@ use assay_render::units::{format_latency, format_plural};
 /// Least fraction of late events for the word "hopeless".
 const HOPELESS: f64 = 0.8;
 
-/// Describes the experience in a person's words, by the worst role, and its cause.
+/// Describes what a person experienced in plain words: the worst role and its cause.
 #[must_use]
 pub fn headline(
     person: &PersonVerdict,

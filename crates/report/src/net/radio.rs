@@ -1,4 +1,4 @@
-//! Events of the devices' radios: a sentence for each person, a table, and a drawing on the axis of the seconds.
+//! Events of the devices' radios: a sentence for each person, a table, and a drawing on the time axis of the page.
 
 use super::page::{ABOVE, LETTERS, SECONDS, draw_axis};
 use super::{Net, format_mbit, write_fitting_table};

@@ -14,7 +14,7 @@ use assay_render::terminal_style::Style;
 use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_plural};
 
-/// Returns one JSON object: the judgement and the raw runs.
+/// Returns one JSON object: the judgement, the outcome of each person, and the raw runs.
 #[must_use]
 pub fn trial_json(trial: &Trial) -> String {
     let value = serde_json::json!(TrialDocument {
@@ -97,7 +97,8 @@ fn format_share(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), format_percent)
 }
 
-/// Formats the change for a person: the guardrail is about worsening, but the report shows changes.
+/// Formats the change for a person and its interval. The guardrail stores worsening as a factor; the report shows the
+/// inverse, where above 1 is better.
 fn format_change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
     let guard = person.guard.and_then(|at| judgement.guards.get(at));
     let Some(guard) = guard.filter(|guard| guard.worsening > 0.0) else {

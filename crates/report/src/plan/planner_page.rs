@@ -196,8 +196,7 @@ fn draw_section(section: &PlanSection, id: &str) -> String {
     svg.finish(id, &section.heading, &description)
 }
 
-/// Formats the bars as text in so many columns; `figure` is the column of the table shown behind
-/// each bar.
+/// Formats the bars as text in `columns` terminal columns; `figure` is the table column that is printed after each bar.
 #[must_use]
 pub fn format_section(section: &PlanSection, figure: usize, columns: usize) -> String {
     let rows = || section.rows.iter().filter(|row| !row.lanes.is_empty());

@@ -10,7 +10,7 @@ use super::tree_rows::build_rows;
 use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 
-/// Divisor of the terminal's width that bounds the left column.
+/// The left column takes at most the terminal's width divided by this number.
 const LEFT: usize = 2;
 /// Columns that settings need beside the tree.
 const RIGHT: usize = 36;

@@ -1,4 +1,4 @@
-//! A stack with branches, a layer that two stand on, a circle and a hostile name.
+//! Tests the reports with a stack that has branches, a layer shared by two others, a cycle and a hostile name.
 
 use super::{
     StackView, render_stack_markdown, render_stack_page, render_stack_text, stack_to_json,

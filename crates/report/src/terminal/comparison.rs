@@ -55,7 +55,8 @@ pub fn render_comparison(comparison: &RunComparison, style: Style) -> String {
     )
 }
 
-/// Renders the comparison with every row, for a user who selected the rows.
+/// Renders all rows of the comparison, including those that [`render_comparison`] hides. Used if the user has already
+/// selected the rows.
 #[must_use]
 pub fn render_full_comparison(comparison: &RunComparison, style: Style) -> String {
     render_rows(comparison, comparison.rows.iter(), style)
@@ -97,7 +98,7 @@ fn render_rows<'a>(
     out
 }
 
-/// Most differences of the environment that are shown for two targets.
+/// Maximum number of differences of the environment that are printed if the two runs measured different targets.
 const MOST_DIFFERENCES: usize = 8;
 
 fn write_environment(comparison: &RunComparison, most: usize, out: &mut String, style: Style) {
@@ -176,7 +177,7 @@ pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
     }
 }
 
-/// Ratio of the ends of an interval from which the ends mean nothing.
+/// If the upper end of an interval exceeds the lower end by this factor, the ends are not printed.
 const TOO_WIDE: f64 = 1e4;
 
 fn format_cells(row: &ComparisonRow, requests: bool) -> [String; 6] {

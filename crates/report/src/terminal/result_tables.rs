@@ -22,12 +22,12 @@ struct TextRow {
     name: String,
     validity: Validity,
     cells: Vec<String>,
-    /// A line below it.
+    /// Line printed below the row, if any.
     note: Option<String>,
 }
 
-/// Writes right-aligned columns, each as wide as needed; a name that leaves no room for them gets a
-/// line of its own.
+/// Writes right-aligned columns, each as wide as needed. If a name leaves no room for the columns, the name gets its
+/// own line.
 fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Style) {
     let columns: Vec<usize> = headings
         .iter()

@@ -31,7 +31,8 @@ pub struct TrialReport<'a> {
     figures: Map<String, Value>,
     pairs: Vec<PairSeen<'a>>,
     doubts: Vec<DoubtSeen<'a>>,
-    /// The smallest effect that a trial of so many pairs would detect at this noise.
+    /// For several numbers of pairs, the smallest effect that a trial with that many pairs would detect at the measured
+    /// noise.
     smallest: Vec<SmallestEffect>,
 }
 

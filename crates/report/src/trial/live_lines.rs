@@ -24,7 +24,7 @@ pub struct LivePair<'a> {
     pub outcome: &'a PairOutcome,
     /// Judgement over all pairs so far.
     pub judgement: &'a Judgement,
-    /// Time until the judge looks again; none after the last look.
+    /// Time until the next look (interim analysis); `None` after the last look.
     pub next_look: Option<Nanos>,
     /// Time until all pairs are measured, or the budget is used up.
     pub at_most: Nanos,

@@ -91,7 +91,7 @@ pub(super) fn has_unproved_gain(view: &TrialView) -> bool {
     view.judgement.verdict == Verdict::Unsafe && better
 }
 
-/// Describes the measured gain of a verdict that does not rest on it.
+/// Describes the measured change of the deciding figure, for a change whose verdict is `unsafe`.
 pub(super) fn describe_unproved_gain(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     view.judgement.ratio.map_or(NONE.to_owned(), |ratio| {

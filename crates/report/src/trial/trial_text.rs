@@ -167,7 +167,8 @@ fn format_unsigned_span(low: f64, high: f64) -> String {
     }
 }
 
-/// Formats ` (90 % interval −1.2 to +3.4 %)`, or nothing. `oriented` is an interval of improvement.
+/// Formats ` (90 % interval −1.2 to +3.4 %)`, or nothing without an interval. `oriented` is an interval of improvement
+/// factors: above 1 is better, also for latencies.
 pub(crate) fn format_interval(metric: Metric, oriented: Option<Interval>) -> String {
     let Some(interval) = oriented else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The notebook as JSON.
+//! The notebook of a tuning session as JSON.
 
 use super::TuneView;
 use super::notebook::write_notebook;
@@ -12,7 +12,7 @@ use serde::Serialize;
 #[schemars(rename = "Tune")]
 pub struct TuneDocument {
     schema: u32,
-    /// Its number in the store.
+    /// Number of the session in the store.
     session: i64,
     /// 128-bit random name in hex.
     uid: String,
@@ -39,9 +39,9 @@ pub struct TuneDocument {
     limit: Option<LimitPiece>,
     /// Parts of an operation whose time is known.
     parts: Vec<PartPiece>,
-    /// What the lowest layer alone reaches under the same load.
+    /// The figure that the lowest layer alone reaches under the same load.
     bottom: Option<BottomPiece>,
-    /// What may be tried, in order.
+    /// Candidates in the order in which they will be tried.
     planned: Vec<PlannedPiece>,
     kept: Vec<KeptPiece>,
     /// Whether the kept settings are in effect.

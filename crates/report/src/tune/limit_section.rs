@@ -5,7 +5,8 @@ use super::notebook::{NotebookSection, format_figure};
 use assay_model::result::LimitKind;
 use assay_tune::{Diagnosis, Ending, OperationPart, PartTime};
 
-/// What limits the load: the limit with its evidence, the known parts of an operation, the lowest layer.
+/// Writes the section on what limits the load: the limit with its evidence, the known parts of an operation, the lowest
+/// layer. Returns `None` before the diagnosis.
 pub(super) fn write_limit_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let diagnosis = view.session.diagnosis()?;
     let mut paragraphs = Vec::new();
@@ -72,7 +73,7 @@ fn capitalise(text: &str) -> String {
     })
 }
 
-/// What would have to be bought for a goal that no setting reaches; none where the session ended in another way.
+/// Describes which hardware a goal would need if no setting reaches it; `None` if the session ended differently.
 pub(super) fn describe_purchase(view: &TuneView<'_>) -> Option<String> {
     let want = view.record.plan.goal.wants.get(view.session.objective())?;
     let criterion = want.criterion()?;

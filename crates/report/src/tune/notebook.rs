@@ -12,7 +12,7 @@ use assay_tune::{
     ERROR_STATEMENT, Ending, KeptState, Proof, Stage, Standing, TOGETHER_STATEMENT, Want,
 };
 
-/// A notebook.
+/// The report of a tuning session as headline, introduction and sections.
 pub(super) struct Notebook {
     /// Headline: one sentence with one figure.
     pub(super) title: String,
@@ -21,7 +21,7 @@ pub(super) struct Notebook {
     pub(super) sections: Vec<NotebookSection>,
 }
 
-/// A section.
+/// A section of a notebook: paragraphs, an optional table, and files.
 #[derive(Default)]
 pub(super) struct NotebookSection {
     pub(super) heading: String,
@@ -340,7 +340,7 @@ fn snippets_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-/// The objective in A and B, geometric means over the pairs.
+/// Returns the objective's figure in A and in B, as geometric means over the pairs; `None` without pairs.
 pub(super) fn mean_figures(proof: &Proof) -> Option<[f64; 2]> {
     let side = |at: usize| {
         let values: Vec<f64> = proof.figures.iter().map(|pair| pair[at]).collect();

@@ -1,9 +1,9 @@
-//! The section of a notebook that says how to repeat a session.
+//! The section of a notebook on how to repeat a session.
 
 use super::TuneView;
 use super::notebook::NotebookSection;
 
-/// The command line with its seed.
+/// Writes the section with the command line of the session and its seed.
 pub(super) fn write_repeat_section(view: &TuneView<'_>) -> NotebookSection {
     let record = view.record;
     let plan = &record.plan;
@@ -24,7 +24,7 @@ pub(super) fn write_repeat_section(view: &TuneView<'_>) -> NotebookSection {
     }
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a POSIX shell.
 fn quote_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

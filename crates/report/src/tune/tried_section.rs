@@ -4,7 +4,7 @@ use super::TuneView;
 use super::notebook::{NotebookSection, format_gain, proof_of};
 use assay_tune::{LeftOut, Proof, ProofEnd, Stage};
 
-/// What was tried, each by itself.
+/// Writes the section on the candidates that were tried, with one row for each proof.
 pub(super) fn write_tried_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let candidates = &view.record.plan.candidates;
     let row = |proof: &Proof| {
@@ -53,7 +53,7 @@ pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
     }
 }
 
-/// What was not tried, and why.
+/// Writes the section on the candidates that were not tried, with the reasons.
 pub(super) fn write_left_out_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let candidates = &view.record.plan.candidates;
     // What was proved to be useless stands among those that were tried.

@@ -5,7 +5,7 @@ use crate::machine_check::MachineCheck;
 use assay_render::text::escape_line;
 use serde::Serialize;
 
-/// A finding that does not count, because the user accepts it.
+/// A finding that the user accepted.
 #[derive(Serialize)]
 pub(super) struct AcceptedView {
     severity: &'static str,

@@ -28,7 +28,7 @@ struct JobRow {
     class: &'static str,
 }
 
-/// Returns the jobs, or why there are none.
+/// Returns the table of jobs, or a refusal if this server is read-only.
 fn find_table(site: &Site) -> Result<&Arc<JobTable>, Refusal> {
     site.jobs.as_ref().ok_or_else(|| {
         Refusal::new(
@@ -133,13 +133,13 @@ fn find_record(site: &Site, job: &Job) -> Result<Option<(String, String)>, Refus
     })
 }
 
-/// Returns the running job whose record is this one, to stop it on its page.
+/// Returns the number of the running job that writes this record, so that the page of the record can stop it.
 pub(super) fn find_job_of(site: &Site, kind: &str, started: jiff::Timestamp) -> Option<usize> {
     let job = site.jobs.as_ref()?.running(kind)?;
     (started >= job.started).then_some(job.id)
 }
 
-/// Returns the secret of forms; `None` when nothing can be started.
+/// Returns the secret for forms; `None` if this server is read-only.
 pub(super) fn form_token(site: &Site) -> Option<&str> {
     site.jobs.as_ref().map(|table| table.form_token.as_str())
 }
@@ -171,7 +171,8 @@ pub(crate) fn start(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refu
     Ok(Answer::redirect(format!("/jobs/{}", job.id)))
 }
 
-/// Whether a run or trial of this store was measured in the last minutes, by any user.
+/// Returns whether any user started a run or trial on this machine within the last ten minutes that is still running,
+/// according to this store.
 fn is_measured_here(site: &Site) -> Result<bool, Refusal> {
     const RECENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
     let here = site.options.machine.as_deref();

@@ -1,4 +1,4 @@
-//! The page of one piece of advice, with what it means here and the trials of it.
+//! The page of one piece of advice: whether it applies to this machine, and its trials.
 
 use super::catalogue::{Judged, advice_href, applies_name, standing_class, standing_name};
 use super::trial_row::{TrialRowView, draw_effects};

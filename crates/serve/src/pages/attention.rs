@@ -1,4 +1,5 @@
-//! What needs the user: new and severe findings, missed criteria, shifted figures, failed runs, verdicts that wait.
+//! Items that need the user's attention: new and severe findings, missed criteria, shifted figures, failed runs, and
+//! proved changes that were not kept.
 
 use super::figure_views::{describe_shift, series_href};
 use super::{LinkView, MOST_LINKED, TimeView, finding_anchor, join_some, machine_link, short_name};
@@ -14,17 +15,17 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Machines that an item names; the rest is counted.
+/// Maximum number of machines that an item names; the others are counted.
 const MOST_MACHINES: usize = 6;
-/// Characters of a cause.
+/// Maximum characters of a cause.
 const MOST_CAUSE: usize = 220;
-/// A machine that was not checked for so many days while others were is shown.
+/// A machine is listed if it was not checked for this number of days while other machines were.
 const SILENT_DAYS: i64 = 7;
 
-/// One thing that needs the user.
+/// One item that needs the user's attention.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct AttentionItem {
-    /// What kind of thing it is, in a word or two.
+    /// Kind of the item in one or two words.
     kind: &'static str,
     class: &'static str,
     title: String,
@@ -38,15 +39,15 @@ pub(super) struct AttentionItem {
     is_new: bool,
     #[serde(skip)]
     rank: (u32, usize),
-    /// Rule and first machine of a finding, to look up its cause.
+    /// Rule and first machine of a finding, used to look up its cause.
     #[serde(skip)]
     finding: Option<(String, String)>,
 }
 
-/// Time for reading the causes of findings; later items keep the statement of their advice.
+/// Time limit for reading the causes of findings; the remaining items show the statement of their advice.
 const READING: Duration = Duration::from_millis(400);
 
-/// Replaces the details of findings by what was found on the first machine, and where.
+/// Replaces the details of findings by the cause on the first machine, with its file and line.
 pub(super) fn add_causes(site: &Site, state: &FleetState, items: &mut [AttentionItem]) {
     let deadline = Instant::now() + READING;
     for item in items {
@@ -88,7 +89,7 @@ pub(super) fn find_items(site: &Site, state: &FleetState) -> Vec<AttentionItem> 
     items
 }
 
-/// Machines with a rule, and when its newest finding came.
+/// Machines that violate a rule, and the time of the newest finding.
 #[derive(Default)]
 struct RuleState<'a> {
     severity: Option<Severity>,
@@ -98,7 +99,7 @@ struct RuleState<'a> {
     subjects: Vec<String>,
 }
 
-/// Findings by rule: severe ones, and all that are new.
+/// Returns findings grouped by rule: those of severity high or above, and new ones of severity medium or above.
 fn find_findings(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
     let mut rules: BTreeMap<&str, RuleState<'_>> = BTreeMap::new();
     for machine in &state.machines {
@@ -237,7 +238,7 @@ fn find_shift(recent: &RecentShift) -> Option<AttentionItem> {
     })
 }
 
-/// The newest run of a machine, if it failed.
+/// Returns the newest run of each machine, if that run failed.
 fn find_failed(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
     let newest = |machine: &crate::fleet_state::MachineState| {
         let run = state.runs.get(*machine.runs.first()?)?;
@@ -305,7 +306,7 @@ fn find_waiting(state: &FleetState) -> Vec<AttentionItem> {
         .collect()
 }
 
-/// Machines that were not checked for long, while others were.
+/// Returns machines that were not checked for [`SILENT_DAYS`] while others were.
 fn find_silent(state: &FleetState) -> Vec<AttentionItem> {
     let newest = state
         .machines

@@ -35,7 +35,7 @@ struct DomainView {
     rows: Vec<AdviceRow>,
 }
 
-/// The machine that advice is judged for.
+/// The machine for which the page judges whether advice applies.
 pub(super) enum Judged {
     /// The machine of this server.
     Here,
@@ -44,7 +44,7 @@ pub(super) enum Judged {
 }
 
 impl Judged {
-    /// Finds the machine that a query names; the machine of this server otherwise.
+    /// Returns the machine that the query names, or else the machine of this server.
     pub(super) fn choose(site: &Site, name: Option<&str>) -> Self {
         let Some(name) = name else {
             return Self::Here;
@@ -59,7 +59,7 @@ impl Judged {
         }
     }
 
-    /// Returns the facts, and the target where it is known.
+    /// Returns the facts of the machine, and the target if it is known.
     pub(super) fn facts<'a>(&'a self, site: &'a Site) -> (&'a Facts, Option<&'a TargetInfo>) {
         match self {
             Self::Here => {
@@ -140,7 +140,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     Ok(Answer::page(page))
 }
 
-/// Returns the names of machines of which facts are kept.
+/// Returns the names of machines for which a bundle is stored.
 pub(super) fn checked_machines(site: &Site) -> Vec<String> {
     let Ok(state) = site.fleet_state() else {
         return Vec::new();
@@ -186,7 +186,7 @@ fn describe_advice(advice: &Advice, here: &Applicability) -> AdviceRow {
     }
 }
 
-/// Returns the name of a standing, as pages write it.
+/// Returns the display name of a standing (how reliable the advice is).
 pub(super) fn standing_name(standing: Standing) -> &'static str {
     match standing {
         Standing::Confirmed => "confirmed",
@@ -197,7 +197,7 @@ pub(super) fn standing_name(standing: Standing) -> &'static str {
     }
 }
 
-/// Returns the class of a standing.
+/// Returns the CSS class for the name of a standing.
 pub(super) fn standing_class(standing: &str) -> &'static str {
     match standing {
         "confirmed" => "good",

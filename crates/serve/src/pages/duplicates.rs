@@ -1,4 +1,5 @@
-//! Duplicate files by folder: a treemap that one can walk. The index is that of `assay dups scan`.
+//! Duplicate files by folder, as a treemap in which the user can open folders. The data is the index of `assay dups
+//! scan`.
 
 use super::{LinkView, TimeView};
 use crate::answer::{Answer, Refusal};
@@ -22,7 +23,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Folders in the table.
+/// Maximum number of folders in the table.
 const MOST_FOLDERS: usize = 100;
 
 /// Identity of the index's file: inode, size, and time of its last change in nanoseconds.
@@ -31,7 +32,7 @@ type IndexIdentity = (u64, u64, i64);
 /// A tree with the time of the last scan.
 type DatedTree = (Arc<Node>, Option<Timestamp>);
 
-/// The tree of an index that was read.
+/// Cache of the tree of the index, with the identity of the file from which it was read.
 #[derive(Debug, Default)]
 pub(crate) struct DuplicatesCache(Mutex<Option<(IndexIdentity, Arc<Node>)>>);
 
@@ -130,7 +131,7 @@ fn list_below(node: &Node) -> Vec<(String, &Node)> {
         .collect()
 }
 
-/// Descends to a folder. Names are compared as they are shown: a path comes from a link of this page.
+/// Descends to a folder. Compares escaped names, because the path comes from a hyperlink of this page.
 fn find_folder<'a>(tree: &'a Node, path: &str) -> Result<&'a Node, Refusal> {
     let mut node = tree;
     for part in path.split('/').filter(|part| !part.is_empty()) {

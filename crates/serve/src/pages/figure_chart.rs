@@ -1,4 +1,5 @@
-//! The chart of a figure over time: a point for each run with its interval, the levels, and where they shifted.
+//! The chart of a figure over time: a point with its interval for each run, the levels, and the times at which the
+//! level shifted.
 
 use super::figure_views::{describe_shift, metric_name};
 use super::short_name;
@@ -99,7 +100,7 @@ pub(super) fn draw_series(series: &Series, width: f64, number: usize) -> Chart {
     }
 }
 
-/// Returns as much of a time as tells the runs apart.
+/// Returns the shortest time format that distinguishes the runs.
 fn choose_time_format(series: &Series) -> &'static str {
     let length = match (series.points.first(), series.points.last()) {
         (Some(first), Some(last)) => last.at.duration_since(first.at).as_secs(),

@@ -1,4 +1,4 @@
-//! Figures over time in words, and as links.
+//! Descriptions of figures over time as text, and hyperlinks to their charts.
 
 use super::short_name;
 use super::trial_row::format_signed;

@@ -20,11 +20,11 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Series in the list.
+/// Maximum number of series in the list.
 const MOST_SERIES: usize = 200;
-/// Charts on the page; more than one where a filter leaves several figures.
+/// Maximum number of charts on the page; there are several if a filter selects several figures.
 const MOST_CHARTS: usize = 4;
-/// Time for reading runs that are not known yet.
+/// Time limit for reading runs that are not cached.
 const READING: Duration = Duration::from_secs(8);
 
 /// A row of the list.
@@ -134,13 +134,13 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     Ok(Answer::page(page))
 }
 
-/// A chart in which a time can be marked with the pointer.
+/// A chart in which the user can select a time window with the mouse.
 #[derive(Serialize)]
 struct ZoomChart {
     chart: Chart,
-    /// Times at the ends of the drawn axis, in seconds.
+    /// Times at the ends of the drawn axis, in seconds since 1970.
     ends: Option<[i64; 2]>,
-    /// Where the axis begins and ends, as shares of the width.
+    /// Positions of the left and right end of the axis, as fractions of the chart's width (0 to 1).
     left: f64,
     right: f64,
 }
@@ -202,12 +202,12 @@ fn tell_shift(series: &Series, shift: &assay_judge::shift::FigureShift) -> Strin
     format!("{}{range}{when}", describe_shift(series, shift))
 }
 
-/// Returns the day of a time, as the fields of the form take it.
+/// Returns the date of a timestamp, as the date fields of the form need it.
 fn only_day(text: &str) -> String {
     text.chars().take(10).collect()
 }
 
-/// Reads the times of `from` and `to`; a day that is none counts as missing.
+/// Parses the parameters `from` and `to`. An invalid date counts as missing.
 fn read_window(from: Option<&str>, to: Option<&str>) -> (Option<Timestamp>, Option<Timestamp>) {
     let start = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
     let day = |text: &str| text.parse::<Date>().ok();
@@ -219,7 +219,7 @@ fn read_window(from: Option<&str>, to: Option<&str>) -> (Option<Timestamp>, Opti
     )
 }
 
-/// Leaves the runs of a time. Shifts stay those of all runs.
+/// Restricts a series to the runs in a time window. Shifts are still those of all runs.
 fn cut_window(series: &Series, (from, to): (Option<Timestamp>, Option<Timestamp>)) -> Series {
     let is_inside =
         |at: Timestamp| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);

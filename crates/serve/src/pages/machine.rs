@@ -27,15 +27,15 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Runs and trials on the page; lists have all.
+/// Number of runs and of trials on the page; the lists contain all.
 const ROWS: usize = 10;
-/// Figures that are drawn.
+/// Maximum number of charts.
 const CHARTS: usize = 4;
-/// Changes on the page.
+/// Maximum number of changes on the page.
 const CHANGES: u32 = 120;
-/// How far back changes are shown.
+/// Maximum age of changes on the page.
 const CHANGES_SINCE: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// Time for reading runs that are not known yet.
+/// Time limit for reading runs that are not cached.
 const READING: Duration = Duration::from_secs(4);
 
 #[derive(Serialize)]
@@ -129,7 +129,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     Ok(Answer::page(page))
 }
 
-/// Judges the newest bundle of the machine, under whichever of its names one is kept.
+/// Checks the newest bundle of a machine. The bundle may be stored under any of the machine's names. The second value
+/// is the reason if a bundle cannot be read.
 pub(crate) fn read_check(
     site: &Site,
     machine: &MachineState,
@@ -145,7 +146,8 @@ pub(crate) fn read_check(
     (None, unreadable)
 }
 
-/// Findings of the newest bundle, with evidence. The store knows since when.
+/// Returns the findings of the newest bundle with their evidence. The time since when a finding exists comes from the
+/// store.
 fn list_findings(machine: &MachineState, check: &MachineCheck) -> Vec<FindingView> {
     let violated = check
         .checked
@@ -201,7 +203,7 @@ fn list_findings(machine: &MachineState, check: &MachineCheck) -> Vec<FindingVie
     all.iter().map(view).collect()
 }
 
-/// Findings as the store has them, without evidence.
+/// Returns the findings from the store, without evidence.
 fn list_stored_findings(site: &Site, machine: &MachineState) -> Vec<FindingView> {
     let view = |finding: &crate::fleet_state::StandingFinding| {
         let advice = site.find_advice(&finding.rule);
@@ -236,7 +238,7 @@ fn list_unknown(check: &MachineCheck) -> Vec<String> {
     texts
 }
 
-/// Facts of the newest bundle; of the newest run where no bundle is kept.
+/// Returns the facts of the newest bundle, or of the newest run if no bundle is stored.
 fn newest_facts(
     site: &Site,
     state: &FleetState,
@@ -253,7 +255,7 @@ fn newest_facts(
     Ok(facts)
 }
 
-/// The facts that describe a machine best, with their labels.
+/// Returns the most descriptive facts of a machine with their labels.
 fn describe_machine(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let mut add = |label, text: Option<String>| {

@@ -6,9 +6,9 @@ use assay_model::finding::Severity;
 use assay_model::run::RunState;
 use serde::Serialize;
 
-/// Runs in the strip.
+/// Number of runs in the strip.
 const STRIP: usize = 24;
-/// Width of the bar of the machine with the most findings.
+/// Width in pixels of the bar of the machine with the most findings.
 const BAR: f64 = 96.0;
 
 /// Number of findings of a severity.
@@ -16,7 +16,7 @@ const BAR: f64 = 96.0;
 pub(super) struct SeverityCount {
     pub(super) name: &'static str,
     pub(super) count: usize,
-    /// Left end and width of its part of the bar.
+    /// Left end of this severity's part of the bar, in pixels; its width follows.
     x: f64,
     width: f64,
 }
@@ -37,17 +37,17 @@ pub(super) struct MachineRowView {
     counts: Vec<SeverityCount>,
     new: usize,
     strip: Vec<StripCell>,
-    /// The strip in words.
+    /// Text alternative of the strip.
     strip_text: String,
     runs: usize,
     runs_href: String,
     last_run: Option<TimeView>,
     trials: usize,
-    /// Worst of its state: `bad`, `warn`, `good`.
+    /// CSS class for the worst problem of the machine: `bad`, `warn` or `good`.
     class: &'static str,
 }
 
-/// Builds the rows of machines, those that need something first.
+/// Builds the rows of the machines; machines with problems come first.
 pub(super) fn build_rows<'a>(
     state: &FleetState,
     machines: impl Iterator<Item = &'a MachineState>,
@@ -124,7 +124,7 @@ fn build_row(state: &FleetState, machine: &MachineState, scale: f64) -> MachineR
     }
 }
 
-/// Returns the link to a list of what belongs to a machine.
+/// Returns the hyperlink to a list filtered by machine.
 fn list_href(path: &str, machine: &str) -> String {
     match machine.len() > super::MOST_LINKED {
         true => path.to_owned(),

@@ -1,5 +1,5 @@
-//! What was observed without an experiment: answers of `assay why`, what people noticed in runs of `assay net`, and
-//! findings of `assay check wifi`.
+//! Observations, made without an experiment: answers of `assay why`, the experience of people in runs of `assay net`,
+//! and findings of `assay check wifi`.
 
 use super::{LinkView, TimeView, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
@@ -20,9 +20,9 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-/// Observations in the list.
+/// Maximum number of observations in the list.
 const MOST_LISTED: usize = 500;
-/// Observations on the page of a machine.
+/// Maximum number of observations on the page of a machine.
 const MOST_OF_MACHINE: usize = 5;
 
 /// An observation in a list.
@@ -76,14 +76,14 @@ pub(super) fn list_of_machine(site: &Site, machine: &str) -> Result<Vec<Observat
 /// The page and the JSON document of an observation.
 pub(crate) struct ObservationReport {
     page: String,
-    /// The document of `--json`.
+    /// The same document that `--json` prints.
     pub(crate) json: String,
 }
 
-/// Renders an observation as its verb does.
+/// Renders an observation with the report of the verb that made it.
 ///
 /// # Errors
-/// Another version of assay stored it in another form.
+/// Another version of assay stored the observation in a different form.
 pub(crate) fn render_observation(mut one: Observation) -> Result<ObservationReport, Refusal> {
     bound_texts(&mut one.document);
     let unreadable = |error: serde_json::Error| {

@@ -1,4 +1,4 @@
-//! The landing page: what needs the user, then the machines and the newest runs.
+//! The landing page: items that need attention, then the machines and the newest runs.
 
 use super::run_row::list_runs;
 use super::{TimeView, attention, machine_row};
@@ -13,11 +13,11 @@ use assay_render::units::format_plural;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Items on the page.
+/// Maximum number of items on the page.
 const MOST_ITEMS: usize = 40;
-/// Newest runs on the page.
+/// Number of newest runs on the page.
 const RUNS: usize = 8;
-/// Machines on the page; the rest has its own page.
+/// Maximum number of machines on the page; a separate page lists all.
 const MACHINES: usize = 12;
 
 /// Answers `/`.

@@ -1,4 +1,5 @@
-//! Planning storage: disks that are dragged in and out of use, and what layouts over them hold and survive.
+//! Storage planning: the user drags disks in and out of use and sees the capacity and redundancy of the possible
+//! layouts.
 
 use crate::answer::{Answer, Refusal};
 use crate::routes::PageRequest;
@@ -19,11 +20,11 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-/// Disks on the page: a search over more takes longer than a page may.
+/// Maximum number of disks; a search over more would take too long for a page.
 const MOST_DISKS: usize = 16;
-/// Layouts that are shown.
+/// Maximum number of layouts that are shown.
 const MOST_LAYOUTS: usize = 12;
-/// What a first visit shows.
+/// Disks that the first visit shows.
 const EXAMPLE: &str = "4T 4T 4T 4T 2T 2T";
 
 /// A disk as the form shows it.
@@ -34,14 +35,14 @@ struct DiskView {
     is_used: bool,
 }
 
-/// What the address asks for.
+/// The question in the URL's query.
 struct Question {
     /// Sizes as written, and in bytes.
     sizes: Vec<(String, u64)>,
     used: Vec<usize>,
     survive: Option<u64>,
     io: Option<Io>,
-    /// The layout whose figures stand beside the disks.
+    /// The layout whose figures are shown beside the disks.
     layout: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Runs that are offered for a comparison.
+/// Maximum number of runs that are offered for a comparison.
 const MOST_OTHERS: usize = 12;
 
 /// A run as judged.
@@ -36,7 +36,7 @@ fn read_run(store: &Store, id: RunId) -> Result<JudgedRun, StoreError> {
     })
 }
 
-/// Returns the answer for a page that needs a store where there is none.
+/// Returns the refusal for a page that needs a store if there is no store.
 pub(super) fn no_store(site: &Site) -> Refusal {
     Refusal::missing(format!(
         "Nothing has been measured yet: there is no store at {}.",

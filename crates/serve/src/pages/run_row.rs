@@ -18,7 +18,7 @@ pub(super) struct RunView {
     started: TimeView,
     samples: String,
     state: &'static str,
-    /// Class of its state.
+    /// CSS class of the run's state.
     class: &'static str,
     missed: usize,
 }
@@ -74,7 +74,7 @@ pub(super) fn state_name(state: RunState) -> &'static str {
     }
 }
 
-/// Returns the class of a state. A missed criterion is worse than an interruption.
+/// Returns the CSS class of a state. A missed criterion is shown as worse than an interruption.
 pub(super) fn state_class(state: RunState, missed: bool) -> &'static str {
     match (state, missed) {
         (RunState::Failed, _) | (_, true) => "bad",

@@ -9,7 +9,7 @@ use assay_render::svg::forest_plot::{ForestMark, ForestPlot, ForestRow, draw_for
 use assay_render::units::NONE;
 use serde::Serialize;
 
-/// Rows of a forest plot; the table has all.
+/// Maximum number of rows of the forest plot; the table contains all trials.
 const MOST_ROWS: usize = 40;
 
 /// A row of a list of trials.
@@ -73,7 +73,7 @@ pub(super) fn verdict_name(trial: &TrialSummary) -> &'static str {
     }
 }
 
-/// Returns the class of a verdict.
+/// Returns the CSS class of a verdict.
 pub(super) fn verdict_class(trial: &TrialSummary) -> &'static str {
     match (trial.is_aa, trial.verdict) {
         (false, Verdict::Better) => "good",

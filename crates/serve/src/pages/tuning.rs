@@ -15,7 +15,7 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-/// Sessions in the list.
+/// Maximum number of sessions in the list.
 const MOST_SESSIONS: usize = 200;
 
 /// A session in a list.
@@ -99,7 +99,7 @@ fn describe_session(id: TuneId, record: &TuneRecord, machine: Option<LinkView>) 
     }
 }
 
-/// Returns the answer for a session that does not fit its own plan.
+/// Returns the refusal for a stored session whose observations do not match its plan.
 fn refuse_replay(error: &ReplayError) -> Refusal {
     Refusal::new(
         StatusCode::SERVICE_UNAVAILABLE,

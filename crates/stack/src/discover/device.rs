@@ -7,7 +7,7 @@ use assay_model::stack::{Layer, LayerKind};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Prefixes of devices whose data are on another machine.
+/// Name prefixes of devices whose data is on another machine.
 const REMOTE: [&str; 4] = ["nbd", "rbd", "drbd", "etherd"];
 
 impl Finder<'_> {

@@ -1,4 +1,4 @@
-//! Disks and their links. Inside a guest only the front of a virtual disk is visible.
+//! Disks and their interfaces (SATA, NVMe, USB, …). In a guest, only the front end of a virtual disk is visible.
 
 use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
@@ -68,7 +68,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the properties of a virtual disk that its guest can see.
+    /// Adds the properties of a virtual disk that are visible in its guest.
     fn virtual_front(&mut self, at: usize, device: &Device, transport: &str) {
         let dmi = |file: &str| self.line(&Path::new("/sys/class/dmi/id").join(file));
         let vendor = dmi("sys_vendor");
@@ -89,7 +89,7 @@ impl Finder<'_> {
         self.stand(at, below);
     }
 
-    /// Adds the link of a disk, and its speed.
+    /// Adds the interface of a disk as a layer, with its speed.
     fn link(&mut self, at: usize, device: &Device, transport: &str) {
         let mut layer = Layer::new(LayerKind::Link, transport);
         let mut set = |key: &str, value: Option<String>| {

@@ -31,7 +31,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Puts a layer on the device at a path, or on a file that is used as a device.
+    /// Connects a layer with the block device at a path below it, or with a file that is used as a device.
     pub(super) fn stand_on_node(&mut self, at: usize, node: &Path) {
         let stat = self.host.stat(node);
         let device = match stat {

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Mount options without a cost, or with every mount.
+/// Mount options that are not shown: they have no cost, or every mount has them.
 const USUAL: [&str; 12] = [
     "rw",
     "seclabel",
@@ -42,7 +42,7 @@ const REMOTE: [&str; 9] = [
 ];
 
 impl Finder<'_> {
-    /// Puts a layer on the file system of a path.
+    /// Connects a layer with the file system that contains a path.
     pub(super) fn file_system_of(&mut self, at: usize, path: &Path) {
         let real = match self.host.realpath(path) {
             Ok(real) => real,
@@ -128,7 +128,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the smallest allocation of a file.
+    /// Adds the smallest unit of space that a file can allocate (block size).
     fn block_size(&mut self, at: usize, point: &Path) {
         let argv = ["stat", "--file-system", "--format=%S", "--"].map(OsStr::new);
         let argv: Vec<&OsStr> = argv.into_iter().chain([point.as_os_str()]).collect();

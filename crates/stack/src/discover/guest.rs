@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// Directories of libvirt's running and defined guests.
 const LIBVIRT: [&str; 2] = ["/run/libvirt/qemu", "/etc/libvirt/qemu"];
-/// Setting of a guest that is only defined: `no`.
+/// Key of a setting: `no` for a guest that is defined but not running.
 pub const RUNS: &str = "runs";
 const PROXMOX: &str = "/etc/pve/qemu-server";
 /// O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86; other architectures have other
 /// numbers.
 const O_DIRECT: u64 = 0o40000;
-/// Smaller files that QEMU writes to are not disks.
+/// Minimum size in bytes of a disk. Smaller files to which QEMU writes are not disks.
 const SMALLEST: u64 = 1 << 20;
 
 /// A guest, running or defined.
@@ -234,7 +234,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Adds the declared formats from the top; the last one is that of the file.
+    /// Adds the format layers of a disk that the command line declares, from the top; the last format is that of the
+    /// file.
     fn formats(&mut self, disk: &VirtualDisk, path: &Path) -> usize {
         let filters = disk.formats.split_last();
         let (last, filters) = match filters {
@@ -296,7 +297,7 @@ impl Finder<'_> {
         open.collect()
     }
 
-    /// Notes whether the file is open as the command line requests.
+    /// Records whether QEMU really opened the file as the command line requests (for example with O_DIRECT).
     fn really_open(
         &mut self,
         at: usize,
@@ -332,7 +333,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds open files that belong to no disk of the command line.
+    /// Adds open files that do not belong to a disk of the command line, such as disks attached later.
     fn plugged_later(&mut self, at: usize, open: &BTreeMap<PathBuf, u64>) {
         let known: Vec<PathBuf> = self
             .stack

@@ -10,8 +10,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
-    /// Adds a file as QEMU would open it: below its image format, if it has one. A declared format
-    /// replaces detection.
+    /// Adds a file, and above it its image format if it has one. The format is detected unless it is declared.
     pub(super) fn image_file(&mut self, path: &Path, declared: Option<&str>) -> usize {
         let real = self.host.realpath(path);
         let real = real.unwrap_or_else(|_| path.to_owned());
@@ -83,7 +82,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Reads some bytes of a file that may be too large to read completely.
+    /// Reads a range of a file. The file may be too large to read completely.
     fn start(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, String> {
         let stat = self.host.stat(path).map_err(|error| error.to_string())?;
         if !matches!(stat.kind, FileKind::Regular | FileKind::BlockDevice) {

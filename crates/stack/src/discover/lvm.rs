@@ -5,7 +5,7 @@ use assay_facts::block::Device;
 use assay_facts::lvm::{self, Row};
 use assay_model::stack::{Layer, LayerKind};
 
-/// Suffixes of internal layers between a volume and its parts.
+/// Suffixes of the internal device-mapper devices between a volume and its parts.
 const INNER: [&str; 3] = ["-tpool", "-real", "-cow"];
 
 /// Fields of a segment that affect performance.

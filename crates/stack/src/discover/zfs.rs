@@ -10,8 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Properties of datasets that affect performance, and the value without a cost, which is not
-/// shown.
+/// Properties of datasets that affect performance, each with the value that costs nothing and is not shown.
 const PROPERTIES: [(&str, &str); 20] = [
     ("recordsize", ""),
     ("volblocksize", ""),
@@ -35,7 +34,7 @@ const PROPERTIES: [(&str, &str); 20] = [
     ("refreservation", ""),
 ];
 
-/// The same for pools.
+/// Properties of pools that affect performance, each with the value that costs nothing and is not shown.
 const POOL: [(&str, &str); 8] = [
     ("health", ""),
     ("size", ""),
@@ -47,7 +46,7 @@ const POOL: [(&str, &str); 8] = [
     ("checkpoint", "-"),
 ];
 
-/// zdb reads the pool's configuration from its devices.
+/// Limits of zdb, which needs longer because it reads the pool's configuration from the devices.
 const ZDB: Limits = Limits {
     timeout: Duration::from_secs(60),
 };

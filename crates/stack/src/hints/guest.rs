@@ -38,7 +38,7 @@ fn throttled_hint(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-06.
+/// Hint: the cache mode flushes every write (`writethrough`, `directsync`).
 fn every_write_flushed(look: &Look<'_>) -> Option<Said> {
     let mode = cache_mode(look).filter(|mode| matches!(*mode, "writethrough" | "directsync"))?;
     Some(Said {
@@ -54,7 +54,7 @@ fn every_write_flushed(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-07.
+/// Hint: the cache mode ignores flushes (`unsafe`), so acknowledged writes can be lost.
 fn flushes_ignored(look: &Look<'_>) -> Option<Said> {
     let mode = cache_mode(look).filter(|mode| mode.starts_with("unsafe"))?;
     Some(Said {
@@ -67,7 +67,7 @@ fn flushes_ignored(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-09.
+/// Hint: the disk is on an emulated IDE controller.
 fn emulated_ide(look: &Look<'_>) -> Option<Said> {
     (look.is(LayerKind::VirtualDisk) && look.says("bus", "ide")).then(|| Said {
         text: "IDE is meant for systems before 2003; virtio-blk and virtio-scsi are much faster"
@@ -78,7 +78,7 @@ fn emulated_ide(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-14.
+/// Hint: an iothread is configured, but this controller does not use it.
 fn thread_without_effect(look: &Look<'_>) -> Option<Said> {
     (look.says("iothread_asked", "yes") && look.says("iothread", "no")).then(|| Said {
         text: "its iothread has no effect: only VirtIO Block and VirtIO SCSI single have one for \
@@ -93,7 +93,7 @@ fn thread_without_effect(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims ZFS-22.
+/// Hint: qcow2 on ZFS, so that data is copied on write twice.
 fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
     if !(look.is(LayerKind::Image) && look.layer.name == "qcow2") {
         return None;
@@ -113,7 +113,7 @@ fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-04: the meaning of this setting changed in OpenZFS 2.3.
+/// Hint: the cache mode uses O_DIRECT on a ZFS dataset. The effect of O_DIRECT changed in OpenZFS 2.3.
 fn direct_on_zfs(look: &Look<'_>) -> Option<Said> {
     let mode = cache_mode(look).filter(|mode| matches!(*mode, "none" | "directsync"))?;
     look.below(LayerKind::Dataset).next()?;
@@ -137,7 +137,7 @@ fn direct_on_zfs(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-19.
+/// Hint: the clusters of a qcow2 image are so small that QEMU's default cache does not hold all L2 tables.
 fn small_clusters(look: &Look<'_>) -> Option<Said> {
     let cluster = look
         .layer

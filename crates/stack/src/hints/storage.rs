@@ -16,7 +16,7 @@ pub(super) const RULES: [Rule; 9] = [
     trim_dropped,
 ];
 
-/// claims ZFS-05.
+/// Hint: the ashift of a vdev is smaller than the physical block size of its disk.
 fn small_ashift(look: &Look<'_>) -> Option<Said> {
     let ashift: u32 = look.layer.get("ashift")?.parse().ok()?;
     let unit = 1u64.checked_shl(ashift)?;
@@ -38,7 +38,7 @@ fn small_ashift(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims ZFS-02: on raidz a small volblocksize needs much more space than the layout suggests.
+/// Hint: the volblocksize is small for raidz, so a volume needs much more space than the layout suggests.
 fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     if !look.is(LayerKind::Zvol) {
         return None;
@@ -71,8 +71,8 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// Returns the fraction of raw space that contains data for an incompressible block, and the
-/// fraction of devices without parity.
+/// For one incompressible block on raidz, returns the fraction of raw space that is data, and the fraction of devices
+/// without parity.
 fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
     let unit = 1u64.checked_shl(ashift)?;
     let data = width.checked_sub(parity).filter(|data| *data > 0)?;
@@ -81,7 +81,7 @@ fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, 
     Some((sectors as f64 / all as f64, data as f64 / width as f64))
 }
 
-/// claims ZFS-11.
+/// Hint: `sync=disabled`, so acknowledged writes are lost in a power cut.
 fn sync_disabled(look: &Look<'_>) -> Option<Said> {
     look.says("sync", "disabled").then(|| Said {
         text: "acknowledged writes of a program or guest are lost in a power cut".to_owned(),
@@ -91,7 +91,7 @@ fn sync_disabled(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims ZFS-36.
+/// Hint: the pool is more than 90 % full.
 fn nearly_full(look: &Look<'_>) -> Option<Said> {
     if !look.is(LayerKind::Pool) {
         return None;
@@ -105,7 +105,7 @@ fn nearly_full(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims KVM-15, GST-05.
+/// Hint: AES encryption on a CPU without visible AES instructions.
 fn cipher_by_hand(look: &Look<'_>) -> Option<Said> {
     let cipher = look.layer.get("cipher")?;
     let slow = look.is(LayerKind::Crypt) && look.says("cpu_aes", "no") && cipher.starts_with("aes");
@@ -119,7 +119,7 @@ fn cipher_by_hand(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims GST-06.
+/// Hint: encryption above a compressed ZFS volume or dataset, whose compression then has no effect.
 fn encrypted_on_compressed(look: &Look<'_>) -> Option<Said> {
     if !look.is(LayerKind::Crypt) {
         return None;
@@ -155,7 +155,7 @@ fn misaligned_hint(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// claims GST-03.
+/// Hint: ext2, a file system without a journal.
 fn no_journal(look: &Look<'_>) -> Option<Said> {
     (look.is(LayerKind::FileSystem) && look.says("type", "ext2")).then(|| Said {
         text: "it has no journal: after a crash it needs a full check and may have lost files"
@@ -166,7 +166,7 @@ fn no_journal(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// A trim timer runs on the file system only.
+/// Hint: a layer (dm-crypt, md, LVM, …) drops discards, so that a trim of the file system never reaches the disk.
 fn trim_dropped(look: &Look<'_>) -> Option<Said> {
     let layers = [
         LayerKind::Crypt,
@@ -200,8 +200,8 @@ fn trim_dropped(look: &Look<'_>) -> Option<Said> {
 mod tests {
     use super::data_share;
 
-    /// Computed by hand: data sectors, parity for each row of the stripe, rounded up to a multiple
-    /// of parity + 1.
+    /// The expected value was computed by hand: data sectors, parity for each row of the stripe, rounded up to a
+    /// multiple of parity + 1.
     #[test]
     fn shares_of_raw_space() {
         let percent = |block, width, parity| {

@@ -21,7 +21,7 @@ pub(super) struct Bench<'a> {
     env: Environment<'a>,
     tools: Tools,
     work: PathBuf,
-    /// Directory of files and images.
+    /// Scratch directory that contains the files and images.
     home: PathBuf,
     places: Vec<LoadTarget>,
     /// Counter sources of each rung.
@@ -41,13 +41,13 @@ impl<'a> Bench<'a> {
         self.guest.as_ref().ok_or(MeasureError::Interrupted)
     }
 
-    /// Returns the accelerator of the guest, and the reason for emulation.
+    /// Returns the accelerator of the guest (KVM or TCG), and for TCG the reason why KVM is not used.
     pub(super) fn accel(&self) -> Option<(Accel, Option<String>)> {
         let guest = self.guest.as_ref()?;
         Some((guest.accel().accel, guest.accel().why.clone()))
     }
 
-    /// Takes one sample.
+    /// Takes one sample on the rung of its slot; flushes dirty pages first.
     pub(super) fn load(&self, run: &Run, turn: Turn<'_>) -> Result<Sample, MeasureError> {
         let place = &self.places[turn.slot.target];
         self.settle.host(self.env.host, &self.home);

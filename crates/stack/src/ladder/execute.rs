@@ -18,7 +18,7 @@ pub struct Finished {
     pub run: Run,
     /// Reason for an early end.
     pub stopped: Option<MeasureError>,
-    /// Objects that could not be removed, as text; the next start tries again.
+    /// Objects that could not be removed, as text. The next start of assay tries again.
     pub left: Vec<String>,
     /// Scratch files that another program moved.
     pub astray: Vec<Astray>,
@@ -106,7 +106,7 @@ fn carry_out(
     }
 }
 
-/// Measures the slots on their rungs and stores them.
+/// Measures each slot on its rung and stores the sample.
 struct Keeper<'a, 'b> {
     bench: &'a Bench<'b>,
     run: &'a Run,

@@ -10,14 +10,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// On a slow machine many dirty pages may have accumulated.
+/// Limits of `sync`. The time limit is long because a slow machine may have many dirty pages.
 const SYNC_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
 /// File systems and pools that are flushed between samples.
 pub(super) struct Settle {
-    /// Pools: ZFS writes its data seconds later in a transaction group, also durable data.
+    /// Pools to flush, because ZFS writes data again in a transaction group seconds later, even data that is already
+    /// durable in the intent log.
     pools: BTreeSet<String>,
 }
 

@@ -24,16 +24,16 @@ pub struct Followed {
     pub name: String,
     /// Directory of its image; `None` if it is on a device.
     pub dir: Option<PathBuf>,
-    /// Settings to use, in the order of their interpretation.
+    /// Settings that the scratch disk takes over, in the order in which they are parsed.
     pub taken: Vec<FollowedSetting>,
-    /// Settings that the scratch disk will not have, as text.
+    /// Settings that the scratch disk does not take over, as text.
     pub not: Vec<String>,
 }
 
 /// Reason why there is no disk to follow.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The machine cannot be read, or the guest does not exist.
+    /// The machine or the stack below the guest cannot be read, or the guest does not exist.
     #[error(transparent)]
     Stack(#[from] StackError),
     /// The guest has no writable disk.
@@ -49,7 +49,7 @@ pub enum FollowError {
         /// Existing disks.
         known: Vec<String>,
     },
-    /// The file is not known to be an image.
+    /// The file is not recognised as an image.
     #[error(
         "{0} is no image that is known by its header, and no virtual machine here uses it: name a directory on the storage that is to be measured, or a virtual machine"
     )]
@@ -189,7 +189,7 @@ fn of_guest(
 }
 
 impl Followed {
-    /// Adds the format of the image.
+    /// Adds the format of the image to the settings.
     fn format(&mut self, image: &Layer) {
         let from = match &image.place {
             Some(place) => format!("the header of {}", place.display()),
@@ -229,7 +229,7 @@ impl Followed {
         }
     }
 
-    /// Adds how QEMU opens the disk and presents it to the guest.
+    /// Adds the settings of how QEMU opens the disk and presents it to the guest.
     fn opened(&mut self, disk: &Layer, from: &str) {
         let mut take = |key: &'static str, value: &str, fits: bool| match fits {
             true => self.taken.push(FollowedSetting {

@@ -6,13 +6,13 @@ use assay_model::Bytes;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// These tools scan every device of the machine first.
+/// Limits of the tools. The time limit is long because they scan every device of the machine.
 const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(60),
 };
-/// A fuller pool searches for free space at every write.
+/// Maximum fill level of a pool (fraction): above it, ZFS searches for free space at every write.
 const POOL_FULL: f64 = 0.9;
-/// A full thin pool stops everything on it.
+/// Maximum fill level of a thin pool (fraction): a full thin pool stops all its volumes.
 const THIN_FULL: f64 = 0.8;
 
 fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
@@ -26,7 +26,7 @@ fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Checks that a ZFS file system has `needed` bytes, and that its pool keeps a reserve.
+/// Checks that a ZFS file system has `needed` bytes free and that its pool stays below [`POOL_FULL`].
 ///
 /// # Errors
 /// The reason as text.
@@ -72,8 +72,7 @@ pub(crate) fn of_dataset(host: &dyn Host, parent: &str, needed: Bytes) -> Result
     Ok(())
 }
 
-/// Checks that a volume group, or a thin pool in it, has `needed` bytes without using space that
-/// others may need.
+/// Checks that a volume group, or a thin pool in it, has `needed` bytes free and keeps a reserve for its other volumes.
 ///
 /// # Errors
 /// The reason as text.

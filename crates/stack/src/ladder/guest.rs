@@ -10,9 +10,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time limit of a tool in an emulated guest on a busy machine.
+/// Time limit for a tool in a guest; long enough for an emulated guest on a busy machine.
 const TOOL: Duration = Duration::from_secs(300);
-/// Time limit for filling a disk of an emulated guest.
+/// Time limit for filling a disk; long enough for an emulated guest.
 const LAYOUT: Duration = Duration::from_secs(1200);
 
 /// Key of scratch disks, which need no secrecy because they are deleted.

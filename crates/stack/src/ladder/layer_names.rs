@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// A selectable layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LadderPart {
-    /// The file and the layers below it, which always exist: selected alone it excludes all others.
+    /// The scratch file and the existing layers below it. These are always measured; `--layers file` adds no other
+    /// layer.
     File,
     /// A disk image through QEMU's block layer, without a guest.
     Image,
@@ -35,8 +36,8 @@ impl FileSystem {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Ext4, Self::Xfs, Self::Btrfs];
 
-    /// Options of mkfs without deferred work: neither inode tables that are written in the background, nor discarded
-    /// blocks that are allocated at the first write.
+    /// Returns options of mkfs that avoid deferred work during the measurement: no inode tables written in the
+    /// background, and no discarded blocks that are allocated at the first write.
     pub(super) fn eager_options(self) -> Vec<String> {
         let options: &[&str] = match self {
             Self::Ext4 => &["-Elazy_itable_init=0,lazy_journal_init=0,nodiscard"],
@@ -45,7 +46,7 @@ impl FileSystem {
         options.iter().map(|&word| word.to_owned()).collect()
     }
 
-    /// Returns its name for mount(8).
+    /// Returns the name of the file system type for mount(8).
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The order of the rungs: pure.
+//! Chooses the order in which the rungs are measured. Pure.
 
 use assay_model::ladder::Ladder;
 use assay_model::plan::Plan;
@@ -6,9 +6,9 @@ use assay_model::shuffle;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-/// Sets the order round by round and workload by workload, with all rungs in random order, so that
-/// compared samples are close in time. All rungs of a round use the same offsets and data; second
-/// measurements use others, so that no lower cache contains them.
+/// Sets the order: round by round, and workload by workload within a round, with all rungs in random order, so that
+/// compared samples are close in time. All rungs of a round use the same offsets and data. Second measurements use
+/// different ones, so that a lower layer cannot answer them from its cache.
 pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
     let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
     let workloads = plan.workloads.len();

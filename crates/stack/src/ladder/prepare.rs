@@ -1,4 +1,4 @@
-//! Decides everything before anything is created.
+//! Plans a measurement completely before anything is created.
 
 use super::layer_names::{FileSystem, LadderPart};
 use super::order::order;
@@ -26,9 +26,9 @@ use std::path::{Path, PathBuf};
 pub struct Wanted {
     /// Absolute path of a directory on the storage to measure.
     pub target: PathBuf,
-    /// Layers.
+    /// Layers to measure.
     pub parts: BTreeSet<LadderPart>,
-    /// Where volumes may be created.
+    /// Pool or volume group in which volumes may be created.
     pub scratch: Scratch,
     /// Remarks to store with the run: the followed disk, and its settings that are not used.
     pub remarks: Vec<String>,
@@ -56,7 +56,7 @@ pub struct PreparedLadder<'a> {
     pub estimate: Nanos,
     pub(crate) recipes: Vec<Recipe>,
     pub(crate) wanted: Wanted,
-    /// The open target.
+    /// The open target directory.
     pub(crate) on: assay_measure::runner::Ground,
     pub(crate) fio: Fio,
     pub(crate) paces: Paces,
@@ -201,7 +201,8 @@ pub fn prepare<'a>(
     })
 }
 
-/// Returns the volumes under the target, if the user permits to create such.
+/// Returns the layers below the target that assay may create a second time, in the pool or volume group that the user
+/// named.
 fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
     let scratch = &wanted.scratch;
     let asked = [
@@ -257,7 +258,8 @@ fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
     ground.pool_devices.iter().filter_map(name).collect()
 }
 
-/// Returns the layers that the host cannot make on a loop device with the reason of each, or why it makes none.
+/// Returns the layers that the host cannot create on loop devices, each with its reason. If it can create none at all,
+/// the error is the reason.
 fn find_missing_loop_layers(host: &dyn Host) -> Result<BTreeMap<LadderPart, String>, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("layers on loop devices need root".to_owned());

@@ -1,4 +1,4 @@
-//! Determines the rungs: pure.
+//! Determines the rungs of a ladder. Pure.
 
 mod guest;
 mod image;
@@ -35,13 +35,13 @@ pub(crate) enum Recipe {
     Volume(Volume),
     /// A scratch image, served over NBD.
     Image(ImageArm),
-    /// A loop device of the host, with a layer of the device mapper or none.
+    /// A loop device of the host, either bare or with one device-mapper layer.
     LoopDevice(LoopLayer),
     /// A file system of the host, in an image on a loop device.
     Loop(FileSystem),
     /// A scratch disk of the guest with these layers.
     Disk { disk: Disk, on: Vec<On> },
-    /// A second measurement of another rung.
+    /// A second measurement of the rung with this index.
     Again(usize),
 }
 
@@ -182,7 +182,7 @@ impl Building<'_> {
         self.ladder.rungs[rung].holds.push(what.to_owned());
     }
 
-    /// Notes that the host's page cache is part of a step.
+    /// Records in the step of a rung that it includes the host's page cache, unless the disk uses O_DIRECT.
     fn cached(&mut self, rung: usize) {
         if !self.choice.disk.cache.direct() {
             self.holds(
@@ -219,7 +219,7 @@ impl Building<'_> {
         top
     }
 
-    /// Adds the image's format above the same image without one.
+    /// Adds a rung for the image format above the rung of the same image without a format.
     fn image(&mut self, below: usize, disk: &Disk, name: &str, recipe: Recipe) -> usize {
         let format = disk.format;
         let rung = self.add(Some(below), name, format.name(), LayerKind::Image, recipe);

@@ -1,4 +1,4 @@
-//! Plans the objects to create, with place and size: pure.
+//! Plans the objects to create, with their location and size. Pure.
 
 use super::rungs::{On, Recipe};
 use super::sibling_layers::Volume;
@@ -10,28 +10,28 @@ use assay_model::ladder::{Ladder, Rung};
 /// An object that will be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Its rung.
+    /// Name of the rung that needs the object.
     pub rung: String,
     /// Description: `file`, `qcow2 image over NBD`, `guest disk, LUKS, ext4`.
     pub what: String,
-    /// Place.
+    /// Where the object is created.
     pub within: Within,
-    /// Most space that it takes.
+    /// Maximum space that the object takes, in bytes.
     pub space: Bytes,
 }
 
-/// Place of an object.
+/// Location of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Within {
-    /// The directory of files.
+    /// The scratch directory for files and images.
     Directory,
-    /// Below a ZFS file system.
+    /// In a ZFS dataset of the pool, below this file system.
     Dataset(String),
     /// An LVM volume group.
     Group(String),
 }
 
-/// Bytes that a file system writes to a fresh image for itself: log and tables.
+/// Bytes that a file system writes to a new image for its own metadata: log and tables.
 const OWN: u64 = 160 << 20;
 
 /// Returns an entry for each rung that is not a second measurement.
@@ -135,7 +135,7 @@ fn needed_space(volume: &Volume, size: Bytes) -> u64 {
     }
 }
 
-/// Returns the size of a file on ZFS with its indirect blocks.
+/// Returns the maximum size in bytes of a file on ZFS, including its indirect blocks.
 fn own_blocks(size: Bytes) -> u64 {
     size.0 + size.0 / 16 + (16 << 20)
 }

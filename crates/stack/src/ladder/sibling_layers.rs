@@ -1,4 +1,4 @@
-//! Determines the layers of a target's stack of which assay may create a second one: pure.
+//! Determines which layers below a target assay may create a second time, as siblings. Pure.
 
 use super::error::MeasureError;
 use assay_model::LayerKind;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 pub struct Scratch {
     /// A ZFS file system below which file systems and volumes are created.
     pub dataset: Option<String>,
-    /// Their properties, in addition to inherited ones and those of assay.
+    /// Properties of the created volumes, in addition to inherited properties and those that assay sets.
     pub properties: BTreeMap<String, String>,
     /// An LVM volume group in which a logical volume is created.
     pub group: Option<String>,
-    /// The thin pool in it, for a thin volume.
+    /// Thin pool in the volume group; a thin volume is created in it.
     pub thin_pool: Option<String>,
 }
 
@@ -44,13 +44,14 @@ impl Volume {
     }
 }
 
-/// A volume like one under the target.
+/// A volume to create, of the same kind and with the same properties as one below the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     pub volume: Volume,
-    /// Layers between this one and the next measured one above, from the top: `LUKS`, `ext4`.
+    /// Layers between this volume and the next measured layer above it, from the top: `LUKS`, `ext4`. They are not
+    /// measured separately.
     pub above: Vec<String>,
-    /// Lower layers that no rung separates.
+    /// Layers below this volume that are not measured separately.
     pub below: Vec<String>,
 }
 
@@ -59,9 +60,9 @@ pub(crate) struct Base {
 pub(crate) struct Ground {
     /// Volumes, the lowest first.
     pub bases: Vec<Base>,
-    /// File system for all files, if the target is a file system of that pool.
+    /// New file system of the pool for all files; `None` if the target is not a file system of that pool.
     pub home: Option<Volume>,
-    /// A volume beside the file, if the target is a file system of the pool.
+    /// A volume that is measured beside the file, if the target is a file system of the pool.
     pub instead: Option<Volume>,
     /// Paths of the pool's devices, whose counters are read.
     pub pool_devices: Vec<std::path::PathBuf>,
@@ -137,7 +138,7 @@ pub(crate) fn find_sibling_layers(
     Ok(found)
 }
 
-/// Returns the nearest layer of these kinds on the pool or group with this name.
+/// Returns the index of the nearest of the `holders` layers that lies on the pool or group with this name.
 fn find_holder(
     stack: &Stack,
     kind: LayerKind,
@@ -188,7 +189,7 @@ fn layers_between(stack: &Stack, upper: usize, lower: usize) -> Vec<String> {
     names
 }
 
-/// Returns the layers that come with a volume: those of its pool or group.
+/// Returns the layers below a volume, which are those of its pool or group.
 fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for at in stack.under(at) {
@@ -211,7 +212,7 @@ fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
     names
 }
 
-/// Returns the common name of a layer.
+/// Returns the name of a layer as engineers call it.
 fn layer_name(layer: &Layer) -> String {
     let own = match layer.kind {
         LayerKind::FileSystem => layer.get("type"),

@@ -1,4 +1,4 @@
-//! Volumes in the user's pool or group, removed on drop.
+//! Volumes that assay created in the user's pool or group, removed on drop.
 
 use super::sibling_layers::Volume;
 use super::{Environment, MeasureError};
@@ -7,7 +7,7 @@ use assay_changes::side_by_side::{ArmError, ArmSite, Built, Endpoint, LogicalVol
 use assay_model::change::Arm;
 use std::path::{Path, PathBuf};
 
-/// An existing volume or file system.
+/// A volume or file system that assay created and that still exists.
 pub(super) struct Held<'a> {
     what: What<'a>,
 }
@@ -21,7 +21,7 @@ enum What<'a> {
 }
 
 impl Held<'_> {
-    /// Returns the path of the file or device, which is completely written.
+    /// Returns the path of the file or device. All its blocks have been written.
     pub(super) fn path(&self) -> &Path {
         match &self.what {
             What::Zfs { path, .. } => path,

@@ -19,22 +19,22 @@ const OLDEST: u32 = 150_000;
 /// are disabled, and pages are assumed to be in memory.
 const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config('jit', 'off', false),
     set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
-/// What to do when the server cannot be reached.
+/// Hint for the user if the server cannot be reached.
 const AWAY: &str =
     "; what was stored before is there when the server is; another store is named with --store";
-/// Time limit of a connection.
+/// Time limit for opening a connection.
 const TO_CONNECT: Duration = Duration::from_secs(10);
-/// Socket directory of Debian's server.
+/// Default socket directory of PostgreSQL on Debian.
 const SOCKETS: &str = "/var/run/postgresql";
 /// Maximum bytes of a password file.
 const LONGEST_PASSFILE: u64 = 1 << 20;
 
-/// Server, database and user.
+/// Parsed location of a database: servers, database, user and encryption.
 pub(super) struct Address {
     config: Config,
-    /// None where nothing is encrypted.
+    /// TLS configuration; `None` if no connection is encrypted.
     encryption: Option<Encryption>,
-    /// How it is called in messages: without the password.
+    /// Name of the database in messages, without the password.
     pub(super) shown: PathBuf,
 }
 
@@ -175,7 +175,7 @@ impl Address {
         Err(failed)
     }
 
-    /// Returns the addresses of the servers.
+    /// Returns the socket addresses of all servers of the URL, in order.
     fn places(&self) -> Vec<Place> {
         let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
         let addresses = self.config.get_hostaddrs();
@@ -206,7 +206,7 @@ impl Address {
         (0..count).filter_map(place).collect()
     }
 
-    /// Returns the configuration for a connection through a guard.
+    /// Returns the client configuration for a connection through a guard.
     fn through(&self, guard: &Guard) -> Config {
         let mut config = Config::new();
         config.host_path(guard.dir()).port(Guard::PORT);
@@ -313,7 +313,7 @@ impl Address {
     }
 }
 
-/// A parameter of a URL, decoded.
+/// Returns the decoded value of a parameter of a URL.
 fn parameter(url: &str, name: &str) -> Option<String> {
     let (_, parameters) = url.split_once('?')?;
     let mut all = parameters
@@ -324,7 +324,7 @@ fn parameter(url: &str, name: &str) -> Option<String> {
     Some(value.decode_utf8_lossy().into_owned())
 }
 
-/// Parameters of libpq that assay carries out itself, because the client library does not know them.
+/// Parameters of libpq that assay implements itself, because the client library does not know them.
 const OF_TLS: [&str; 6] = [
     "sslmode",
     "sslrootcert",
@@ -334,7 +334,7 @@ const OF_TLS: [&str; 6] = [
     "channel_binding",
 ];
 
-/// The same URL without the parameters of TLS.
+/// Returns the URL without the TLS parameters.
 fn without_tls_parameters(url: &str) -> String {
     let Some((before, parameters)) = url.split_once('?') else {
         return url.to_owned();
@@ -366,7 +366,7 @@ fn is_local(config: &Config) -> bool {
     }
 }
 
-/// Resolves host names with the system's resolver, which a static program lacks.
+/// Resolves host names with the system's resolver, which a static binary does not contain.
 fn resolve(config: &mut Config) -> Result<(), String> {
     if !config.get_hostaddrs().is_empty() {
         return Ok(());

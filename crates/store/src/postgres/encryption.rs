@@ -1,7 +1,8 @@
-//! TLS to a PostgreSQL server: what the user demands, the request for it, and the encrypted connection.
+//! TLS to a PostgreSQL server: the mode that the user requires, the request to the server, and the encrypted
+//! connection.
 //!
-//! The modes and files are libpq's (PostgreSQL, "SSL Support"), with one difference: without a mode, a server on
-//! another machine must prove its name.
+//! Modes and files are those of libpq (PostgreSQL, "SSL Support"), with one difference: if no mode is set, a server on
+//! another machine must have a certificate for its name.
 
 use assay_http::AnyCertificate;
 use rustls::client::WebPkiServerVerifier;
@@ -22,26 +23,26 @@ use std::time::{Duration, Instant};
 /// How much TLS a connection needs (libpq's `sslmode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TlsMode {
-    /// Never.
+    /// Never encrypt.
     Disable,
-    /// Where the server has it; its certificate is not checked.
+    /// Encrypt if the server supports TLS; do not check its certificate.
     Prefer,
-    /// Always; the certificate is checked where a file of authorities exists.
+    /// Always encrypt; check the certificate if a file of certificate authorities exists.
     Require,
-    /// Always, with a certificate of a trusted authority for any name.
+    /// Always encrypt, and require a certificate of a trusted authority, for any host name.
     VerifyCa,
-    /// Always, with a certificate of a trusted authority for the name of the server.
+    /// Always encrypt, and require a certificate of a trusted authority for the server's host name.
     VerifyFull,
 }
 
-/// What a URL and the environment say about TLS.
+/// Certificate files named by the URL and the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsFiles {
-    /// Authorities in PEM form; `system` names those of this machine.
+    /// Certificate authorities in PEM; `system` means those of this machine.
     pub(super) authorities: Option<PathBuf>,
     /// Certificate of the client in PEM form.
     pub(super) certificate: Option<PathBuf>,
-    /// Its key in PEM form.
+    /// Private key of the client in PEM.
     pub(super) key: Option<PathBuf>,
 }
 
@@ -50,15 +51,15 @@ pub(super) struct TlsFiles {
 pub(super) struct Encryption {
     config: Arc<ClientConfig>,
     mode: TlsMode,
-    /// Begin with the handshake, without asking the server (`sslnegotiation=direct`).
+    /// Start with the TLS handshake, without an SSLRequest before it (`sslnegotiation=direct`).
     direct: bool,
 }
 
-/// `SSLRequest` (PostgreSQL, "Message Formats").
+/// The message `SSLRequest` (PostgreSQL, "Message Formats").
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 impl TlsMode {
-    /// Reads a value of `sslmode`. `allow` is taken for `prefer`: both encrypt where the server can.
+    /// Parses a value of `sslmode`. `allow` is treated as `prefer`: both encrypt if the server can.
     pub(super) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "disable" => Self::Disable,
@@ -75,7 +76,7 @@ impl Encryption {
     /// Reads the files that `mode` needs.
     ///
     /// # Errors
-    /// A file cannot be read or holds no certificate; the text names the file and the way out.
+    /// A file cannot be read or contains no certificate; the text names the file and the way out.
     pub(super) fn new(mode: TlsMode, direct: bool, files: &TlsFiles) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         let file = match &files.authorities {
@@ -120,10 +121,12 @@ impl Encryption {
         })
     }
 
-    /// Asks the server for TLS and shakes hands. None where the server has no TLS and need not have it.
+    /// Asks the server for TLS and performs the handshake. Returns `None` if the server has no TLS and the mode permits
+    /// that.
     ///
     /// # Errors
-    /// The server has no TLS, its certificate is refused, or it does not answer within `limit`.
+    /// The server has no TLS although the mode requires it, its certificate is refused, or it does not answer within
+    /// `limit`.
     pub(super) fn begin(
         &self,
         tcp: &mut TcpStream,
@@ -186,7 +189,7 @@ fn late(error: io::Error) -> io::Error {
     }
 }
 
-/// A refused certificate with the way out.
+/// Converts a TLS error to an error with the way out, for a refused certificate.
 fn explain(error: rustls::Error) -> io::Error {
     let way_out = match &error {
         rustls::Error::InvalidCertificate(
@@ -200,7 +203,7 @@ fn explain(error: rustls::Error) -> io::Error {
     io::Error::other(format!("TLS: {error}{way_out}"))
 }
 
-/// A file of libpq in the home directory, if it exists.
+/// Returns the path of a file of libpq in the home directory, if the file exists.
 fn home_file(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os("HOME")?)
         .join(".postgresql")
@@ -208,7 +211,7 @@ fn home_file(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// The authorities of a file, or those of this system.
+/// Reads the certificate authorities of a file, or else those of this system.
 fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     let Some(path) = file else {
@@ -236,7 +239,7 @@ fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
 
 type ClientCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// The client's certificate and key, where there are any.
+/// Reads the client's certificate and key, if both files exist.
 fn read_client_certificate(files: &TlsFiles) -> Result<Option<ClientCertificate>, String> {
     let certificate = files.certificate.clone();
     let Some(path) = certificate.or_else(|| home_file("postgresql.crt")) else {
@@ -260,7 +263,7 @@ fn read_client_certificate(files: &TlsFiles) -> Result<Option<ClientCertificate>
     Ok(Some((chain, key)))
 }
 
-/// Checks the chain of a certificate and its dates, and not the name (`verify-ca`).
+/// Certificate verifier for `verify-ca`: checks chain and dates, but not the host name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 

@@ -1,6 +1,6 @@
 //! Limits the time and bytes of each answer of a PostgreSQL server.
 //!
-//! The client library waits for ever and stores everything it receives. So it connects to a socket of this
+//! The client library would wait forever and buffer everything it receives. Therefore it connects to a socket of this
 //! process, which forwards the traffic and counts the messages (PostgreSQL, "Message Formats").
 
 mod messages;
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Interval at which late answers are detected.
+/// Interval of the check for late answers.
 const LOOK: Duration = Duration::from_millis(200);
-/// Slowest supported connection, in bytes per second.
+/// Slowest supported connection in bytes per second; sets the time allowed for a long answer.
 const SLOWEST: u64 = 64 << 10;
 
-/// Limits of a server.
+/// Limits for the answers of a server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Time from the connection until the server accepts requests.
@@ -50,12 +50,12 @@ pub(super) enum Place {
     Unix(PathBuf),
     Tcp {
         address: SocketAddr,
-        /// The name that its certificate must be for.
+        /// Host name that the server's certificate must contain.
         name: String,
     },
 }
 
-/// A guarded connection: its socket, and why it was cut.
+/// A guarded connection: its socket, and the reason if the guard closed it.
 pub(super) struct Guard {
     dir: Option<tempfile::TempDir>,
     state: Arc<State>,
@@ -69,11 +69,11 @@ struct State {
 
 #[derive(Debug)]
 struct Inner {
-    /// Number of expected answers; the first is that to the connection itself.
+    /// Number of answers that the server still owes; the first is the answer to the connection request.
     awaited: u64,
-    /// The connection itself was answered.
+    /// Whether the server has answered the connection request.
     started: bool,
-    /// Time since which the next answer is expected.
+    /// Time since which the next answer has been awaited.
     since: Instant,
     bytes: u64,
     notices: u64,
@@ -84,7 +84,7 @@ impl Guard {
     /// Port that names the socket in [`Guard::dir`].
     pub(super) const PORT: u16 = 5432;
 
-    /// Connects to a server; over TCP with TLS, where that is wanted.
+    /// Connects to a server: through its Unix socket, or over TCP, with TLS if configured.
     pub(super) fn connect(
         place: &Place,
         encryption: Option<&Encryption>,
@@ -142,13 +142,14 @@ impl Guard {
         self.dir = None;
     }
 
-    /// Returns why the guard cut the connection, if it did.
+    /// Returns the reason if the guard closed the connection.
     pub(super) fn reason(&self) -> Option<String> {
         self.state.lock().reason.clone()
     }
 }
 
-/// Creates a private directory: a process that reaches its socket acts as this user.
+/// Creates a directory that only this user can enter, because a process that connects to the socket in it acts as this
+/// user.
 fn private_directory() -> io::Result<tempfile::TempDir> {
     let usual = std::env::temp_dir();
     let places = [usual.as_path(), Path::new("/tmp"), Path::new("/dev/shm")];
@@ -219,7 +220,7 @@ impl State {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the client's requests.
+    /// Counts the client's requests that the server must answer.
     fn ask(&self, messages: &mut Messages, bytes: &[u8]) {
         let mut inner = self.lock();
         messages.feed(bytes, &mut |kind, _| {

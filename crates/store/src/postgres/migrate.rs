@@ -17,7 +17,7 @@ const MIGRATIONS: [&str; 6] = [
     include_str!("../../migrations/postgres/0006.sql"),
 ];
 
-/// Number of the advisory lock: "assa".
+/// Key of the PostgreSQL advisory lock ("assa" in ASCII).
 const LOCK: i64 = 0x6173_7361;
 
 /// Returns whether the database contains a store.
@@ -32,9 +32,9 @@ pub(super) fn is_there(
 
 /// Tables and versions in the schema of a store.
 struct Found {
-    /// Names of its tables.
+    /// Names of the tables.
     tables: BTreeSet<String>,
-    /// Rows of the table of its version.
+    /// Rows of the version table.
     versions: Vec<i64>,
 }
 
@@ -64,7 +64,7 @@ fn tables_of(version: i64) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Returns the version of the store; `None` if there is none.
+/// Returns the version of the store; `None` if the schema contains no store.
 fn version(address: &Address, found: &Found) -> Result<Option<i64>, StoreError> {
     let known = MIGRATIONS.len() as i64;
     let damaged = |reason: String| {

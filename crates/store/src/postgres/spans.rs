@@ -1,4 +1,4 @@
-//! History of machines in PostgreSQL. Rows are sent as arrays: one statement per look.
+//! History of machines in PostgreSQL. Rows are sent as arrays: one statement for each survey.
 
 use super::{Failed, Postgres};
 use crate::StoreError;

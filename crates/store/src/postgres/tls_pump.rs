@@ -1,4 +1,4 @@
-//! Passes bytes between a local socket and a TLS connection, until either side ends.
+//! Forwards bytes between a local socket and a TLS connection, until either side ends.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustls::ClientConnection;
@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 
-/// Bytes that are read at once.
+/// Maximum bytes that are read at once.
 const AT_ONCE: usize = 16 << 10;
 
-/// Passes on until either side ends, then ends the other one.
+/// Forwards bytes until either side ends, then closes the other side.
 pub(super) fn pass(mut connection: ClientConnection, tcp: &TcpStream, local: &UnixStream) {
     // Why it ended is of no use to anybody: both sides see that it did.
     let _ = pass_until_end(&mut connection, tcp, local);
@@ -72,7 +72,7 @@ fn pass_until_end(
     }
 }
 
-/// Gives what was decrypted to the local side.
+/// Writes decrypted bytes to the local socket.
 fn deliver(
     connection: &mut ClientConnection,
     mut local: &UnixStream,

@@ -1,9 +1,9 @@
-//! Computes the changes of a look.
+//! Computes what one survey of a machine changes in its history.
 
 use super::{About, Host, Key, Row, SpanLook, SpanValue, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Computes a hash of all observed values. An equal hash means no change.
+/// Computes a hash of all observed values. Equal hashes mean that nothing changed.
 pub(super) fn digest(look: &SpanLook<'_>) -> Vec<u8> {
     let mut hash = blake3::Hasher::new();
     let mut text = |text: &str| {
@@ -107,7 +107,7 @@ pub(super) fn decide(
     (host, rows, changed)
 }
 
-/// Returns whether an unseen finding may still exist because its rule could not be evaluated.
+/// Returns whether a finding that the survey does not contain may still exist, because its rule could not be evaluated.
 fn lost(look: &SpanLook<'_>, (about, key): &Key) -> bool {
     let rule = key.split_once('@').map_or(key.as_str(), |(rule, _)| rule);
     *about == About::Finding && look.lost.iter().any(|lost| lost == rule)

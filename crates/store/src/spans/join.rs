@@ -32,8 +32,8 @@ fn unread(row: &Row) -> bool {
     row.value.as_deref() == Some(UNREAD)
 }
 
-/// Merges the rows of one key into one series. A value that one store first or last saw during a row of the
-/// other store splits that row.
+/// Merges the rows of one key into one series. If one store first or last saw a value during a row of the other store,
+/// that row is split at this time.
 fn one(mut rows: Vec<Row>) -> Vec<Row> {
     let begin = rows
         .iter()

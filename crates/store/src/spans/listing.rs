@@ -4,7 +4,7 @@ use super::{About, UNREAD};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// A query.
+/// Filter of a query.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
     /// Machines; empty means all.
@@ -30,7 +30,7 @@ pub struct Span {
     pub key: String,
     /// Value as JSON; null means absent.
     pub value: Option<serde_json::Value>,
-    /// The key had another value before. Otherwise `since` is the first look.
+    /// Whether the key had another value before. If not, `since` is the time of the first survey.
     pub changed: bool,
     /// Previous value; null means absent or unknown.
     pub before: Option<serde_json::Value>,
@@ -63,16 +63,16 @@ pub(crate) struct Found {
 /// Differences between the databases.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
-    /// Prefix of each table.
+    /// Prefix of each table name.
     pub(crate) schema: &'static str,
-    /// Texts of values and parameters are compared by their hash, which is indexed.
+    /// Compares texts by their hash, because only the hash is indexed.
     pub(crate) hashed: bool,
     /// Neighbouring rows are looked up with LATERAL after the newest rows were selected. Otherwise the plan
     /// follows the index on `since` with all joins and reads only the rows that are shown.
     pub(crate) lateral: bool,
 }
 
-/// Way to find the rows.
+/// Strategy to find the rows of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Newest first by the index on time, until there are enough rows; for queries that match many rows.
@@ -81,13 +81,14 @@ pub(crate) enum Way {
     Names,
 }
 
-/// Inverse of the fraction of rows from which on the time index is used. If the fraction s of all rows
-/// matches, one way reads s of all rows, and the other reads the shown rows divided by s. Both are about equal
-/// here for a year of some hundred machines and its newest thousands of rows. No query planner knows how many
-/// keys start with a text.
+/// Above this fraction of matching rows (as its inverse), the time index is used. If the fraction s of all rows
+/// matches, [`Way::Names`] reads s of all rows, and [`Way::Time`] reads the shown rows divided by s. Both cost about
+/// the same at 1/16 for a year of some hundred machines. assay decides, because no query planner knows how many keys
+/// start with a text.
 const SHARE: u64 = 16;
 
-/// SQL that counts matching keys, all keys, and all machines, for [`way`]. The parameter is the key.
+/// Returns SQL that counts matching keys, all keys, and all machines, for [`way`]. The parameter is the prefix of the
+/// key.
 pub(crate) fn counts(ask: &Ask<'_>, schema: &str) -> String {
     format!(
         "SELECT (SELECT count(*) FROM {schema}subject WHERE substr(key, 1, {}) = $1{}),
@@ -97,14 +98,14 @@ pub(crate) fn counts(ask: &Ask<'_>, schema: &str) -> String {
     )
 }
 
-/// Restricts subjects to facts or findings.
+/// Returns the SQL condition that restricts subjects to facts or findings; empty without a restriction.
 fn of_kind(ask: &Ask<'_>) -> String {
     ask.about.map_or_else(String::new, |about| {
         format!(" AND kind = {}", about.number())
     })
 }
 
-/// The way to the rows that are asked for, by the counts of the store.
+/// Chooses the strategy for a query from the counts of [`counts`]: matching keys, all keys, machines.
 pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
     let number = |count: i64| u64::try_from(count).unwrap_or(0);
     let asked = match ask.hosts.len() as u64 {
@@ -182,7 +183,8 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
     }
 }
 
-/// Selects the newest rows before looking up names. The previous and next rows are one index lookup each.
+/// Returns SQL that selects the newest rows before it looks up names. The previous and the next row are one index
+/// lookup each.
 fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String {
     let beside = |name: &str, than: &str, order: &str| {
         format!(
@@ -213,7 +215,7 @@ fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String
     )
 }
 
-/// One join of everything, which ends when there are enough rows.
+/// Returns SQL that joins all tables at once; the database stops when it has enough rows.
 fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &str) -> String {
     let early = format!(
         "FROM {schema}span AS early WHERE early.host = span.host AND early.subject = span.subject

@@ -28,7 +28,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// Formats `key=value since..seen`; changes contain the previous value.
+/// Formats the history as `key=value since..seen`; a change also contains the previous value.
 fn told(store: &Store, since: Option<i64>) -> Vec<String> {
     let ask = Ask {
         since: since.map(at),
@@ -171,8 +171,8 @@ fn everything(store: &Store) -> (Vec<Host>, Vec<Row>) {
     (hosts.clone(), rows.collect())
 }
 
-/// A value that was unreadable at the last look has the same row in the store that looked and in a store that
-/// merged it.
+/// If a value was unreadable at the last survey, the store that made the survey and a store into which it was merged
+/// have the same row.
 #[test]
 fn what_was_never_read_merges_once() {
     let (_from, mut from) = store();
@@ -189,8 +189,8 @@ fn what_was_never_read_merges_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Two stores that look at one machine alternately: both merge directions give the same result, a second
-    /// merge adds nothing, and the first or last value that a store saw is preserved.
+    /// Two stores survey one machine alternately. Both merge directions give the same result, a second merge adds
+    /// nothing, and the times at which a store first or last saw a value are preserved.
     #[test]
     fn two_hubs_become_one(looks in proptest::collection::vec((0usize..2, 0usize..3, 0usize..3), 1..20)) {
         let values = ["1", "2", UNREAD];

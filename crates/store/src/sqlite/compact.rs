@@ -2,11 +2,12 @@
 
 use rusqlite::{Connection, ErrorCode};
 
-/// The file is rewritten if one page of this many is unused, so that daily pruning does not rewrite it daily.
+/// Inverse of the minimum fraction of unused pages: the file is rewritten if one page in five is unused. So daily
+/// pruning does not rewrite it every day.
 const ONE_OF: i64 = 5;
 
-/// Rewrites the file without its unused pages if there are many. Returns the bytes returned; `None` if another process
-/// uses the file, or the disk has no room for the copy. Unused pages are then filled again.
+/// Rewrites the file without its unused pages if there are many, and returns the bytes that became free. Returns `None`
+/// if another process uses the file or the disk has no room for the copy; the unused pages are then filled again later.
 pub(super) fn compact(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = || number("page_count");

@@ -24,7 +24,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/0007.sql"),
     include_str!("../../migrations/0008.sql"),
 ];
-/// Tables with the first version that has them, and the first that does not have them any more.
+/// Tables, with the first version that has them and the first version that no longer has them.
 const TABLES: [(i64, i64, &[&str]); 8] = [
     (1, i64::MAX, &["run", "sample", "sqlite_sequence"]),
     (2, i64::MAX, &["trial", "trial_slot"]),
@@ -46,9 +46,9 @@ const TABLES: [(i64, i64, &[&str]); 8] = [
     (7, i64::MAX, &["tune"]),
     (8, i64::MAX, &["observation"]),
 ];
-/// Time limit for another process that creates a store, until its file is not empty.
+/// Time limit for waiting until another process has filled the store that it is creating.
 const MAKING: Duration = Duration::from_secs(2);
-/// Time limit for another writer.
+/// Time limit for waiting for another writer.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Opens the database and creates it if necessary.

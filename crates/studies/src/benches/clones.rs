@@ -49,7 +49,7 @@ struct Wanted {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Of {
-    /// `used` of the origin as a multiple of the data; the same unit applies up to `planned-used-clone`.
+    /// `used` of the origin, as a multiple of the data. All figures up to `planned-used-clone` have this unit.
     UsedOrigin,
     /// `referenced` of the origin.
     ReferOrigin,
@@ -65,7 +65,7 @@ enum Of {
     WrittenClone,
     /// `logicalused` of the clone.
     LogicalClone,
-    /// Total of all three.
+    /// Total of origin, snapshot and clone.
     Together,
     /// `used` of the origin after a promotion, as predicted by `assay plan clones`.
     PlannedUsedOrigin,
@@ -88,14 +88,14 @@ struct Size {
     record: Bytes,
 }
 
-/// Runs the scenario.
+/// Bench that runs the scenario.
 pub(super) struct Clones<'a> {
     place: &'a BenchContext<'a>,
     size: Size,
     pools: Option<Pools>,
 }
 
-/// Space of the datasets at one point.
+/// ZFS properties of all datasets at one point of the scenario, in bytes.
 struct Picture {
     values: BTreeMap<(String, String), u64>,
     planned: Option<(u64, u64)>,

@@ -1,9 +1,9 @@
-//! Measures commands and other loads on this machine, a simple start for a user's own study.
+//! Measures commands and other loads on this machine; a simple start for a user's own study.
 //!
-//! A configuration contains a command (`run = ["sort", "file"]`, without a shell) or a load without a file
-//! (`load = { kind = "http", … }`). A figure selects the value: `of = "time"` is the mean time of an operation
-//! in nanoseconds, `of = "rate"` the operations per second, `of = "printed"` the first number that the command
-//! prints. The form sets how long the command is repeated (`time = "1s"`).
+//! A configuration contains a command (`run = ["sort", "file"]`, without a shell) or a load without a file (`load = {
+//! kind = "http", … }`). A figure selects the value: `of = "time"` is the mean time of an operation in nanoseconds, `of
+//! = "rate"` the operations per second, `of = "printed"` the first number that the command prints. The form sets how
+//! long the command is repeated (`time = "1s"`).
 
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_host::Limits;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Time limit of a run; a longer run has failed.
+/// Time limit of one run of the command; a run that exceeds it has failed.
 const LIMIT: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ struct Length {
     time: Nanos,
 }
 
-/// Runs commands and other loads.
+/// Bench that runs commands and other loads.
 pub(super) struct Commands<'a> {
     place: &'a BenchContext<'a>,
     time: Nanos,

@@ -1,5 +1,5 @@
-//! Measures how ZFS distributes writes over vdevs of different size, fill level or speed: a pool of single
-//! disks in a guest. QEMU slows one disk down if requested.
+//! Measures how ZFS distributes writes over vdevs that differ in size, fill level or speed, with a pool of single disks
+//! in a guest. For a slow vdev, QEMU limits the rate of one disk.
 
 use super::zpool::{POOL, Pools, rounded_bytes};
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
@@ -61,7 +61,7 @@ struct Size {
     slow: Bytes,
 }
 
-/// Measures the distribution of writes.
+/// Bench that measures the distribution of writes.
 pub(super) struct Distribution<'a> {
     place: &'a BenchContext<'a>,
     size: Size,

@@ -1,10 +1,10 @@
 //! Compares virtual disks of one guest: one boot, many disks, fio in the guest.
 //!
-//! A configuration sets where its file is stored on the host: `on = "ext4"`, xfs or btrfs (created on a loop
-//! device, unless the user names a directory for the word), `here` (the directory itself), or zfs and zvol (an
-//! ext4 on a zvol), for which the user must name directories. It also describes the disk as for `assay lab`
-//! (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` measures a host file with the host's fio
-//! instead. A figure is an fio workload. The form sets the `runtime` of a sample and the `size` of a disk.
+//! A configuration sets where its image is stored on the host: `on = "ext4"`, `"xfs"` or `"btrfs"` (assay creates the
+//! file system on a loop device, unless the user names a directory for it), `"here"` (the directory of the study), or
+//! `"zfs"` or `"zvol"` (an ext4 on a zvol); for the last two the user must name directories. It also describes the disk
+//! as for `assay lab` (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` measures a host file with the host's
+//! fio instead. A figure is an fio workload. The form sets the `runtime` of a sample and the `size` of a disk.
 
 use crate::fio::{Jobs, Work};
 use crate::{BenchContext, Outline, StudyBench, StudyError, guest, settings};
@@ -49,15 +49,15 @@ struct Length {
     size: Bytes,
 }
 
-/// A measurable configuration.
+/// What a configuration measures.
 enum Thing {
-    /// A disk of the guest, with its device there.
+    /// A disk of the guest; the path is its device in the guest.
     Disk(PathBuf),
     /// A file on the host.
     File(PathBuf),
 }
 
-/// Compares virtual disks.
+/// Bench that compares virtual disks.
 pub(super) struct GuestDisks<'a> {
     place: &'a BenchContext<'a>,
     length: Length,
@@ -65,9 +65,9 @@ pub(super) struct GuestDisks<'a> {
     guest: Option<Guest>,
     things: BTreeMap<String, Thing>,
     mounts: BTreeMap<String, Mounted<'a>>,
-    /// Scratch directories in those that the user named.
+    /// Scratch directories in the directories that the user named, by the name of the file system.
     own: BTreeMap<String, OwnDirectory>,
-    /// Held open while its content is used.
+    /// Scratch directory of the study, held open so that its path stays valid.
     base: Option<OwnDirectory>,
     work: Option<Work>,
 }
@@ -173,7 +173,7 @@ impl<'a> GuestDisks<'a> {
         Ok(dir)
     }
 
-    /// Returns whether the storage of a configuration is unavailable.
+    /// Returns whether the user named no directory for this storage although it needs one (`zfs`, `zvol`).
     fn lacks(&self, on: &str) -> bool {
         on.starts_with('z') && !self.place.dirs.contains_key(on)
     }

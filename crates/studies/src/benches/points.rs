@@ -24,7 +24,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Overhead per sample: fio's start and end, and the communication with an emulated guest.
+/// Overhead per sample: start and end of fio, and the communication with an emulated guest.
 const AROUND: Duration = Duration::from_secs(3);
 /// Approximate time for an emulated guest to boot, and to create and fill three pools.
 const SETUP: Duration = Duration::from_secs(120);
@@ -70,12 +70,12 @@ impl Pool {
         format!("slow-{}", self.name())
     }
 
-    /// Returns the name of its fast disk.
+    /// Returns the name of the pool's fast disk; `None` if it has none.
     fn fast(self) -> Option<String> {
         self.role().map(|role| format!("fast-{role}"))
     }
 
-    /// Returns the path of its data in the guest.
+    /// Returns the path of the pool's test file in the guest.
     fn file(self) -> PathBuf {
         Path::new("/pool").join(self.name()).join("file")
     }
@@ -109,7 +109,7 @@ fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     }
 }
 
-/// Returns the figure for fio, and whether it is the share of the log.
+/// Returns the figure with fio's settings only, and whether the figure has `log_share = true`.
 fn split(figure: &Figure) -> (Figure, bool) {
     let mut plain = figure.clone();
     let share = plain.settings.remove("log_share");
@@ -117,13 +117,13 @@ fn split(figure: &Figure) -> (Figure, bool) {
     (plain, share)
 }
 
-/// Measures points and pools.
+/// Bench that measures points of a data sheet and pools with fast devices.
 pub(super) struct Points<'a> {
     place: &'a BenchContext<'a>,
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
-    /// Held open while it is used.
+    /// Scratch directory, held open so that its path stays valid.
     dir: Option<OwnDirectory>,
     work: Option<Work>,
 }

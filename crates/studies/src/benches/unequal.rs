@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// An array.
+/// Configuration of an array.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disks {
-    /// Disk sizes in TB of the article.
+    /// Sizes of the disks in terabytes, as in the published article; the form sets how many bytes represent one.
     disks: Vec<f64>,
     /// Profile of btrfs.
     btrfs: Option<Profile>,
@@ -52,7 +52,8 @@ enum Of {
     Disturbed,
     /// 1 if all data is readable after the repair.
     Mended,
-    /// Usable space after a disk was added without a balance, as a percentage of a new array of all disks.
+    /// Usable space after a disk was added without a balance, as a percentage of the usable space of a new array with
+    /// all disks.
     Added,
 }
 
@@ -65,14 +66,14 @@ struct Scale {
     tb_written: Bytes,
 }
 
-/// Creates and measures arrays.
+/// Bench that creates and measures arrays.
 pub(super) struct Unequal<'a> {
     place: &'a BenchContext<'a>,
     scale: Scale,
     pools: Option<Pools>,
 }
 
-/// Fill level at which a disk is added.
+/// Fill level (fraction) at which a disk is added.
 const NEARLY_FULL: f64 = 0.9;
 /// Fraction of the capacity that is written before a disk fails.
 const WRITTEN: f64 = 0.25;
@@ -141,7 +142,7 @@ impl<'a> Unequal<'a> {
         Ok(vec![(Of::Added, stored * 100.0 / whole)])
     }
 
-    /// Returns USED and AVAIL of a new pool, which is not filled because a guest would need hours.
+    /// Returns USED and AVAIL of a new, empty pool; to fill a pool in a guest would take hours.
     fn pool(&self, disks: &[f64], words: &[String]) -> Result<Values, StudyError> {
         let none = || StudyError::measure("a pool", "there is no guest");
         let pools = self.pools.as_ref().ok_or_else(none)?;

@@ -33,11 +33,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Time limit of a request; a longer one has failed.
+/// Time limit of a request; a slower request counts as failed.
 const LIMIT: Nanos = Nanos(5_000_000_000);
 /// Approximate start time of all servers together.
 const SETUP: Duration = Duration::from_secs(10);
-/// Overhead per step for reading the processes.
+/// Overhead per step for reading the CPU time of the processes.
 const AROUND: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Debug, Deserialize)]
@@ -107,8 +107,8 @@ impl Of {
         value.is_finite().then_some(value)
     }
 
-    /// Returns whether a doubt concerns the value. A generator without free CPU time requests less than the
-    /// server could do, but the cost of an answer is unaffected.
+    /// Returns whether a doubt concerns this value. A generator without free CPU time sends fewer requests than the
+    /// server could answer, but this does not affect the CPU time per answer.
     fn is_touched(self, doubt: &str) -> bool {
         doubt != "generator-full" || !matches!(self, Self::PerCpuSecond | Self::PerPercent)
     }
@@ -141,7 +141,8 @@ pub(super) struct WebServers<'a> {
     versions: Vec<(String, String)>,
     tools: Tools,
     load: f64,
-    /// Servers by configuration. They end before their directory is removed.
+    /// Running servers, by name of the configuration. Dropped before `dir`, because servers must end before their
+    /// directory is removed.
     servers: BTreeMap<String, Server>,
     ground: Option<Ground>,
 }
@@ -159,7 +160,7 @@ impl<'a> WebServers<'a> {
         }
     }
 
-    /// Returns the configurations; servers that depend on others come last.
+    /// Returns the configurations of the study; servers that depend on another server come last.
     fn wanted<'s>(
         study: &'s Study,
         form: &Form,
@@ -192,7 +193,7 @@ impl<'a> WebServers<'a> {
         Program::find(self.place.env.host, wanted)
     }
 
-    /// Returns why configurations cannot be tested, by name.
+    /// Returns the configurations that cannot be tested, by name, with the reasons.
     fn lacking(&self, all: &[(&Configuration, Wanted)]) -> BTreeMap<String, String> {
         let mut lacking: BTreeMap<String, String> = BTreeMap::new();
         for (one, wanted) in all {

@@ -1,11 +1,11 @@
 //! Measures ZFS and the layers above or beside it.
 //!
-//! A guest has a pool of new virtual disks. On the pool are zvols and datasets; other virtual disks are on the
-//! host's file system. On each of them is what a configuration names: an image that QEMU serves over NBD, a
-//! guest in the guest, LVM, LUKS, a file system. fio runs on the topmost layer. Operations below it are
-//! counted in ZFS, in the block layer, and by QEMU on the host.
+//! A guest has a pool of new virtual disks. On the pool are zvols and datasets; other virtual disks are on the host's
+//! file system. A configuration names what is created on them: an image that QEMU serves over NBD, a nested guest, LVM,
+//! LUKS, a file system. fio runs on the topmost layer. The operations below it are counted in ZFS, in the block layer,
+//! and by QEMU on the host.
 //!
-//! If the user names a dataset, the layers are created below it on this machine, if they affect nothing else:
+//! If the user names a dataset, the layers are created below it on this machine, as far as they affect nothing else:
 //! zvols, datasets, file systems, guests on zvols.
 
 mod build;
@@ -36,7 +36,7 @@ use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Stu
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The bench.
+/// Bench for ZFS.
 pub(super) struct Zfs<'a> {
     place: &'a BenchContext<'a>,
     up: Option<Up<'a>>,

@@ -12,8 +12,8 @@ use std::time::Duration;
 pub(super) const POOL: &str = "study";
 /// Time limit of a command in an emulated guest on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
-/// MiB of random data in the guest's memory from which all files are written. The pools neither compress nor
-/// deduplicate.
+/// Size in MiB of the random data in the guest's memory from which all files are written. The same data can be used
+/// repeatedly, because the pools neither compress nor deduplicate.
 const DATA_MIB: u64 = 16;
 const DATA: &str = "/dev/shm/data";
 
@@ -21,13 +21,13 @@ const DATA: &str = "/dev/shm/data";
 pub(super) struct Pools {
     guest: Guest,
     disks: Vec<Disk>,
-    /// Partition of each disk, which covers the whole disk.
+    /// Device of the partition on each disk, which covers the whole disk.
     nodes: Vec<String>,
 }
 
 impl Pools {
-    /// Boots the guest. Every disk can be slowed down and gets one partition: for whole disks, each new pool
-    /// would create partitions and wait for udev.
+    /// Boots the guest. Every disk has one partition and can be slowed down. Partitions save time: on whole disks, each
+    /// new pool would create partitions and wait for udev.
     pub fn boot(
         place: &BenchContext<'_>,
         name: &str,
@@ -129,7 +129,7 @@ impl Pools {
             .ok_or_else(|| StudyError::measure("writing in the guest", "its clock gave no time"))
     }
 
-    /// Returns the vdevs of the pool from `zpool list`, with the given speed.
+    /// Returns the vdevs of the pool from `zpool list`. `speed` is the speed of each in bytes per second.
     pub fn vdevs(&self, speed: f64) -> Result<Vec<Vdev>, StudyError> {
         let text = self.run(&["zpool", "list", "-vHp", POOL])?;
         parse_zpool_list("zpool list -vHp", &text, speed)
@@ -151,7 +151,7 @@ impl Pools {
         self.run(&argv).map(drop)
     }
 
-    /// Returns the version of OpenZFS, and the version as the planner knows it.
+    /// Returns the version of OpenZFS as text, and parsed into the planner's type; `None` if it cannot be parsed.
     pub fn version(&self) -> Result<(String, Option<Version>), StudyError> {
         let text = self.run(&["cat", "/sys/module/zfs/version"])?;
         let text = text.trim().to_owned();
@@ -175,7 +175,7 @@ impl Pools {
     }
 }
 
-/// Returns the bytes that [`Pools::write`] actually writes.
+/// Returns `bytes` rounded up to what [`Pools::write`] actually writes.
 pub(super) fn rounded_bytes(bytes: u64) -> u64 {
     count_pieces(bytes) * (DATA_MIB << 20)
 }

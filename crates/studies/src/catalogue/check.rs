@@ -1,4 +1,4 @@
-//! Checks that all names in a study refer to something.
+//! Checks that every name used in a study is defined there.
 
 use assay_model::study::{Claim, Derived, Form, Study};
 use std::collections::BTreeSet;

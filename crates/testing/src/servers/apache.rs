@@ -1,4 +1,4 @@
-//! Apache with a multi-processing module in a separate file; a supervisor restarts it.
+//! Apache with its multi-processing module (MPM) configured in a separate file. A supervisor restarts Apache.
 
 use crate::servers::{find_program, free_port, open_dir, path_text};
 use assay_host::process::Running;
@@ -19,10 +19,11 @@ pub struct Apache {
 }
 
 impl Apache {
-    /// Starts it with prefork; `None` with a message if Apache or one of its MPMs is missing.
+    /// Starts Apache with the MPM prefork. Returns `None` and reports the reason if Apache or one of its MPMs is
+    /// missing.
     ///
     /// # Panics
-    /// It is installed and does not start.
+    /// Apache is installed and does not start.
     #[must_use]
     pub fn kept() -> Option<Self> {
         if crate::servers::skip(&["apache2", "bash"], false) {
@@ -108,7 +109,7 @@ DocumentRoot {root}/www
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Returns the file that loads the MPM.
+    /// Returns the configuration file that loads the MPM.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("mpm.load")
@@ -123,20 +124,20 @@ DocumentRoot {root}/www
             .to_vec()
     }
 
-    /// Returns the command that restarts it and waits until it responds.
+    /// Returns the command that restarts Apache and waits until it responds.
     #[must_use]
     pub fn restart(&self) -> Vec<String> {
         vec![path_text(&self.dir.path().join("restart"))]
     }
 
-    /// Returns the file with its process id.
+    /// Returns the path of the file that contains the process id.
     #[must_use]
     pub fn pid(&self) -> PathBuf {
         self.dir.path().join("pid")
     }
 }
 
-/// Returns the same command in another directory.
+/// Returns the command, modified to run in another directory.
 fn command_in(dir: &Path, command: &Command) -> Command {
     let mut all = Command::new("env");
     all.arg("-C").arg(dir).arg(command.get_program());

@@ -1,4 +1,4 @@
-//! A root directory with one static busybox in it: the smallest machine on which a shell script runs.
+//! A root directory that contains only one static busybox: the smallest system on which a shell script runs.
 
 use crate::servers::find;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs for scripts.
+/// Applets that scripts need.
 const APPLETS: [&str; 16] = [
     "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
     "timeout", "gzip", "sleep", "stat",

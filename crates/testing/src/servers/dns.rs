@@ -1,4 +1,4 @@
-//! A separate network namespace whose only resolver is slow.
+//! A network namespace whose only DNS resolver is slow.
 
 use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
 use assay_host::process::Running;
@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 /// An address in the namespace outside of the loopback network (RFC 5737, TEST-NET-1).
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
-/// A network and mount namespace with a loopback interface, in which every name and address has
-/// to be asked of a server that says "no such name" after a delay, or says nothing.
+/// A network and mount namespace with a loopback interface. Its only DNS server answers every query with "no such name"
+/// after a delay, or never answers.
 ///
-/// What says who is who (/etc/passwd, group, shadow, nsswitch.conf), /etc/resolv.conf, /etc/hosts and
-/// /run are replaced in the mount namespace alone; it has no name, and ends with the rig. Root has an
-/// empty home and /bin/sh there: nobody's shell start-up files are run.
+/// In the mount namespace, the user databases (/etc/passwd, group, shadow, nsswitch.conf), /etc/resolv.conf, /etc/hosts
+/// and /run are replaced. The namespace is anonymous and ends with this object. Root has an empty home and the shell
+/// /bin/sh in it, so that no start-up files of a user's shell run.
 #[derive(Debug)]
 pub struct SlowDns {
     holder: Running,
@@ -32,11 +32,11 @@ pub struct SlowDns {
 }
 
 impl SlowDns {
-    /// Creates it; needs root. Without a delay the resolver never responds, and programs wait for
-    /// the resolver library's limit: here one attempt of 5 s.
+    /// Creates the namespace; needs root. Without a delay the resolver never responds, and programs wait until the
+    /// resolver library gives up: here one attempt of 5 s.
     ///
     /// # Errors
-    /// No root, no iproute2 or util-linux, or namespaces are forbidden here.
+    /// The user is not root, iproute2 or util-linux is missing, or namespaces are forbidden here.
     pub fn start(delay: Option<Duration>) -> io::Result<Self> {
         find_program("ip")?;
         find_program("nsenter")?;
@@ -189,7 +189,7 @@ impl Drop for SlowDns {
     }
 }
 
-/// Waits until the holder is in its new namespaces.
+/// Waits until the process that holds the namespaces has entered them.
 fn wait_for_namespace(holder: &Running) -> io::Result<()> {
     let ours = fs::read_link("/proc/self/ns/net")?;
     let theirs = format!("/proc/{}/ns/net", holder.pid());
@@ -206,7 +206,7 @@ fn wait_for_namespace(holder: &Running) -> io::Result<()> {
     Err(io::Error::other("no network namespace can be made here"))
 }
 
-/// Moves the calling thread into the namespace permanently.
+/// Moves the calling thread into the network namespace permanently, and opens the resolver's socket there.
 fn socket_in(namespace: &File) -> io::Result<UdpSocket> {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     use std::os::fd::AsFd as _;

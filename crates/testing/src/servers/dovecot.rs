@@ -1,4 +1,4 @@
-//! A separate mail server with two passdbs.
+//! A private Dovecot mail server with two password databases (passdb).
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -8,14 +8,14 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user, who exists in SQL only.
+/// Name of the user, who exists only in the SQL database.
 pub const USER: &str = "ann@example.org";
 /// The user's password, with characters that need quoting.
 pub const PASSWORD: &str = "tea \"and\" c\\ake";
 /// User `nobody`, who owns the mail: Dovecot serves no mail as root.
 const NOBODY: u32 = 65_534;
 
-/// Dovecot 2.3 with PAM before SQLite, in one file.
+/// Dovecot 2.3 whose configuration, in one file, asks PAM before SQLite.
 #[derive(Debug)]
 pub struct Dovecot {
     _master: Running,
@@ -24,8 +24,7 @@ pub struct Dovecot {
 }
 
 impl Dovecot {
-    /// Starts it; needs root, dovecot-imapd, dovecot-sqlite and the PAM service `dovecot` of
-    /// Debian's package.
+    /// Starts Dovecot; needs root, dovecot-imapd, dovecot-sqlite and the PAM service `dovecot` of Debian's package.
     ///
     /// # Errors
     /// A requirement is missing, or Dovecot does not start.
@@ -33,7 +32,7 @@ impl Dovecot {
         Self::asking(PAM_FIRST)
     }
 
-    /// Starts it without PAM, so that logins are fast.
+    /// Starts Dovecot without PAM, so that logins are fast.
     ///
     /// # Errors
     /// As [`Dovecot::start`].
@@ -63,13 +62,13 @@ impl Dovecot {
         })
     }
 
-    /// Returns `HOST:PORT`.
+    /// Returns the IMAP address as `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns the file whose first line is the password.
+    /// Returns the path of a file whose first line is the password.
     #[must_use]
     pub fn password_file(&self) -> PathBuf {
         self.dir.path().join("password")
@@ -81,7 +80,7 @@ impl Dovecot {
         self.dir.path().join("dovecot.conf")
     }
 
-    /// Returns the command that validates `{file}`.
+    /// Returns the command that validates the configuration `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         ["doveconf", "-n", "-c", "{file}"]
@@ -89,7 +88,7 @@ impl Dovecot {
             .to_vec()
     }
 
-    /// Returns the command that reloads the file.
+    /// Returns the command that makes Dovecot read its configuration again.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         let config = path_text(&self.config());
@@ -104,7 +103,7 @@ impl Dovecot {
         self.log().matches("pam_authenticate() failed").count()
     }
 
-    /// Returns the log.
+    /// Returns the content of the log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
@@ -141,7 +140,7 @@ password_query = SELECT userid AS user, password FROM users WHERE userid = '%u'
     fs::set_permissions(&password, fs::Permissions::from_mode(0o600))
 }
 
-/// System users first, as in the example configuration.
+/// Configuration that asks PAM for system users before SQL, as in Dovecot's example configuration.
 const PAM_FIRST: &str = "passdb {
   driver = pam
   args = dovecot

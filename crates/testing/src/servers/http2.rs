@@ -26,7 +26,7 @@ impl Http2ServerKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Nginx, Self::H2o, Self::Apache];
 
-    /// Returns its program.
+    /// Returns the name of the program.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -130,11 +130,11 @@ pub struct Http2Server {
 }
 
 impl Http2Server {
-    /// Starts a server with additional lines in its configuration; `None` with a message if it,
-    /// openssl or its module is missing.
+    /// Starts a server with additional lines in its configuration. Returns `None` and reports the reason if the server,
+    /// its module or openssl is missing.
     ///
     /// # Panics
-    /// It is installed and does not start.
+    /// The server is installed and does not start.
     #[must_use]
     pub fn start(kind: Http2ServerKind, more: &str) -> Option<Self> {
         if crate::servers::skip(&[kind.program(), "openssl"], false) {

@@ -1,4 +1,4 @@
-//! A separate MariaDB that listens on a socket only.
+//! A private MariaDB that listens only on a socket.
 
 use crate::servers::{check, find, open_dir, path_text};
 use assay_host::process::{Dies, Running};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// User of the server if the test is root, and the user's number.
+/// Name and number of the user that runs the server if the test runs as root.
 const NOBODY: (&str, u32) = ("nobody", 65_534);
 
 /// A server with one user, `root`, who needs no password on the socket, and an empty database `bench`.
@@ -20,10 +20,11 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Creates its files and starts it; `None` with a message if MariaDB's server is missing.
+    /// Creates the data directory and starts the server. Returns `None` and reports the reason if MariaDB's server is
+    /// missing.
     ///
     /// # Panics
-    /// It is installed and does not start.
+    /// The server is installed and does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
         if crate::servers::skip(&["mariadbd", "mariadb-install-db", "mariadb-slap"], false) {

@@ -1,4 +1,4 @@
-//! A separate web server.
+//! A private nginx web server.
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -17,7 +17,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it. `server` is inserted unchanged into the `server` block.
+    /// Starts nginx. `server` is inserted unchanged into the `server` block of the configuration.
     ///
     /// # Errors
     /// nginx is not installed or does not start.
@@ -42,8 +42,8 @@ impl Nginx {
         })
     }
 
-    /// Like [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000;
-    /// `None` with a message if nginx is missing.
+    /// Like [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000. Returns `None` and
+    /// reports the reason if nginx is missing.
     ///
     /// # Panics
     /// nginx is installed and does not start.
@@ -64,10 +64,10 @@ impl Nginx {
         }
     }
 
-    /// Creates a file of this size.
+    /// Creates a served file of `bytes` bytes.
     ///
     /// # Errors
-    /// An error of the file system.
+    /// The file cannot be written.
     pub fn file(&self, name: &str, bytes: usize) -> io::Result<()> {
         fs::write(self.dir.path().join("www").join(name), vec![b'x'; bytes])
     }
@@ -90,7 +90,7 @@ impl Nginx {
         self.dir.path().join("nginx.conf")
     }
 
-    /// Returns the command that validates `{file}`.
+    /// Returns the command that validates the configuration `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let log = path_text(&self.dir.path().join("error.log"));
@@ -103,7 +103,7 @@ impl Nginx {
         )
     }
 
-    /// Returns the command that reloads the file.
+    /// Returns the command that makes nginx read its configuration again.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         let log = path_text(&self.dir.path().join("error.log"));

@@ -1,4 +1,4 @@
-//! A separate Postfix that sends all mail to a sink.
+//! A private Postfix that delivers all mail to a sink.
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -20,7 +20,7 @@ pub struct Postfix {
 }
 
 impl Postfix {
-    /// Starts both; needs root, and Debian's package postfix with its users.
+    /// Starts Postfix and the sink; needs root, and Debian's package postfix with its users.
     ///
     /// # Errors
     /// A requirement is missing, or Postfix does not start.
@@ -28,7 +28,7 @@ impl Postfix {
         Self::configured("")
     }
 
-    /// Starts both with additional lines of `main.cf`.
+    /// Starts Postfix and the sink with additional lines in `main.cf`.
     ///
     /// # Errors
     /// As [`Postfix::start`].
@@ -65,19 +65,19 @@ impl Postfix {
         })
     }
 
-    /// Returns `HOST:PORT`.
+    /// Returns the SMTP address as `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns its main file.
+    /// Returns the path of `main.cf`.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("etc/main.cf")
     }
 
-    /// Returns the port of its smtpd on 127.0.0.1.
+    /// Returns the port of Postfix's SMTP server on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -107,7 +107,8 @@ impl Postfix {
     }
 }
 
-/// Stops the master daemon of a configuration, which leaves the process group of the program that started it.
+/// Stops Postfix's master daemon on drop. Needed because the daemon leaves the process group of the program that
+/// started it.
 #[derive(Debug)]
 struct StopMaster {
     etc: PathBuf,
@@ -142,7 +143,7 @@ impl Drop for StopMaster {
     }
 }
 
-/// Returns the owner of its queue.
+/// Returns the user id that must own the queue.
 fn queue_owner() -> io::Result<u32> {
     let passwd = fs::read_to_string("/etc/passwd")?;
     let line = passwd

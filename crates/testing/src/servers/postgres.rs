@@ -1,4 +1,4 @@
-//! A separate PostgreSQL that listens on a socket, and with TLS on a port if a test needs that.
+//! A private PostgreSQL that listens on a Unix socket, and optionally on a TCP port with TLS.
 
 use assay_host::process::{Dies, Running};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// User of the server, which refuses to run as root.
+/// User that runs the server, because PostgreSQL refuses to run as root.
 const USER: &str = "nobody";
 
 /// A server with one superuser, `assay`, who needs no password on the socket.
@@ -17,15 +17,15 @@ pub struct Postgres {
     programs: PathBuf,
     dir: tempfile::TempDir,
     server: Option<Running>,
-    /// TCP port besides the socket.
+    /// TCP port with TLS, if any, besides the socket.
     tls_port: Option<u16>,
 }
 
 impl Postgres {
-    /// Creates a cluster and starts it; `None` with a message if PostgreSQL is missing.
+    /// Creates a cluster and starts it. Returns `None` and reports the reason if PostgreSQL is missing.
     ///
     /// # Panics
-    /// It is installed and does not start.
+    /// PostgreSQL is installed and does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
         let Some(programs) = find_programs() else {
@@ -42,11 +42,10 @@ impl Postgres {
         }
     }
 
-    /// Like [`Postgres::start`], also on a port of 127.0.0.1 with TLS; certificate and key are in
-    /// PEM form.
+    /// Like [`Postgres::start`], and also listens on a port of 127.0.0.1 with TLS. Certificate and key are in PEM.
     ///
     /// # Panics
-    /// It is installed and does not start.
+    /// PostgreSQL is installed and does not start.
     #[must_use]
     pub fn start_with_tls(certificate: &str, key: &str) -> Option<(Self, u16)> {
         let programs = find_programs().or_else(|| {
@@ -117,11 +116,11 @@ impl Postgres {
         }
     }
 
-    /// Like [`Postgres::start`], with a supervisor that restarts it, and with all settings in its
-    /// own file for trials.
+    /// Like [`Postgres::start`], but a supervisor restarts the server, and all settings are in one file that trials can
+    /// change.
     ///
     /// # Panics
-    /// It is installed and does not start.
+    /// PostgreSQL is installed and does not start.
     #[must_use]
     pub fn kept() -> Option<Self> {
         let programs = find_programs().or_else(|| {
@@ -159,7 +158,7 @@ impl Postgres {
         self.dir.path().join("data/postgresql.conf")
     }
 
-    /// Returns the command that validates `{file}`.
+    /// Returns the command that validates the configuration `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let mut argv = vec![crate::servers::path_text(&self.programs.join("postgres"))];
@@ -169,7 +168,7 @@ impl Postgres {
         argv
     }
 
-    /// Returns the command that reloads its file.
+    /// Returns the command that makes the server read its configuration again.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         let mut command = self.command("pg_ctl");
@@ -185,7 +184,7 @@ impl Postgres {
         vec![crate::servers::path_text(&self.dir.path().join("restart"))]
     }
 
-    /// Returns the environment variables of its clients.
+    /// Returns the environment variables with which a client connects to this server.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, String); 2] {
         [
@@ -217,10 +216,10 @@ impl Postgres {
         command
     }
 
-    /// Starts the server, and waits until it accepts connections.
+    /// Starts the server and waits until it accepts connections.
     ///
     /// # Errors
-    /// It does not start within a minute.
+    /// The server does not start within a minute.
     pub fn up(&mut self) -> io::Result<()> {
         let log = fs::File::options()
             .append(true)
@@ -317,7 +316,7 @@ impl Postgres {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
-    /// Returns its log.
+    /// Returns the content of the server's log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()

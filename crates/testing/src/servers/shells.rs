@@ -1,5 +1,5 @@
-//! Shells and awks of other machines: each shell with each awk, as on a machine without others. Scripts for other
-//! machines are tested with all of them, because each rejects something that the others accept.
+//! Shells and awk implementations of other machines: every shell with every awk. Scripts that assay runs on other
+//! machines are tested with all pairs, because each implementation rejects something that the others accept.
 
 use crate::servers::find;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use std::process::Command;
 /// The shells of Debian, of Red Hat, and of small systems.
 const SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
 
-/// The awks of Debian, of Red Hat, of small systems, and of the BSDs.
+/// The awk implementations of Debian, Red Hat, small systems, and the BSDs.
 const AWKS: [&str; 4] = ["mawk", "gawk", "busybox", "original-awk"];
 
 /// A shell with its awk.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// Both names for messages.
+    /// Names of the shell and the awk, for messages.
     pub name: String,
     shell: PathBuf,
     awk: PathBuf,
@@ -33,7 +33,8 @@ pub fn shell_awk_pairs() -> Vec<Pair> {
         .collect()
 }
 
-/// Returns the fewest pairs with every installed shell and every installed awk, for tests whose runs take seconds.
+/// Returns the smallest list of pairs that contains every installed shell and every installed awk, for tests whose runs
+/// take seconds.
 #[must_use]
 pub fn each_shell_and_awk() -> Vec<Pair> {
     let (shells, awks) = find_programs();
@@ -72,8 +73,7 @@ fn to_pair((shell, shell_path): &Program, (awk, awk_path): &Program) -> Pair {
 }
 
 impl Pair {
-    /// Returns the shell, with a directory of links first on PATH: this awk as `awk`, and the shell
-    /// as `sh`.
+    /// Returns a command for the shell. PATH starts with a directory in which `sh` is this shell and `awk` is this awk.
     ///
     /// # Errors
     /// The directory cannot be created.
@@ -96,8 +96,8 @@ impl Pair {
         (self.shell.file_name()? == "busybox").then_some("sh")
     }
 
-    /// Returns a prefix for scripts: the shell of busybox prefers its own awk to PATH, but not to a
-    /// function.
+    /// Returns a prefix for scripts that selects the awk: busybox's shell prefers its built-in awk to PATH, but not to
+    /// a shell function.
     #[must_use]
     pub fn before(&self, links: &Path) -> String {
         match self.arguments() {
@@ -106,11 +106,11 @@ impl Pair {
         }
     }
 
-    /// Puts both into the `/bin` of a root, with the libraries that they need: `/bin/sh` and `/bin/awk` are links
-    /// to them. Returns what starts the shell in that root.
+    /// Installs the shell and the awk with their libraries in a root directory, as `/bin/sh` and `/bin/awk`. Returns
+    /// the command that starts the shell in that root.
     ///
     /// # Errors
-    /// Something cannot be copied.
+    /// A file cannot be copied.
     pub fn furnish(&self, root: &Path) -> io::Result<Command> {
         for (program, link) in [(&self.awk, "awk"), (&self.shell, "sh")] {
             let at = copy_program(program, root)?;
@@ -147,7 +147,7 @@ pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// Returns the library paths of a program from its loader; empty for a static one.
+/// Returns the library paths of a program, as its loader prints them; empty for a static program.
 fn list_libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

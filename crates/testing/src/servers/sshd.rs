@@ -1,4 +1,4 @@
-//! A separate OpenSSH server, in a namespace with a slow resolver.
+//! A private OpenSSH server in a network namespace with a slow resolver.
 
 use crate::servers::dns::{ADDRESS, SlowDns};
 use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Port of the server; the namespace has no other.
+/// Port of the server. The namespace has no other service, so the default port is free.
 const PORT: u16 = 22;
 
-/// sshd that root can enter by key, at [`ADDRESS`]. By default it has no PAM and `UseDNS yes`.
+/// sshd to which root can log in with a key, at [`ADDRESS`]. By default it has no PAM and `UseDNS yes`.
 #[derive(Debug)]
 pub struct Sshd {
     program: PathBuf,
     server: Running,
-    /// Its namespace.
+    /// Namespace in which the server runs.
     pub dns: SlowDns,
     dir: tempfile::TempDir,
 }
 
 impl Sshd {
-    /// Starts it in the namespace; needs root.
+    /// Starts sshd in the namespace; needs root.
     ///
     /// # Errors
     /// OpenSSH's server, client or key generator is missing, or sshd does not start.
@@ -32,8 +32,8 @@ impl Sshd {
         Self::configured(dns, "PermitUserRC no\nUsePAM no\nUseDNS yes", None)
     }
 
-    /// Starts it with lines of its configuration and lines of PAM's stack, where it asks PAM. `{dir}` in either is
-    /// the directory of the rig.
+    /// Starts sshd with additional configuration lines, and with lines of a PAM stack if it should use PAM. In both,
+    /// `{dir}` stands for the private directory.
     ///
     /// # Errors
     /// As [`Sshd::start`].
@@ -90,7 +90,7 @@ GSSAPIAuthentication no
         Ok(sshd)
     }
 
-    /// Waits until it has written its process id: then it listens.
+    /// Waits until sshd has written its process id, which means that it listens.
     fn wait(&self) -> io::Result<()> {
         let pid = self.dir.path().join("pid");
         let end = Instant::now() + Duration::from_secs(10);
@@ -106,7 +106,7 @@ GSSAPIAuthentication no
         )))
     }
 
-    /// Returns a command that logs in and runs `true`; it enters the namespace first.
+    /// Returns a command that enters the namespace, logs in and runs `true`.
     #[must_use]
     pub fn login(&self) -> Vec<OsString> {
         let known = format!(
@@ -128,7 +128,7 @@ GSSAPIAuthentication no
         self.dns.inside(&argv)
     }
 
-    /// Returns the directory of the rig: key `id`, the authorized `id.pub`, `known` hosts.
+    /// Returns the private directory, with the key `id`, the authorized `id.pub`, and `known` hosts.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
@@ -140,8 +140,8 @@ GSSAPIAuthentication no
         self.dir.path().join("sshd_config")
     }
 
-    /// Returns the command that validates `{file}` inside the namespace, where sshd finds its
-    /// directory.
+    /// Returns the command that validates the configuration `{file}`. It runs inside the namespace, where sshd finds
+    /// its directory.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let argv = self
@@ -152,7 +152,8 @@ GSSAPIAuthentication no
             .collect()
     }
 
-    /// Returns the command that reloads the file. The listener restarts under the same process id.
+    /// Returns the command that makes sshd read its configuration again. The listener restarts with the same process
+    /// id.
     #[must_use]
     pub fn reload(&self) -> Vec<String> {
         ["kill", "-HUP", &self.server.pid().to_string()]
@@ -160,7 +161,7 @@ GSSAPIAuthentication no
             .to_vec()
     }
 
-    /// Returns the log.
+    /// Returns the content of the log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()

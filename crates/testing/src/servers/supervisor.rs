@@ -1,4 +1,4 @@
-//! A supervisor that restarts a server whenever it ends, and a program for restarts.
+//! A supervisor that restarts a server whenever it ends, and a script that triggers a restart.
 
 use assay_host::process::{Dies, Running};
 use std::fs;
@@ -7,13 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs the command after it in a loop, and records each exit status. The server ends with this
-/// loop.
+/// Shell script that runs a command in a loop and records each exit status. The kernel stops the server when the script
+/// ends.
 const KEEPER: &str =
     "while :; do setpriv --pdeathsig QUIT -- \"$@\"; echo \"$?\" >> \"$0\"; sleep 0.1; done";
 
-/// Stops the server and waits until the next one responds, or has ended several times by itself: a
-/// server that is shutting down with the old file may count too.
+/// Shell script that stops the server and waits until it responds again. Fails if the server ended several times by
+/// itself; one more end is tolerated, because the old process may still be shutting down.
 const RESTART: &str = "#!/bin/sh
 ended() { wc -l < ENDED; }
 before=$(ended)
@@ -27,7 +27,7 @@ while ! READY; do
 done
 ";
 
-/// Returns the words of a command without its environment.
+/// Returns the program and arguments of a command, without its environment.
 pub(crate) fn command_words(command: &Command) -> Vec<String> {
     let args = command.get_args();
     std::iter::once(command.get_program())
@@ -43,11 +43,10 @@ fn quote_command(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Supervises a server, waits until it responds, and creates the program `restart` in the
-/// directory.
+/// Supervises a server, waits until it responds, and creates the script `restart` in the directory.
 ///
 /// # Errors
-/// It does not start.
+/// The server does not start.
 pub(crate) fn keep(
     dir: &Path,
     run: &Command,

@@ -1,10 +1,10 @@
-//! The reasons in words, one line each.
+//! Formats the reasons why candidates are not tried, one line each.
 
 use super::LeftOut;
 use assay_model::advice::RiskLevel;
 use std::fmt;
 
-/// The word of `--may` for a risk, or what the change may cost.
+/// Returns the value of `--may` that permits a risk. For risks that are never permitted, describes what can happen.
 fn risk_word(level: RiskLevel) -> &'static str {
     match level {
         RiskLevel::None => "none",
@@ -22,7 +22,7 @@ fn first_sentence(text: &str) -> &str {
     }
 }
 
-/// At most about two lines of a text.
+/// Shortens a text to about two lines.
 fn shorten(text: &str) -> String {
     const LONGEST: usize = 150;
     match text.char_indices().nth(LONGEST) {

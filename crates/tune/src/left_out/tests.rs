@@ -19,7 +19,7 @@ fn reason(candidate: &Candidate) -> Option<LeftOut> {
     )
 }
 
-/// Whether this change of a good candidate is left out for that reason.
+/// Applies `change` to a candidate that would be tried, and returns why it is then left out.
 fn left_out(change: impl Fn(&mut Candidate)) -> LeftOut {
     let mut candidate = planted::candidate("x");
     assert_eq!(reason(&candidate), None);

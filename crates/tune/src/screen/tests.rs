@@ -11,7 +11,8 @@ fn screen(candidates: usize, planned: u32) -> Screen {
     }
 }
 
-/// Measures every pair of a machine with these effects and one interaction of two.
+/// Measures all pairs on a simulated machine: one effect for each candidate, and an interaction `together` of the first
+/// two.
 fn measure(screen: &mut Screen, effects: &[f64], together: f64, noise: f64) {
     while !screen.is_over(0.0) {
         let order = screen.order();

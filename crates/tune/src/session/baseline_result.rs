@@ -7,8 +7,8 @@ use crate::outcome::Ending;
 use assay_model::advice::Guard;
 
 impl TuneSession {
-    /// Decides after a visit: all wishes are met, the goal is out of reach, or the first missed
-    /// wish becomes the objective.
+    /// Decides after a visit: all criteria are met, the goal is out of reach, or the first missed sub-goal becomes the
+    /// objective.
     pub(super) fn judge_baseline(&mut self) {
         let wants = &self.plan.goal.wants;
         self.standings = (wants.iter().enumerate())
@@ -41,7 +41,8 @@ impl TuneSession {
         }
     }
 
-    /// Rounds of the lowest layer: `more` and `less` have no threshold that it could miss.
+    /// Returns the number of rounds for measuring the lowest layer. 0 if the objective is `more` or `less`, because
+    /// these have no threshold that the lowest layer could miss, or if the session continues in any case.
     pub(super) fn bottom_rounds(&self) -> u32 {
         let want = &self.plan.goal.wants[self.objective];
         match want.criterion() {
@@ -50,7 +51,8 @@ impl TuneSession {
         }
     }
 
-    /// Every wish looks met: sure, or another visit, or no time for it.
+    /// Handles the case that all criteria seem to be met: decides "met", requests another visit, or ends if there is no
+    /// time for one.
     fn judge_met(&mut self) {
         let probability = |standing: &Standing| match standing {
             Standing::Met { probability } | Standing::MetForNow { probability } => *probability,
@@ -77,8 +79,8 @@ impl TuneSession {
         }
     }
 
-    /// Makes guardrails of the wishes that are met: each may get worse only as far as it is still
-    /// met.
+    /// Converts the sub-goals that are met into guardrails: each figure may get worse only as far as its criterion is
+    /// still met.
     fn guard_other_wishes(&mut self) {
         self.guards = self.plan.goal.guards.clone();
         for (at, want) in self.plan.goal.wants.iter().enumerate() {

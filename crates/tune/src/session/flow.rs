@@ -15,19 +15,20 @@ use assay_model::Nanos;
 use assay_model::trial::{MAX_PAIRS, PairOutcome};
 use serde::{Deserialize, Serialize};
 
-/// Most candidates that are proved after a screen.
+/// Maximum number of candidates that are proved after a screen.
 const CHOSEN: usize = 5;
-/// Fewest pairs of a proof. With fewer pairs, no look can decide at the levels of a session.
+/// Minimum number of pairs of a proof. With fewer pairs, no look can decide at the error levels of a session.
 const LEAST_PROOF: u32 = 11;
 /// Quantile of the normal distribution at 0.9.
 const UPPER: f64 = 1.28;
-/// Most alternations of a pair in the first round; each later round allows four times as many.
+/// Maximum alternations of a pair in the first round; each later round permits four times as many.
 const MOST_AT_FIRST: u32 = 4;
-/// Divisor of the time that is left for the pairs before candidates may be given up.
+/// One part in this many of the remaining time may be spent on the patience of proofs: the pairs before candidates may
+/// be given up.
 const PATIENCE_SHARE: u32 = 4;
-/// Most alternations before a candidate may be given up.
+/// Maximum alternations before a candidate may be given up.
 const MOST_PATIENCE: u32 = 24;
-/// Share of the proved gains that is expected to remain, when deciding whether the goal is reached.
+/// Fraction of the proved gains that is expected to remain; used to decide whether the goal is probably reached.
 const COUNTED_ON: f64 = 0.8;
 
 /// Phase of a session.
@@ -36,11 +37,11 @@ const COUNTED_ON: f64 = 0.8;
 pub enum SessionPhase {
     /// Before the first step.
     SetUp,
-    /// The baseline.
+    /// Visits of the baseline are measured.
     Visiting,
-    /// What limits the load.
+    /// The diagnosis finds what limits the load.
     Diagnosing,
-    /// Each alone once.
+    /// Each candidate is tried once alone, to find those that break the load.
     Alone {
         /// Position in the order.
         at: usize,
@@ -52,16 +53,16 @@ pub enum SessionPhase {
     },
     /// Candidates are proved one after another.
     Proving {
-        /// The running proof.
+        /// The proof being measured: new pairs of one row of settings against another (see `proof.rs`).
         proof: Proof,
-        /// Candidates that are proved after it.
+        /// Candidates whose proofs follow.
         queue: Vec<usize>,
-        /// Error level left for this proof and the queue.
+        /// Error level that is left for this proof and the queue.
         level: f64,
     },
     /// All accepted changes are proved together.
     Whole {
-        /// The running attempt.
+        /// The current attempt.
         proof: Proof,
     },
     /// The accepted changes are being kept.
@@ -73,7 +74,7 @@ pub enum SessionPhase {
 }
 
 impl TuneSession {
-    /// Handles the outcome of a slot with one candidate.
+    /// Handles the outcome of trying one candidate alone.
     pub(super) fn note_alone(&mut self, error: Option<String>) {
         let SessionPhase::Alone { at } = self.phase else {
             return;
@@ -135,8 +136,8 @@ impl TuneSession {
         self.start_proof(pool, level);
     }
 
-    /// Returns whether a candidate is neither accepted nor decided by a proof. A candidate that was
-    /// given up can return through a screen.
+    /// Returns whether a candidate may still be tried: it is neither accepted nor decided by a proof. A candidate that
+    /// was given up can return through a screen.
     fn is_open(&self, candidate: usize) -> bool {
         let settled = |proof: &Proof| {
             let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
@@ -153,8 +154,8 @@ impl TuneSession {
         !self.accepted.contains(&candidate) && !self.proofs.iter().any(settled)
     }
 
-    /// Returns the candidates of a screen: cheap to switch, and none that excludes another or an
-    /// accepted one.
+    /// Selects the candidates of a screen from `pool`: cheap to switch, and none that excludes another or an accepted
+    /// one.
     fn columns(&self, pool: &[usize]) -> Vec<usize> {
         let all = &self.plan.candidates;
         let mut columns: Vec<usize> = Vec::new();
@@ -169,7 +170,7 @@ impl TuneSession {
         columns
     }
 
-    /// Handles the outcome of a pair of any stage.
+    /// Handles the outcome of a pair, in any phase.
     pub(super) fn note_pair(&mut self, outcome: PairOutcome, figures: Option<[f64; 2]>) {
         match std::mem::replace(&mut self.phase, SessionPhase::Done) {
             SessionPhase::Screening { mut screen } => {
@@ -218,7 +219,7 @@ impl TuneSession {
         }
     }
 
-    /// Returns whether more search would use the time reserved for the end.
+    /// Returns whether further search would use the time that is reserved for the end.
     fn is_late(&self) -> bool {
         self.clock.left(self.reserve()) == Nanos(0)
     }
@@ -253,8 +254,7 @@ impl TuneSession {
         self.start_proof(queue, level);
     }
 
-    /// Begins the proof of the first candidate in the queue that can still be tried, or ends the
-    /// round.
+    /// Begins the proof of the first candidate in the queue that can still be tried. Ends the round if there is none.
     fn start_proof(&mut self, mut queue: Vec<usize>, level: f64) {
         let screened = self
             .screens
@@ -317,8 +317,9 @@ impl TuneSession {
         self.open_round();
     }
 
-    /// Returns the alternations before a candidate may be given up: on a restless machine a few pairs mislead. All
-    /// candidates that wait may take a quarter of the time that is left.
+    /// Returns the number of alternations before a candidate may be given up. It is as large as the time permits,
+    /// because a few pairs mislead on a noisy machine; all `waiting` candidates together may use a quarter of the
+    /// remaining time.
     fn choose_patience(&self, left: Nanos, candidate: usize, waiting: usize) -> u32 {
         let one = (self.plan.costs).pair(&self.plan.candidates, &Row::from([candidate]), 1);
         let each = fit(left, one) / (PATIENCE_SHARE * waiting as u32);

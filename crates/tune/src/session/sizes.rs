@@ -1,4 +1,5 @@
-//! Number of pairs of a screen or a proof, fixed before its first pair, and the time reserved for the end.
+//! Numbers of pairs: how large a screen or a proof is, fixed before its first pair. Also computes the time reserved for
+//! the end.
 
 use super::TuneSession;
 use crate::budget::{Row, add, times};
@@ -11,35 +12,36 @@ use assay_model::trial::MAX_PAIRS;
 
 /// Probability that a session accepts a useless change, over all rounds.
 pub(super) const LEVEL: f64 = 0.05;
-/// Share of the remaining level that each round may spend; the last one may spend all of it.
+/// Fraction of the remaining error level that each round may spend; the last round may spend all of it.
 const ROUNDS: [f64; 3] = [0.8, 0.7, 1.0];
-/// Share of the level of a round for the next proof after a screen, which orders candidates by
-/// probability of a gain.
+/// Minimum fraction of the level left in a round that the next proof after a screen gets. The first candidates get more
+/// than an equal part, because the screen orders them by probability of a gain.
 const FIRST: f64 = 0.5;
-/// Level of each attempt to prove all accepted changes. Their sum is the probability that a session
-/// keeps anything although nothing helps.
+/// Error level of each attempt to prove all accepted changes. Their sum is the maximum probability that a session keeps
+/// changes although nothing helps.
 pub(super) const WHOLE_LEVELS: [f64; 2] = [0.035, 0.015];
-/// Largest share of the budget for one screen.
+/// Maximum fraction of the budget for one screen.
 const SCREEN_SHARE: f64 = 0.35;
-/// Largest share of the budget that is reserved for the proof of all accepted changes.
+/// Maximum fraction of the budget that is reserved for the proof of all accepted changes.
 const WHOLE_SHARE: f64 = 0.25;
-/// Standard error of an effect that a screen aims for.
+/// Standard error (log ratio) of an effect at which a screen ends.
 pub(super) const SCREEN_ERROR: f64 = 0.03;
-/// Smallest plausible noise; a smaller estimate is chance.
+/// Minimum noise (log ratio) that is assumed; a smaller estimate is chance.
 const LEAST_NOISE: f64 = 0.005;
-/// Most pairs of a screen.
+/// Maximum number of pairs of a screen.
 const SCREEN_MOST: u32 = 96;
 /// Factor for gains between two proofs: a proof that found a gain overestimates it (winner's
 /// curse).
 pub(super) const SHRINK: f64 = 0.7;
-/// Gain that changes which were proved elsewhere should show, where nothing was measured here.
+/// Expected total gain (0.08 is 8 %) of changes that were proved elsewhere, if nothing was measured here.
 const TOGETHER: f64 = 0.08;
-/// Factor on the forecast of the last proof where the time permits: if it fails, everything before it was in vain.
+/// Factor on the forecast number of pairs of the last proof, if the time permits. It is generous, because a failure of
+/// this proof would make all earlier work useless.
 const WHOLE_FACTOR: f64 = 2.5;
-/// Fewest pairs of the last proof if the time permits.
+/// Minimum number of pairs of the last proof, if the time permits.
 const WHOLE_PAIRS: u32 = 42;
-/// Fewest pairs of the proof of all accepted changes. Six pairs are the first number at which a
-/// level of 2.5 % is possible; with fewer than this constant, the total gain stays open.
+/// Minimum number of pairs of the proof of all accepted changes. A level of 2.5 % needs at least six pairs; below this
+/// constant, the total gain would remain undecided.
 const LEAST_WHOLE: u32 = 12;
 
 /// Number of pairs and of alternations.
@@ -50,13 +52,13 @@ pub(super) struct Size {
 }
 
 impl TuneSession {
-    /// Returns the level of the next round; None if there is none.
+    /// Returns the error level of the next round; `None` after the last round.
     pub(super) fn round_level(&self) -> Option<f64> {
         let share = ROUNDS.get(self.round as usize)?;
         Some(self.level_left * share)
     }
 
-    /// Returns the noise of the log ratio of a pair: from the proofs, or from the screen, or from
+    /// Returns the noise (standard deviation of a pair's log ratio): from the proofs, else from the screen, else from
     /// neighbouring rounds of the baseline.
     pub(super) fn noise(&self) -> f64 {
         let mut of_proofs: Vec<f64> = self.proofs.iter().map(Proof::noise).collect();
@@ -79,7 +81,7 @@ impl TuneSession {
         forecast::estimate_noise(&steps).max(LEAST_NOISE)
     }
 
-    /// Returns the number of pairs of a screen of these candidates; None if it does not fit or
+    /// Returns the number of pairs of a screen of these candidates; `None` if the screen does not fit into the time or
     /// would show nothing.
     pub(super) fn screen_pairs(&self, candidates: &Row) -> Option<u32> {
         let order = matrix_order(candidates.len())?;
@@ -91,7 +93,7 @@ impl TuneSession {
         (pairs >= order + 8).then_some(pairs)
     }
 
-    /// Returns the time reserved for the end: the proof of all accepted changes, and reverting.
+    /// Returns the time reserved for the end: proof of all accepted changes, and reverting.
     pub(super) fn reserve(&self) -> Nanos {
         let row = self.accepted_row();
         let whole = match row.is_empty() {
@@ -116,8 +118,8 @@ impl TuneSession {
         add(whole, self.plan.costs.set_back)
     }
 
-    /// Returns the size of the proof of all accepted changes, from the noise and gains of the
-    /// proofs, within this time: the forecast times a factor, and at least so many pairs.
+    /// Returns the size of the proof of all accepted changes that fits into `time`. It is the forecast (from the noise
+    /// and gains of the proofs) times `factor`, and at least `least` pairs.
     fn whole_size(&self, time: Nanos, (factor, least): (f64, u32)) -> Size {
         let margin = self.plan.goal.margin.ln_1p();
         let seen = match self.plan.together {
@@ -150,8 +152,7 @@ impl TuneSession {
         (size.pairs >= LEAST_WHOLE).then_some(size)
     }
 
-    /// Returns the noise of one alternation of a guardrail and its apparent worsening, from the
-    /// accepted proofs.
+    /// Returns the noise of one alternation of a guardrail and its measured worsening, from the accepted proofs.
     fn guard_noise(&self, at: usize) -> (f64, f64) {
         let (mut noise, mut worse) = match self.plan.together {
             true => (self.noise(), 0.0),
@@ -167,7 +168,7 @@ impl TuneSession {
     }
 }
 
-/// Returns the level of the next of `waiting` proofs, from the level left in the round.
+/// Returns the error level of the next proof, given the level left in the round and the number of `waiting` proofs.
 pub(super) fn next_level(left: f64, waiting: usize, screened: bool) -> f64 {
     let even = 1.0 / waiting.max(1) as f64;
     left * if screened { even.max(FIRST) } else { even }

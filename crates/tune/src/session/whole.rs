@@ -9,7 +9,7 @@ use crate::seeds;
 use crate::step::Stage;
 
 impl TuneSession {
-    /// Ends the search: proves all accepted changes together, or reverts.
+    /// Ends the search: starts the proof of all accepted changes, or reverts if there are none.
     pub(super) fn finish_search(&mut self) {
         match self.accepted.is_empty() {
             true => self.end(Ending::NothingProved),
@@ -69,8 +69,8 @@ impl TuneSession {
         }
     }
 
-    /// Removes the change that harmed the failed guardrail most, or otherwise the one with the
-    /// smallest gain.
+    /// Removes one accepted change after a failed proof: the one that harmed the failed guardrail most, or otherwise
+    /// the one with the smallest gain.
     fn drop_weakest(&mut self) {
         let harmed = self.wholes.last().and_then(|whole| {
             let judged = whole.judgement(self.terms());
@@ -95,7 +95,7 @@ impl TuneSession {
         }
     }
 
-    /// Ends the session without keeping a change.
+    /// Ends the session without keeping a change; the next step reverts everything.
     pub(super) fn end(&mut self, ending: Ending) {
         self.ending = Some(ending);
         self.phase = SessionPhase::Reverting;

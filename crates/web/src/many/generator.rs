@@ -1,4 +1,4 @@
-//! The generator process on a remote machine: carries out the orders that it reads from its input.
+//! The generator process on a remote machine. It executes the orders that it reads from standard input.
 
 use super::{GeneratorOrder, Reached, Word};
 use crate::server::ServerProcesses;

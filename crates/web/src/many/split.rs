@@ -3,7 +3,7 @@
 use crate::step::{Manner, Shape};
 use assay_model::web::Pace;
 
-/// The part of a step for one generator.
+/// One generator's part of a step.
 pub(super) struct Share {
     pub(super) shape: Shape,
     pub(super) manner: Manner,

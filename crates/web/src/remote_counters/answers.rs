@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const MOST_ANSWER: usize = 4 << 20;
 /// Maximum length of a line in bytes.
 const LONGEST: usize = 512;
-/// Time limit of an answer; after it the session is given up.
+/// Time limit for an answer; if it is exceeded, the session ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// State shared by the reader thread and the requesters.
@@ -69,7 +69,7 @@ impl Shared {
         }
     }
 
-    /// Waits briefly for the reason why the session ended and returns it.
+    /// Waits briefly until the session has ended, and returns the reason.
     pub(super) fn end_soon(&self) -> String {
         let end = Instant::now() + PATIENCE;
         let mut state = self.state();

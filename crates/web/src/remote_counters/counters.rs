@@ -39,7 +39,7 @@ pub fn holders(lines: &[String]) -> Result<Option<Vec<u32>>, String> {
     }
 }
 
-/// Parses the uptime of the remote machine at the reading: the mean of two readings of its clock.
+/// Parses the uptime of the remote machine at the time of the reading, as the mean of two clock readings around it.
 pub fn up(lines: &[String]) -> Result<Duration, String> {
     let times = lines.iter().filter_map(|line| line.strip_prefix("up "));
     let times = times.map(|text| {
@@ -114,7 +114,7 @@ impl Counters {
         })
     }
 
-    /// Returns what the remote machine did since `then`.
+    /// Returns the resource usage of the remote machine since `then`.
     pub fn machine_since(&self, then: &Self) -> ServerMachine {
         let ticks = |now: u64, then: u64| Nanos(now.saturating_sub(then).saturating_mul(TICK));
         ServerMachine {
@@ -205,8 +205,8 @@ mod tests {
         assert!(holders(&lines("holds x")).is_err() && holders(&lines("rm -rf")).is_err());
     }
 
-    /// Runs the script with each shell and each awk that a remote machine may have: it must print the holder
-    /// of this process's socket, and its counters.
+    /// Runs the script with each shell and each awk that a remote machine may have. The script must print the process
+    /// that holds this test's socket, and the counters of the process.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
     fn each_shell_and_awk_answers() {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of distinct requests from a file that are probed, and the time limit.
+/// Maximum number of distinct requests from a file that are probed; [`LOOKING`] is the time limit.
 const LOOKED_AT: usize = 2_000;
 const LOOKING: Duration = Duration::from_secs(10);
 
@@ -194,8 +194,8 @@ impl Asking<'_> {
         })
     }
 
-    /// Sends each request once, within the time limit. Each request has an expected status. `describe`
-    /// explains a different status; such a request stays in the load only with `others_stay`.
+    /// Probes each request once, within the time limit, and compares the status with the expected one. `describe`
+    /// formats a difference. A request with a different status is left out of the load, unless `others_stay` is set.
     fn look(
         &self,
         all: impl Iterator<Item = Result<(Request, u16), TargetError>>,
@@ -278,7 +278,7 @@ impl Asking<'_> {
     }
 }
 
-/// Returns the length of a body if it is a file's. The length of other pages may change.
+/// Returns the length of the body if the answer is a file, because only a file always has the same length.
 fn fixed(probed: &Probed) -> Option<u64> {
     let file = probed.header("etag").is_some() || probed.header("last-modified").is_some();
     file.then_some(probed.answer.body)

@@ -1,5 +1,5 @@
-//! Pools of processes that share a listening socket (Postfix, libfcgi, Amavis): a lock lets one of them wait for the
-//! next connection, and the others wait for the lock. While no connection comes, all of them are idle.
+//! Pools of processes that share a listening socket (Postfix, libfcgi, Amavis). One process holds a lock and waits for
+//! the next connection; the others wait for the lock. All of them are idle until a connection arrives.
 
 use super::MachineReader;
 use super::processes::read_wchan;
@@ -7,19 +7,19 @@ use super::sleep_class::{is_accept, is_epoll, parse_descriptor, waits_for_events
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Most open files of a process that are looked at.
+/// Maximum number of open files of a process that are examined.
 const MOST_FILES: usize = 256;
 
-/// The holder of a lock, which waits for the next connection or for events.
+/// A process that holds a lock and waits for the next connection or for events.
 pub(super) struct WaitingHolder {
-    /// Links of the sockets that it waits for (`socket:[17]`).
+    /// Sockets for which the process waits, as link targets (`socket:[17]`).
     awaited: BTreeSet<String>,
-    /// Links of its other sockets that may be connections.
+    /// Other sockets of the process that may be client connections, as link targets.
     connections: BTreeSet<String>,
 }
 
 impl WaitingHolder {
-    /// Reads what a process waits for; none when it waits for neither a connection nor events.
+    /// Reads for which sockets a process waits; `None` if it waits neither for a connection nor for events.
     pub(super) fn read(reader: &mut MachineReader, pid: u32) -> Option<Self> {
         let wchan = read_wchan(reader, &format!("/proc/{pid}"));
         if is_accept(&wchan) {
@@ -53,8 +53,8 @@ impl WaitingHolder {
         })
     }
 
-    /// Whether the holder and the waiter for its lock share a socket that the holder waits for, and the holder serves
-    /// no client.
+    /// Returns whether the holder and `waiter` are idle members of one pool: they share a socket for which the holder
+    /// waits, and the holder serves no client.
     pub(super) fn is_pool_of(&self, reader: &mut MachineReader, waiter: u32) -> bool {
         let files = list_files(reader, waiter);
         let shared: BTreeSet<String> = files.into_iter().map(|(_, link)| link).collect();
@@ -62,7 +62,7 @@ impl WaitingHolder {
     }
 }
 
-/// Numbers and links of the open files of a process.
+/// Lists the open files of a process: file descriptor and link target.
 fn list_files(reader: &mut MachineReader, pid: u32) -> Vec<(String, String)> {
     let names = reader.names(&format!("/proc/{pid}/fd"));
     let numbers = names.into_iter().take(MOST_FILES);
@@ -74,7 +74,7 @@ fn list_files(reader: &mut MachineReader, pid: u32) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Numbers of the files that a process watches with epoll.
+/// Lists the file descriptors that a process watches with epoll.
 fn list_watched(
     reader: &mut MachineReader,
     pid: u32,
@@ -90,7 +90,7 @@ fn list_watched(
     watched
 }
 
-/// Lines `tfd: 6 events: 19 data: …` of an epoll descriptor, one for each watched file.
+/// Parses the lines `tfd: 6 events: 19 data: …` of an epoll descriptor, one for each watched file.
 fn parse_watched(info: &str) -> impl Iterator<Item = &str> {
     info.lines().filter_map(|line| {
         let rest = line.strip_prefix("tfd:")?;
@@ -98,7 +98,8 @@ fn parse_watched(info: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a socket is a local one for datagrams, such as that of syslog; before Linux 5.15 any local one.
+/// Returns whether a socket is a UNIX datagram socket, such as that of syslog. Before Linux 5.15, returns true for
+/// every UNIX socket.
 fn is_datagram(reader: &MachineReader, pid: u32, number: &str) -> bool {
     let path = format!("/proc/{pid}/fd/{number}");
     if !reader.begin(Path::new(&path)) {

@@ -3,7 +3,7 @@
 use super::{MachineReader, parse_pressure};
 use crate::machine_look::MachineLook;
 
-/// Times in `/proc/stat`, in their order.
+/// Kinds of CPU time in the order of `/proc/stat`.
 const KINDS: [&str; 8] = [
     "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
 ];

@@ -1,4 +1,5 @@
-//! Which processes hold a socket or a pipe: the server behind a full accept queue, the reader of a full pipe.
+//! Finds the processes that hold a socket or a pipe for which others wait: the server behind a full accept queue, or
+//! the reader of a full pipe.
 
 use super::MachineReader;
 use super::connection_pools::WaitingHolder;
@@ -7,23 +8,23 @@ use super::processes::thread_seconds;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most links of open files that are read for one search.
+/// Maximum number of links of open files that one search reads.
 const MOST_LINKS: usize = 20_000;
-/// Looks between two searches, at least.
+/// Minimum number of snapshots between two searches.
 const PAUSE: u64 = 3;
-/// Share of one CPU that searches may use.
+/// Fraction of one CPU that searches may use.
 const SEARCH_SHARE: f64 = 0.003;
 
-/// Processes that hold sockets and pipes that others wait for.
+/// Processes that hold sockets and pipes for which others wait.
 #[derive(Default)]
 pub(super) struct DescriptorOwners {
-    /// Holders by link (`socket:[17]`): number, and whether it is open for reading.
+    /// Holders by link target (`socket:[17]`): process id, and whether the file is open for reading.
     known: BTreeMap<String, Vec<(u32, bool)>>,
     next_search: u64,
 }
 
 impl DescriptorOwners {
-    /// Names the holders of what the entities of a look wait for, and returns their numbers.
+    /// Adds the names of the holders to the waiting entities of a snapshot, and returns the holders' process ids.
     pub(super) fn complete(
         &mut self,
         reader: &mut MachineReader,
@@ -74,8 +75,8 @@ impl DescriptorOwners {
     }
 }
 
-/// Names the holders of the file locks that processes wait for; returns holders and waiters. In a pool that waits for
-/// connections, waiters are as idle as the holder.
+/// Adds the names of the processes that hold file locks for which others wait. Returns the holders and the waiters. In
+/// a pool that waits for connections, the waiters are as idle as the holder.
 fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<u32> {
     let mut pids = Vec::new();
     let mut holders: BTreeMap<u32, Option<WaitingHolder>> = BTreeMap::new();
@@ -109,7 +110,7 @@ fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<
     pids
 }
 
-/// Looks through the open files of all processes; those that are not found get an empty list.
+/// Searches the open files of all processes for these links. A link that is not found gets an empty list.
 fn search(
     reader: &mut MachineReader,
     wanted: &BTreeSet<String>,
@@ -144,7 +145,7 @@ fn search(
     found
 }
 
-/// Whether the flags in `/proc/PID/fdinfo/N` are not `O_WRONLY`.
+/// Returns whether the file is open for reading, from the flags in `/proc/PID/fdinfo/N`.
 fn is_open_for_reading(info: &str) -> bool {
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());

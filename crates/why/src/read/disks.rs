@@ -5,7 +5,7 @@ use crate::machine_look::{Entity, EntityKind, MachineLook};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Largest number of disks in a look: those with the most operations.
+/// Maximum number of disks in a snapshot; those with the most operations are kept.
 const MOST: usize = 128;
 
 /// Columns of `/proc/diskstats` after the name (iostats.rst), and the divisor that converts them to
@@ -86,7 +86,7 @@ fn parse_line(line: &str) -> Option<Entity> {
     is_used.then_some(entity)
 }
 
-/// Kernel name of the disk that a file lies on; none when its file system has no single disk.
+/// Returns the kernel name of the disk on which a file lies; `None` if its file system has no single disk.
 fn find_disk_of_file(reader: &mut MachineReader, file: &Path) -> Option<String> {
     if !reader.begin(file) {
         return None;
@@ -102,7 +102,7 @@ fn find_disk_of_file(reader: &mut MachineReader, file: &Path) -> Option<String> 
     Some(if is_disk { name } else { above }.to_owned())
 }
 
-/// What a disk is; empty for a partition.
+/// Returns the properties of a disk; empty for a partition.
 fn describe(reader: &mut MachineReader, name: &str) -> BTreeMap<String, String> {
     let dir = format!("/sys/block/{}", name.replace('/', "!"));
     let mut texts = BTreeMap::new();

@@ -1,24 +1,24 @@
-//! Locks of files that somebody waits for, from `/proc/locks`.
+//! File locks for which processes wait, from `/proc/locks`.
 
 use super::MachineReader;
 use std::collections::BTreeMap;
 
-/// A lock that a process waits for.
+/// A file lock for which a process waits.
 pub(super) struct AwaitedLock {
     pub(super) waiter: u32,
-    /// None when the kernel does not name one.
+    /// Process that holds the lock; `None` if the kernel does not report it.
     pub(super) holder: Option<u32>,
     /// `MAJOR:MINOR:INODE` of the file.
     pub(super) file: String,
 }
 
-/// Lists the locks that processes wait for.
+/// Lists the file locks for which processes wait.
 pub(super) fn list_awaited(reader: &mut MachineReader) -> Vec<AwaitedLock> {
     let text = reader.text("/proc/locks").unwrap_or_default();
     parse_locks(&text)
 }
 
-/// Lines `N: FLOCK ADVISORY WRITE PID FILE START END` of holders; `N: -> FLOCK …` of those that wait for them.
+/// Parses lines `N: FLOCK ADVISORY WRITE PID FILE START END` of holders, and lines `N: -> FLOCK …` of waiters.
 fn parse_locks(text: &str) -> Vec<AwaitedLock> {
     let mut holders: BTreeMap<&str, u32> = BTreeMap::new();
     let mut found = Vec::new();

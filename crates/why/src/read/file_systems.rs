@@ -1,5 +1,5 @@
-//! Local file systems that can be written: free space and free inodes. File systems of the network are not asked,
-//! because they may not answer.
+//! Local writable file systems: free space and free inodes. Network file systems are not queried, because they may
+//! never answer.
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
@@ -7,13 +7,13 @@ use assay_facts::mountinfo;
 use assay_render::text::escape_line;
 use std::collections::BTreeSet;
 
-/// Types whose free space is known without the network.
+/// File system types whose free space is known without the network.
 const LOCAL: [&str; 10] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "vfat", "bcachefs",
 ];
-/// How the types begin whose answers come from a server or a program.
+/// Prefixes of file system types whose answers come from a server or a user-space program.
 const FAR: [&str; 7] = ["nfs", "cifs", "smb3", "9p", "ceph", "fuse", "afs"];
-/// Most file systems of a look.
+/// Maximum number of file systems in a snapshot.
 const MOST: usize = 48;
 
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {

@@ -6,10 +6,10 @@ use assay_facts::mountinfo;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Most groups of a look.
+/// Maximum number of groups in a snapshot.
 const MOST: usize = 48;
 
-/// Where the hierarchies are mounted.
+/// Mount points of the control group hierarchies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupDirs {
     unified: Option<PathBuf>,
@@ -166,7 +166,7 @@ fn read_unified(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
     }
 }
 
-/// Limits of a group, which hardly change.
+/// Reads the limits of a group (version 2). They hardly change, so they are cached.
 fn read_unified_limits(reader: &mut MachineReader, dir: &Path, group: &mut Entity) {
     let mut text = |name: &str| reader.setting_at(&dir.join(name));
     if let Some(quota) = text("cpu.max").as_deref().and_then(parse_cpu_max) {
@@ -328,7 +328,7 @@ fn set_pairs(text: &str, group: &mut Entity, known: &[(&str, &str, f64)]) {
     }
 }
 
-/// Parses `QUOTA PERIOD` as a number of CPUs; None for "max".
+/// Parses `QUOTA PERIOD` of `cpu.max` as a number of CPUs; `None` for `max`.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);

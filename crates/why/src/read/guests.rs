@@ -1,5 +1,5 @@
-//! Disks of QEMU's guests as QEMU counts them: requests, times, limits. Asked over the monitor (QMP) that the command
-//! line names, with commands that only read. libvirt keeps its monitors to itself: they are left alone.
+//! Disks of QEMU guests with QEMU's own counters: requests, times, limits. The values come from the monitor (QMP) that
+//! QEMU's command line names, by read-only commands. Monitors of libvirt are not used, because libvirt occupies them.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads answers of a monitor within a deadline"
@@ -15,12 +15,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a monitor may take to answer.
+/// Time limit for an answer of a monitor.
 const ANSWER: Duration = Duration::from_millis(400);
-/// Most guests that are asked.
+/// Maximum number of guests that are queried.
 const MOST: usize = 32;
 
-/// Counters of `query-blockstats`, their names here, and what divides them.
+/// Counters of `query-blockstats`: QEMU's name, name in a snapshot, and divisor.
 const COUNTERS: [(&str, &str, f64); 9] = [
     ("rd_operations", "read.ops_total", 1.0),
     ("wr_operations", "write.ops_total", 1.0),
@@ -33,7 +33,7 @@ const COUNTERS: [(&str, &str, f64); 9] = [
     ("failed_wr_operations", "failed_total", 1.0),
 ];
 
-/// Limits of `query-block`, and their names here.
+/// Limits of `query-block`: QEMU's name, and name in a snapshot.
 const LIMITS: [(&str, &str); 6] = [
     ("iops", "limit.ops"),
     ("iops_rd", "limit.read_ops"),
@@ -43,14 +43,14 @@ const LIMITS: [(&str, &str); 6] = [
     ("bps_wr", "limit.write_bytes"),
 ];
 
-/// Monitors of guests that did not answer: they are not asked again.
+/// Monitors of guests that did not answer; they are not queried again.
 #[derive(Default)]
 pub(super) struct GuestMonitors {
     silent: BTreeSet<PathBuf>,
 }
 
 impl GuestMonitors {
-    /// Adds the disks of the guests among the processes of a look.
+    /// Adds the disks of those guests that are among the processes of a snapshot.
     pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let mut guests = Vec::new();
         for process in &look.entities {
@@ -89,8 +89,8 @@ impl GuestMonitors {
     }
 }
 
-/// The socket of a monitor on a command line: `-qmp unix:PATH`, or `-chardev socket,path=PATH` with
-/// `-mon mode=control`. None for those of libvirt.
+/// Finds the monitor socket in QEMU's command line: `-qmp unix:PATH`, or `-chardev socket,path=PATH` with `-mon
+/// mode=control`. `None` for monitors of libvirt.
 fn find_monitor(argv: &[String]) -> Option<PathBuf> {
     let mut sockets: BTreeMap<&str, &str> = BTreeMap::new();
     let mut found = None;
@@ -124,7 +124,7 @@ fn find_monitor(argv: &[String]) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-/// Asks a monitor for counters and limits.
+/// Queries a monitor for counters and limits.
 fn ask(socket: &Path) -> Result<(Value, Value), QmpError> {
     let lost = |source| QmpError::Connection {
         command: "connection".to_owned(),

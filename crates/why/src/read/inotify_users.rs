@@ -1,4 +1,4 @@
-//! Users that have nearly all inotify instances or watches open that the kernel lets them have.
+//! Users that are close to the kernel's limit of inotify instances or watches per user.
 
 use super::MachineReader;
 use crate::machine_look::MachineLook;
@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Most processes, and most links of open files, that are looked at.
+/// Maximum number of processes that are examined; [`MOST_LINKS`] limits the links of open files.
 const MOST_PROCESSES: usize = 2000;
 const MOST_LINKS: usize = 20_000;
-/// Most bytes of the lists of watches, about 100 for each watch.
+/// Maximum bytes of the lists of watches; a watch takes about 100 bytes.
 const MOST_BYTES: usize = 8 << 20;
 
-/// What a user has open.
+/// inotify instances and watches of one user.
 #[derive(Default)]
 struct Usage {
     instances: f64,
     watches: f64,
-    /// Instances by process.
+    /// Number of instances by process.
     processes: BTreeMap<u32, f64>,
 }
 
-/// Sets the use of the user that is nearest to a limit.
+/// Adds the usage of the user that is closest to a limit.
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     const LIMITS: &str = "/proc/sys/fs/inotify";
     let (Some(instances), Some(watches)) = (
@@ -87,7 +87,7 @@ fn count_users(reader: &mut MachineReader) -> BTreeMap<u32, Usage> {
     users
 }
 
-/// Lines `inotify wd:…` of an instance, as far as the bytes reach that are left.
+/// Counts the watches of an instance (lines `inotify wd:…`) until `bytes` is used up.
 fn count_watches(reader: &mut MachineReader, info: &Path, bytes: &mut usize) -> f64 {
     let (mut count, mut repeated) = (0_u32, 0);
     reader.scan(info, &mut |piece| {

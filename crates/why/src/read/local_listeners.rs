@@ -1,4 +1,4 @@
-//! Accept queues of local sockets.
+//! Accept queues of UNIX sockets.
 
 use super::MachineReader;
 use crate::machine_look::{Entity, EntityKind, MachineLook};
@@ -6,7 +6,7 @@ use assay_host::{CommandOutput, Limits};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Accept queues of local sockets, which only `ss` shows: `u_str LISTEN QUEUE MOST PATH INODE …`.
+/// Adds the accept queues of UNIX sockets. Only `ss` shows them: `u_str LISTEN QUEUE MOST PATH INODE …`.
 pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     let argv = ["ss", "-xlH"].map(OsStr::new);
     let sockets = reader.text("/proc/net/unix");
@@ -26,14 +26,14 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-/// Whether a line `NUM REFS PROTOCOL FLAGS TYPE STATE INODE PATH` of `/proc/net/unix` is a connection that nobody has
-/// accepted: it is connecting (02), and no file stands for it.
+/// Returns whether a line `NUM REFS PROTOCOL FLAGS TYPE STATE INODE PATH` of `/proc/net/unix` is a connection that no
+/// server has accepted: its state is connecting (02), and its inode is 0.
 fn is_unaccepted(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace().skip(5);
     words.next() == Some("02") && words.next() == Some("0")
 }
 
-/// None for an empty queue.
+/// Parses a line of `ss`; `None` if the accept queue is empty.
 fn parse_local_listener(line: &str) -> Option<Entity> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, "LISTEN", queue, most, path, inode, ..] = words[..] else {

@@ -136,7 +136,8 @@ fn parse_interfaces(text: &str) -> Vec<Entity> {
     found
 }
 
-/// The file has one line for each CPU; its numbers are hexadecimal.
+/// Parses `/proc/net/stat/nf_conntrack` and sums its values over all CPUs. The file has one line for each CPU; its
+/// numbers are hexadecimal.
 fn parse_conntrack(text: &str, look: &mut MachineLook) {
     let mut lines = text.lines();
     let names: Vec<&str> = lines

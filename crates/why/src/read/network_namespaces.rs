@@ -1,23 +1,23 @@
-//! Network namespaces of containers and sandboxes, whose sockets are not in the tables of assay's own namespace.
+//! Network namespaces of containers and sandboxes. Their sockets are not in the socket tables of assay's own namespace.
 
 use super::MachineReader;
 use std::collections::BTreeMap;
 
-/// Most namespaces that are read besides that of assay.
+/// Maximum number of namespaces that are read besides assay's own.
 const MOST: usize = 8;
 
-/// Most processes whose namespace is looked up.
+/// Maximum number of processes whose namespace is determined.
 const MOST_PROCESSES: usize = 2000;
 
 /// Network namespaces of processes.
 #[derive(Default)]
 pub(super) struct NetworkNamespaces {
-    /// Number and label of a process in each.
+    /// One process in each other namespace: process id and label.
     others: Vec<(u32, String)>,
 }
 
 impl NetworkNamespaces {
-    /// Finds the namespaces of some processes; the busiest come first.
+    /// Finds the network namespaces of these processes, which are sorted by activity, the busiest first.
     pub(super) fn find(reader: &mut MachineReader, pids: &[u32]) -> Self {
         let own = reader.link("/proc/self/ns/net");
         let mut found: BTreeMap<String, u32> = BTreeMap::new();
@@ -38,7 +38,8 @@ impl NetworkNamespaces {
         }
     }
 
-    /// Folders of their tables of sockets, with the label of a process in each; none for assay's own.
+    /// Lists the directories of the socket tables, one for each namespace, with the label of a process in it; `None` as
+    /// label for assay's own namespace.
     pub(super) fn list(&self) -> Vec<(String, Option<String>)> {
         let others = self.others.iter();
         let others = others.map(|(pid, label)| (format!("/proc/{pid}/net"), Some(label.clone())));

@@ -1,4 +1,4 @@
-//! Queues of packets before interfaces, as `tc` lists them: limits of rate, delays that were added, drops.
+//! Queueing disciplines of network interfaces, as `tc` lists them: rate limits, added delays, drops.
 
 use super::MachineReader;
 use crate::machine_look::{EntityKind, MachineLook};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Queues that limit or delay on purpose; all others send what the interface takes.
+/// Queueing disciplines that limit or delay on purpose. All others send as fast as the interface permits.
 const SHAPERS: [&str; 9] = [
     "tbf", "htb", "hfsc", "cbq", "cake", "netem", "ets", "drr", "qfq",
 ];
@@ -29,7 +29,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-/// Adds a queue to the interface that it stands before.
+/// Adds a queueing discipline to its interface.
 fn add_queue(queue: &Value, look: &mut MachineLook) {
     let (Some(kind), Some(device)) = (queue["kind"].as_str(), queue["dev"].as_str()) else {
         return;

@@ -1,5 +1,5 @@
-//! Processes. If there are many, all of them are listed rarely; the busy and the waiting ones are read at each look,
-//! with threads, transfers, control group and cause of waiting.
+//! Processes. If there are many, a scan of all processes is rare. Busy and waiting processes are tracked: they are read
+//! at each snapshot, with threads, transfers, control group and cause of waiting.
 
 mod database_sessions;
 mod lasting;
@@ -24,17 +24,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use still_processes::StillProcesses;
 use user_tasks::UserTasks;
 
-/// Most processes of a look.
+/// Maximum number of processes in a snapshot.
 const MOST: usize = 64;
-/// Largest number of threads that are read for a process.
+/// Maximum number of threads that are read for a process.
 const MOST_THREADS: usize = 64;
-/// Number of threads of a process whose states are sampled at a time; the next sample goes on with others.
+/// Maximum number of threads of a process in one sample; the next sample continues with other threads.
 const SAMPLED_THREADS: usize = 8;
 /// Bytes of a list of children from which it is read in thorough looks only: the kernel walks it again for each page.
 const LONG_LIST: usize = 4096;
-/// Number of lists after which an idle process is no longer read at each look.
+/// Number of scans after which an idle process is no longer tracked.
 const PATIENCE: u32 = 10;
-/// Share of one CPU that listing all processes may use.
+/// Fraction of one CPU that scans of all processes may use.
 const SCAN_SHARE: f64 = 0.01;
 
 /// Last known values of a process.
@@ -45,32 +45,32 @@ struct Last {
     busy: u64,
 }
 
-/// Children of a process at the last look.
+/// Children of a process at the last snapshot.
 struct Children {
     list: String,
     changes: bool,
-    /// CPU time of those that ended.
+    /// CPU time of the children that have ended, in ticks.
     ended_ticks: u64,
 }
 
-/// All processes, and those that are looked at closely.
+/// All processes, and the tracked ones.
 #[derive(Default)]
 pub(super) struct ProcessTable {
     all: BTreeMap<u32, Last>,
     tracked: BTreeSet<u32>,
-    /// Number of lists since a process was last busy.
+    /// Number of scans since each process was last busy.
     idle: BTreeMap<u32, u32>,
     lasting: BTreeMap<u32, Lasting>,
-    /// Number of looks until all processes are listed again.
+    /// Number of snapshots until the next scan of all processes.
     pause: u32,
-    /// Sampled waits since the last look: process, class, function.
+    /// Thread states sampled since the last snapshot.
     states: SampledStates,
-    /// Start of each process, and whether it belongs to what is asked about.
+    /// Start time of each process, and whether it belongs to the watched subject.
     asked: BTreeMap<u32, (u64, bool)>,
     quiet: QuietProcesses,
-    /// Files below the path that is asked about that each process has open.
+    /// Number of files below the watched path that each process uses.
     uses: BTreeMap<u32, f64>,
-    /// Processes that others wait for.
+    /// Processes for which others wait.
     wanted: BTreeSet<u32>,
     users: UserTasks,
     children: BTreeMap<u32, Children>,
@@ -79,8 +79,7 @@ pub(super) struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Samples the threads of the processes that are read at each look: which of them wait, and for
-    /// what.
+    /// Samples the threads of the tracked processes: which of them wait, and for what.
     pub(super) fn sample_states(&mut self, reader: &mut MachineReader) {
         self.sample(reader, false);
     }
@@ -116,7 +115,8 @@ impl ProcessTable {
         }
     }
 
-    /// Notes whether the children of a process change between looks; returns whether all are new, and their number.
+    /// Records whether the children of a process change between snapshots. Returns whether all of them are new, and
+    /// their number.
     fn note_children(
         &mut self,
         reader: &mut MachineReader,
@@ -152,7 +152,7 @@ impl ProcessTable {
         (turnover, count)
     }
 
-    /// Reads the processes for a look.
+    /// Reads the processes for a snapshot.
     pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         self.sample(reader, true);
         match self.pause {
@@ -178,7 +178,7 @@ impl ProcessTable {
         self.states.restart(asked);
     }
 
-    /// Lists all processes and selects those that are read at each look.
+    /// Scans all processes and selects those to track.
     fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
         let begin = thread_seconds();
         let mut all = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! What a task in interruptible sleep waits for, where the kernel function shows that it cannot go on by itself. Most
-//! such sleeps are idleness: a server that waits for a request, a timer. These have no class. Uninterruptible sleep
-//! is in `wait_class`.
+//! Classifies what a task in interruptible sleep waits for, if the kernel function shows that the task cannot wake by
+//! itself. Most such sleeps are idleness, for example a server that waits for a request, or a timer; these have no
+//! class. Uninterruptible sleep is in `wait_class`.
 
-/// Functions as `/proc/PID/wchan` names them, and the class of waiting. A name is compared as a whole, or up to the
-/// `.` of a suffix of the compiler.
+/// Kernel functions as `/proc/PID/wchan` shows them, and the class of waiting. Names must be equal, except for a
+/// compiler suffix after a `.`.
 const CLASSES: [(&str, &[&str]); 6] = [
     (
         "slow-reader",
@@ -58,7 +58,7 @@ const CLASSES: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// The class of all sleeps in a futex.
+/// Class of all sleeps in a futex.
 pub(super) const FUTEX: &str = "futex";
 
 /// The class of sleeps that are waits for a reader if the task writes.
@@ -71,7 +71,7 @@ const WRITES: [u32; 5] = [1, 20, 44, 46, 242];
 #[cfg(not(target_arch = "x86_64"))]
 const WRITES: [u32; 5] = [64, 66, 206, 211, 182];
 
-/// Functions in which a task sleeps by its own choice.
+/// Functions in which a task sleeps until a time that it chose.
 const TIMERS: [&str; 3] = ["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"];
 
 /// Functions in which a server waits for the next connection.
@@ -93,34 +93,34 @@ const POLLS: [&str; 4] = [
     "poll_schedule_timeout",
 ];
 
-/// Whether a task waits for events that it watches with epoll.
+/// Returns whether a task waits for events with epoll.
 pub(super) fn is_epoll(wchan: &str) -> bool {
     EPOLLS.contains(&strip_suffix(wchan))
 }
 
-/// Whether a task waits for events of sockets and files.
+/// Returns whether a task waits for events of sockets and files, with epoll, poll or select.
 pub(super) fn waits_for_events(wchan: &str) -> bool {
     is_epoll(wchan) || POLLS.contains(&strip_suffix(wchan))
 }
 
-/// The name of a function without the suffix of the compiler (`.constprop.0`).
+/// Returns the name of a function without the compiler's suffix (`.constprop.0`).
 fn strip_suffix(wchan: &str) -> &str {
     wchan.split('.').next().unwrap_or_default()
 }
 
-/// Whether a task waits for the next connection.
+/// Returns whether a task waits for the next connection.
 pub(super) fn is_accept(wchan: &str) -> bool {
     ACCEPTS.contains(&strip_suffix(wchan))
 }
 
-/// Returns the class of a sleep; none when it may be idleness.
+/// Returns the class of a sleep; `None` if it may be idleness.
 pub(super) fn classify_sleep(wchan: &str) -> Option<&'static str> {
     let name = strip_suffix(wchan);
     let known = CLASSES.iter().find(|(_, known)| known.contains(&name));
     known.map(|(class, _)| *class)
 }
 
-/// What a sleep waits for, for people: idleness as well.
+/// Describes for people what a sleeping task waits for, including idleness.
 pub(super) fn describe_sleep(wchan: &str) -> String {
     const PLACES: [(&str, &[&str]); 7] = [
         (
@@ -179,15 +179,16 @@ pub(super) fn describe_sleep(wchan: &str) -> String {
     }
 }
 
-/// Whether a task sleeps until a time of its own choice.
+/// Returns whether a task sleeps until a time that it chose.
 pub(super) fn is_timer(wchan: &str) -> bool {
     TIMERS.contains(&strip_suffix(wchan))
 }
 
-/// Address of the lock that a futex call waits for, from `/proc/PID/syscall`; none when it is no contended lock.
+/// Returns the address of the lock for which a futex call waits, from `/proc/PID/syscall`; `None` if the call does not
+/// wait for a contended lock.
 ///
-/// glibc, musl and Rust mark a lock with waiters with the value 2 and wait for exactly this value
-/// (`FUTEX_WAIT`, or `FUTEX_WAIT_BITSET` without a time); condition variables wait for other values.
+/// glibc, musl and Rust mark a lock with waiters with the value 2 and wait for exactly this value (`FUTEX_WAIT`, or
+/// `FUTEX_WAIT_BITSET` without a time); condition variables wait for other values.
 pub(super) fn parse_contended_lock(syscall: &str) -> Option<u64> {
     let mut words = syscall.split_ascii_whitespace().skip(1);
     let mut next = || {
@@ -220,7 +221,7 @@ pub(super) fn is_write(syscall: &str) -> bool {
         .is_some_and(|number: u32| WRITES.contains(&number))
 }
 
-/// File descriptor that a system call in `/proc/PID/syscall` works on, its first argument.
+/// Returns the file descriptor of a system call in `/proc/PID/syscall`, which is its first argument.
 pub(super) fn parse_descriptor(syscall: &str) -> Option<u32> {
     let word = syscall.split_ascii_whitespace().nth(1)?;
     let number = u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()?;

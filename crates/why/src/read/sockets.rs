@@ -1,4 +1,5 @@
-//! Sockets: their number, filled accept queues, unanswered DNS queries, and connections without an answer.
+//! Sockets: their number, accept queues that are not empty, unanswered DNS queries, and connections that make no
+//! progress.
 
 use super::processes::thread_seconds;
 use super::{MachineReader, local_listeners};
@@ -8,12 +9,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Most bytes of the kernel's tables of sockets in one look, about 150 for each. Listening sockets come first in each
-/// table, so that a bound leaves out connections only.
+/// Maximum bytes of the kernel's socket tables that one snapshot reads; a socket takes about 150 bytes. Listening
+/// sockets come first in each table, so the limit cuts off only connections.
 const MOST_BYTES: usize = 1 << 20;
-/// CPU seconds from which reading the tables is too much for each look.
+/// CPU seconds for reading the tables from which they are no longer read at every snapshot.
 const EXPENSIVE: f64 = 0.002;
-/// Tables of sockets of a network namespace, and their names in its `sockstat` files.
+/// Socket tables of a network namespace, each with its name in the `sockstat` files.
 const TABLES: [(&str, &str); 4] = [
     ("udp", "UDP"),
     ("udp6", "UDP6"),
@@ -103,7 +104,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-/// Reads the tables of all network namespaces; `sockets` is their number in that of assay.
+/// Reads the socket tables of all network namespaces. `sockets` is the number of sockets in assay's own namespace.
 fn scan_tables(reader: &mut MachineReader, sockets: f64) -> SeenSockets {
     let mut seen = SeenSockets::default();
     let mut budget = MOST_BYTES;
@@ -128,7 +129,7 @@ fn scan_tables(reader: &mut MachineReader, sockets: f64) -> SeenSockets {
     seen
 }
 
-/// Whether a namespace has sockets of a kind, by its `sockstat` files.
+/// Returns whether a namespace has sockets of this kind, according to its `sockstat` files.
 fn has_sockets(text: &str, kind: &str) -> bool {
     let start = format!("{kind}: inuse 0");
     !text
@@ -136,7 +137,7 @@ fn has_sockets(text: &str, kind: &str) -> bool {
         .any(|line| line == start || line.starts_with(&format!("{start} ")))
 }
 
-/// Adds the sockets of one table, as far as the bytes reach that are left.
+/// Adds the sockets of one table, until the remaining bytes of [`MOST_BYTES`] are used up.
 fn scan_table(reader: &mut MachineReader, path: &str, seen: &mut SeenSockets, budget: &mut usize) {
     let is_udp = path.contains("/udp");
     let mut lines = WholeLines::default();
@@ -158,14 +159,14 @@ fn scan_table(reader: &mut MachineReader, path: &str, seen: &mut SeenSockets, bu
     });
 }
 
-/// Joins pieces of a file to lines.
+/// Assembles lines from pieces of a file.
 #[derive(Default)]
 struct WholeLines {
     rest: Vec<u8>,
 }
 
 impl WholeLines {
-    /// Passes on each line that ends in this piece.
+    /// Adds a piece of the file and calls `see` for each line that it completes.
     fn add(&mut self, piece: &[u8], see: &mut dyn FnMut(&str)) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.rest.extend_from_slice(part);
@@ -177,27 +178,27 @@ impl WholeLines {
     }
 }
 
-/// What waits in the tables of sockets.
+/// Waiting that the socket tables show.
 #[derive(Clone, Default)]
 pub(super) struct SeenSockets {
-    /// Connections in state SYN-SENT: no answer yet.
+    /// Number of connections in state SYN-SENT, which have not been answered.
     connecting: f64,
-    /// UDP sockets that are connected to a name server: queries without an answer.
+    /// Number of UDP sockets connected to a DNS server: queries without an answer.
     questions: f64,
-    /// Accept queues that are not empty, and the inode of a socket of each.
+    /// Accept queues that are not empty, by port and namespace: length, and the inode of one socket.
     listeners: BTreeMap<(u16, Option<String>), (f64, String)>,
-    /// A process in the network namespace that is being read; None for that of assay.
+    /// Label of a process in the network namespace that is being read; `None` for assay's own namespace.
     network: Option<String>,
-    /// Connections whose other side takes no more data.
+    /// Number of connections whose peer accepts no more data (zero window).
     zero_window: f64,
-    /// Connections that do not move.
+    /// Connections that make no progress.
     stuck: Vec<Entity>,
     peers: BTreeMap<String, u32>,
 }
 
-/// Most connections of a look that do not move.
+/// Maximum number of connections without progress in a snapshot.
 const MOST_STUCK: usize = 48;
-/// The timer that probes a peer whose window is zero, in `/proc/net/tcp`.
+/// Code of the zero-window probe timer in `/proc/net/tcp`.
 const PROBE_TIMER: &str = "04";
 
 impl SeenSockets {
@@ -258,7 +259,7 @@ impl SeenSockets {
 }
 
 impl SeenSockets {
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     fn is_quiet(&self) -> bool {
         let counts = [self.connecting, self.questions, self.zero_window];
         counts.iter().all(|count| *count == 0.0)
@@ -266,7 +267,7 @@ impl SeenSockets {
             && self.stuck.is_empty()
     }
 
-    /// A connection that does not move; `figures` are unsent and unread bytes, and tries to send.
+    /// Adds a connection that makes no progress. `figures` are unsent bytes, unread bytes, and retransmissions.
     fn add_stuck(&mut self, inode: &str, ends: [&str; 2], figures: [f64; 3], is_closed: bool) {
         self.zero_window += f64::from(u8::from(is_closed));
         let [Some(local), Some(remote)] = ends.map(format_peer) else {
@@ -301,7 +302,7 @@ impl SeenSockets {
     }
 }
 
-/// `0100007F:0016` as `127.0.0.1:22`; addresses of IPv6 only by their port.
+/// Formats `0100007F:0016` as `127.0.0.1:22`; returns only the port of an IPv6 address.
 fn format_peer(address: &str) -> Option<String> {
     let (ip, port) = address.rsplit_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

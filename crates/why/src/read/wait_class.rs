@@ -1,7 +1,7 @@
 //! Classifies what a task in uninterruptible sleep waits for, from the kernel functions on its stack.
 
-/// Kernel functions and the class of waiting that they indicate. Earlier rows precede later ones; within a
-/// row, the innermost matching function of the stack is returned.
+/// Kernel functions and the class of waiting that they indicate. Earlier rows take precedence; within a row, the
+/// innermost matching function of the stack is returned.
 const CLASSES: [(&str, &[&str]); 16] = [
     (
         "file-scanner",

@@ -1,23 +1,23 @@
-//! CEL expressions over numbers and texts: `m` is the machine, `e` the entity, `texts` are texts of the entity,
-//! `machine_texts` texts of the machine, and `facts` settings of the machine as texts.
+//! CEL expressions over numbers and texts. Variables: `m` contains numbers of the machine, `e` numbers of the entity,
+//! `texts` texts of the entity, `machine_texts` texts of the machine, and `facts` settings of the machine as texts.
 
 use crate::machine_look::{FACT, Numbers};
 use crate::window::{WatchWindow, WatchedEntity};
 use cel::{Context, Program, Value};
 use std::collections::{BTreeMap, HashMap};
 
-/// Variables of expressions.
+/// Names of the variables.
 const NAMES: [&str; 5] = ["m", "e", "texts", "machine_texts", "facts"];
 
-/// An expression.
+/// A parsed expression.
 #[derive(Debug)]
 pub(crate) struct Expression(Program);
 
-/// Variables for an evaluation: a machine and one of its entities.
+/// Values of the variables for one entity of a machine.
 pub(crate) struct Scope(Context<'static, 'static>);
 
 impl Scope {
-    /// Returns the variables of an entity; for the machine itself, `e` is the machine.
+    /// Returns the values of the variables for an entity; for the machine itself, `e` equals `m`.
     pub(crate) fn new(window: &WatchWindow, entity: &WatchedEntity) -> Self {
         let mut context = Context::default();
         let numbers = |numbers: &Numbers| -> HashMap<String, Value> {
@@ -60,12 +60,12 @@ impl Expression {
         Ok(Self(program))
     }
 
-    /// Returns whether it is true; false if a number that it uses is missing.
+    /// Returns whether the expression is true; false if it uses a number that is missing.
     pub(crate) fn is_true(&self, scope: &Scope) -> bool {
         matches!(self.0.execute(&scope.0), Ok(Value::Bool(true)))
     }
 
-    /// Returns its number; None if a number that it uses is missing.
+    /// Returns the value of the expression; `None` if it uses a number that is missing.
     pub(crate) fn number(&self, scope: &Scope) -> Option<f64> {
         match self.0.execute(&scope.0).ok()? {
             Value::Float(number) => Some(number).filter(|number| number.is_finite()),

@@ -1,10 +1,10 @@
-//! Sentences with placeholders: `{name}` is a text or the name of the entity, `{await:ms}` a formatted number of the
+//! Sentences with placeholders: `{name}` is the name or a text of the entity, `{await:ms}` a formatted number of the
 //! entity, and `{m.waiting.disk:percent}` a formatted number of the machine.
 
 use crate::window::{WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
 
-/// How a number is shown.
+/// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Percent,
@@ -66,12 +66,12 @@ impl Sentence {
         Ok(Self(parts))
     }
 
-    /// Fills in a sentence for users; names are escaped. None if a number or text is missing.
+    /// Fills in a sentence for users; names are escaped. Returns `None` if a number or text is missing.
     pub(crate) fn fill(&self, window: &WatchWindow, entity: &WatchedEntity) -> Option<String> {
         self.render(window, entity, &|text| Some(escape_line(text)))
     }
 
-    /// Fills in a command; texts are quoted. None if a text is missing or cannot be quoted safely.
+    /// Fills in a command; texts are quoted. Returns `None` if a text is missing or cannot be quoted safely.
     pub(crate) fn fill_command(
         &self,
         window: &WatchWindow,

@@ -1,4 +1,4 @@
-//! Which processes, groups and sockets of a window belong to the part of the machine in question.
+//! Marks which processes, groups and sockets of a window belong to the watched subject.
 
 use super::{WatchWindow, WatchedEntity};
 use crate::WatchSubject;
@@ -6,10 +6,10 @@ use crate::machine_look::EntityKind;
 use crate::watch_subject::is_below;
 use std::collections::BTreeSet;
 
-/// Threads that wait for data of a connection; see `describe_sleep` in `read::sleep_class`.
+/// Number of threads that wait for data of a connection; see `describe_sleep` in `read::sleep_class`.
 const ASLEEP_FOR_DATA: &str = "asleep_in.data of a connection";
 
-/// Marks the entities that belong to the part in question.
+/// Marks the entities that belong to the watched subject.
 pub(super) fn mark_asked(window: &mut WatchWindow, thing: &WatchSubject) {
     let mut groups = Vec::new();
     for entity in &mut window.entities {
@@ -49,7 +49,7 @@ pub(super) fn mark_asked(window: &mut WatchWindow, thing: &WatchSubject) {
     window.groups = groups;
 }
 
-/// Marks the sockets of the part in question: its own, and all while it waits for data of a connection.
+/// Marks the sockets of the watched subject: its own, and all sockets while it waits for data of a connection.
 fn mark_asked_sockets(window: &mut WatchWindow, thing: &WatchSubject) {
     let is_broad = matches!(thing, WatchSubject::Machine | WatchSubject::Path { .. });
     let all = window.of_kind(EntityKind::Process);

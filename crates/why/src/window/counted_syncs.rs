@@ -1,16 +1,17 @@
-//! Waiting for syncs as the counters of the disks show it. Samples of states miss a flush of a tenth of a millisecond;
-//! counters miss none.
+//! Corrects the time that processes wait for syncs, from the flush counters of the disks. Sampling misses a flush of a
+//! tenth of a millisecond; counters miss none.
 
 use super::derived::set;
 use super::{WatchWindow, WatchedEntity};
 use crate::machine_look::EntityKind;
 
-/// Flushes per second of a disk below which they may be those of journals, which commit every few seconds.
+/// Minimum flushes per second of a disk that are considered; fewer may come from journals, which commit every few
+/// seconds.
 const FEWEST: f64 = 20.0;
-/// Bytes of the smallest write of a file system.
+/// Size in bytes of the smallest write of a file system.
 const PAGE: f64 = 4096.0;
 
-/// Raises the waiting for syncs of the processes to what the disks have counted. Samples that saw more stay.
+/// Raises the sync waiting of processes to the total that the disks have counted. If the samples found more, they stay.
 pub(super) fn add_counted_syncs(window: &mut WatchWindow) {
     let (mut flushes, mut waited) = (0.0, 0.0);
     // A layer counts the flushes of its lower disks again.
@@ -42,8 +43,8 @@ pub(super) fn add_counted_syncs(window: &mut WatchWindow) {
     }
 }
 
-/// Estimates how often per second a process wrote something small and then slept: each sync does both. A large write,
-/// or one that goes to no disk, counts little.
+/// Estimates how many syncs per second a process made. A sync is a small write followed by a sleep, so the result is
+/// limited by both rates. A large write, or one that reaches no disk, counts little.
 fn count_likely_syncs(process: &WatchedEntity) -> f64 {
     if process.kind != EntityKind::Process || process.number("kernel") >= 0.5 {
         return 0.0;

@@ -1,10 +1,10 @@
-//! Curves over time, an interval between two looks after the other.
+//! Curves over time, with one point for each interval between two snapshots.
 
 use super::Curve;
 use crate::machine_look::{EntityKind, MachineLook, Numbers};
 use std::collections::BTreeMap;
 
-/// Adds the interval between two looks to the curves.
+/// Adds a point for the interval between two snapshots to each curve.
 pub(super) fn add_points(
     curves: &mut BTreeMap<String, Curve>,
     before: &MachineLook,

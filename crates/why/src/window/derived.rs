@@ -1,4 +1,4 @@
-//! Numbers that follow from rates and levels: shares of the machine, of groups and of processes.
+//! Numbers derived from rates and levels: fractions of the machine, of groups and of processes.
 
 use super::asked_part::mark_asked;
 use super::counted_syncs::add_counted_syncs;
@@ -13,7 +13,7 @@ use crate::machine_look::{EntityKind, Numbers};
 use crate::watch_subject::is_below;
 use assay_render::text::escape_line;
 
-/// Adds what follows from the numbers of a window.
+/// Adds all derived numbers to a window.
 pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
     mark_asked(window, thing);
     complete_machine(window);
@@ -324,7 +324,7 @@ fn complete_processes(window: &mut WatchWindow) {
     set(&mut window.machine, "cpu.hogs_share", hogs.min(1.0));
 }
 
-/// Adds to each group what the processes in it and below it wait for.
+/// Adds to each group the waiting of the processes in it and in its subgroups.
 fn complete_group_waits(window: &mut WatchWindow) {
     let processes: Vec<(String, Numbers)> = window
         .of_kind(EntityKind::Process)
@@ -365,13 +365,13 @@ fn complete_group_waits(window: &mut WatchWindow) {
     }
 }
 
-/// A key such as `wait.disk`, without the extremes of it.
+/// Returns whether a key is a mean waiting such as `wait.disk`, not one of its extremes (`wait.disk.max`).
 pub(super) fn is_wait(key: &str) -> bool {
     key.strip_prefix("wait.")
         .is_some_and(|class| !class.contains('.'))
 }
 
-/// "guest db (qemu-system-x86, process 12)" or "mysqld (process 12)"; escaped.
+/// Formats a process: "guest db (qemu-system-x86, process 12)" or "mysqld (process 12)"; escaped.
 fn label_process(process: &WatchedEntity) -> String {
     let pid = process.texts.get("pid").map_or("?", String::as_str);
     match process.texts.get("guest") {

@@ -1,4 +1,4 @@
-//! Numbers of disks: mean waits by direction, the layer that requests wait in, siblings, steadiness.
+//! Numbers of disks: mean waits by direction, the layer in which requests wait, similar disks, steadiness.
 
 use super::derived::set;
 use super::{WatchWindow, WatchedEntity};
@@ -97,7 +97,7 @@ pub(super) fn complete_disks(window: &mut WatchWindow) {
     }
 }
 
-/// Disks whose kernel names differ in the last letters or digits only: `sda` and `sdb`, `loop0` and `loop3`.
+/// Returns whether two kernel names differ only in their last letters or digits: `sda` and `sdb`, `loop0` and `loop3`.
 fn has_device_like(a: &str, b: &str) -> bool {
     let stem = |name: &str| -> String {
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -109,7 +109,7 @@ fn has_device_like(a: &str, b: &str) -> bool {
     stem(a) == stem(b)
 }
 
-/// Time that requests spent in this layer and not in those below.
+/// Returns the time that requests spent in this layer, without the time in the layers below.
 fn own_wait(disk: &WatchedEntity, waits: &BTreeMap<String, f64>) -> f64 {
     let lower = disk
         .texts
@@ -127,7 +127,7 @@ fn describe_disk(disk: &WatchedEntity) -> String {
     }
 }
 
-/// Adds how steady the requests of each disk are: the spread of the rates of all intervals over their mean.
+/// Adds the steadiness of each disk's requests: the spread of the rates of all intervals, divided by their mean.
 pub(super) fn add_steadiness(window: &mut WatchWindow) {
     for disk in window
         .entities

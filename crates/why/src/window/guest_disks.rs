@@ -1,11 +1,11 @@
-//! Numbers of guests' disks: mean waits, how much of a limit is used, disks of other guests.
+//! Numbers of guests' disks: mean waits, used fraction of each limit, disks of other guests.
 
 use super::WatchWindow;
 use super::derived::set;
 use crate::WatchSubject;
 use crate::machine_look::EntityKind;
 
-/// A limit, and the rates that count for it.
+/// Limits of a guest's disk, and the rates that count towards each.
 const LIMITS: [(&str, &[&str]); 6] = [
     ("limit.ops", &["read.ops", "write.ops"]),
     ("limit.read_ops", &["read.ops"]),

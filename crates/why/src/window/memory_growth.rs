@@ -1,11 +1,12 @@
-//! How fast the memory of processes grows, and how long what is left lasts.
+//! Computes how fast the memory of processes grows, and how long the remaining memory lasts.
 
 use super::WatchWindow;
 use super::derived::set;
 use crate::machine_look::EntityKind;
 use crate::watch_subject::is_below;
 
-/// Adds to each process how fast its memory grows, and the seconds until its groups or the machine have none left.
+/// Adds to each process the growth of its memory per second, and the seconds until its groups or the machine have no
+/// memory left.
 pub(super) fn add_memory_left(window: &mut WatchWindow) {
     let seconds = window.seconds;
     let machine = window.machine.numbers.get("mem.available.last").copied();

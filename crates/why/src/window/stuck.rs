@@ -1,4 +1,4 @@
-//! Numbers of connections and queues that follow from the process behind them: its state, CPU time and waiting.
+//! Numbers of connections and queues that come from the process behind them: its state, CPU time and waiting.
 
 use super::derived::set;
 use super::{WatchWindow, WatchedEntity};
@@ -6,7 +6,7 @@ use crate::machine_look::{EntityKind, Numbers};
 use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 
-/// Adds to connections, listeners and blocked processes what the process on the other side does.
+/// Adds the state of the process on the other side to connections, listeners and blocked processes.
 pub(super) fn add_owners(window: &mut WatchWindow) {
     let accepted = window.machine.number("tcp.accepted");
     let processes: BTreeMap<String, (Numbers, String)> = window
@@ -74,7 +74,7 @@ pub(super) fn add_owners(window: &mut WatchWindow) {
     }
 }
 
-/// Remote ends of the connections that do not move, by the link of their socket.
+/// Returns the remote addresses of the connections that make no progress, by the link target of their socket.
 fn list_remotes(window: &WatchWindow) -> BTreeMap<String, String> {
     let connections = window.of_kind(EntityKind::Connection);
     connections
@@ -85,7 +85,7 @@ fn list_remotes(window: &WatchWindow) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What a process did in the window, in a phrase.
+/// Describes in a phrase what a process did during the window.
 fn describe_state(process: &WatchedEntity) -> String {
     let cpu = process.number("cpu");
     let waits = process.number("waits");

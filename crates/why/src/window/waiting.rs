@@ -1,4 +1,4 @@
-//! Waiting by class, and those that use most of each resource.
+//! Waiting by class, and the largest consumers of each resource.
 
 use super::derived::{is_wait, set};
 use super::{WatchWindow, WatchedEntity};
@@ -7,7 +7,7 @@ use crate::machine_look::EntityKind;
 use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 
-/// Classes of waiting for storage.
+/// Classes of waiting that concern storage.
 const STORAGE: [&str; 10] = [
     "disk",
     "flush",
@@ -184,7 +184,7 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
     set(&mut window.machine, "storage_least", least);
 }
 
-/// Names the database sessions whose client sends nothing in a transaction.
+/// Names the database sessions that are idle in a transaction because their client sends nothing.
 fn name_idle_transactions(window: &WatchWindow) -> String {
     let titles: Vec<String> = window
         .of_kind(EntityKind::Process)
@@ -201,10 +201,11 @@ fn name_idle_transactions(window: &WatchWindow) -> String {
     }
 }
 
-/// A text of the machine: its name, the number of a process that ranks, the least of it, and its form.
+/// Parameters of a text about the largest consumers: name of the text, number by which processes are ranked, minimum of
+/// the number, and its format.
 type ConsumerList<'a> = (&'a str, &'a str, f64, &'a dyn Fn(f64) -> String);
 
-/// Names those that use most of each resource, in texts of the machine.
+/// Names the largest consumers of each resource, in texts of the machine.
 pub(super) fn add_consumers(window: &mut WatchWindow) {
     let idle = name_idle_transactions(window);
     let texts = &mut window.machine.texts;

@@ -1,4 +1,4 @@
-//! Analyses how all networks of the files share the spectrum.
+//! Analyses how the networks of all files share the spectrum.
 
 use super::{WifiFile, counts};
 use crate::address::{Address, Family};
@@ -13,11 +13,11 @@ const PLANS: [&[u16]; 2] = [&[1, 6, 11], &[1, 5, 9, 13]];
 
 /// Networks and devices by channel.
 pub(super) struct Air {
-    /// Number of devices on each channel, and of the user's own among them.
+    /// For each channel, the number of devices, and how many of them are the user's own.
     channels: BTreeMap<Channel, Devices>,
     /// The set of channels that the user's own 2.4 GHz access points use.
     plan: &'static [u16],
-    /// Names of protected networks, grouped by appearance, and whether they are the user's own.
+    /// Names of protected networks, grouped by their visual appearance. The flag marks the user's own networks.
     protected: BTreeMap<String, BTreeMap<Ssid, bool>>,
     /// Number of the user's own devices in each band.
     own: BTreeMap<Band, usize>,
@@ -108,12 +108,12 @@ impl Air {
         }
     }
 
-    /// Returns whether a 2.4 GHz channel overlaps channels of the set.
+    /// Returns whether a 2.4 GHz channel is outside of the set and overlaps one of its channels.
     pub(super) fn off_plan(&self, channel: Channel) -> bool {
         !self.overlapped(channel).is_empty()
     }
 
-    /// Returns the channels of the set that a channel outside of it overlaps.
+    /// Returns the channels of the set that this channel overlaps, if it is outside of the set.
     pub(super) fn overlapped(&self, channel: Channel) -> Vec<u16> {
         let band = Band::Two;
         let mut plan: Vec<u16> = self.plan.to_vec();
@@ -129,8 +129,8 @@ impl Air {
         }
     }
 
-    /// Returns another protected network whose name looks the same, and whether it is the user's own. Own
-    /// networks take precedence.
+    /// Returns another protected network whose name looks the same, and whether that network is the user's own. The
+    /// user's own networks are preferred.
     pub(super) fn alike(&self, ssid: &Ssid) -> Option<(&Ssid, bool)> {
         let names = self.protected.get(&ssid.folded()?)?;
         let others = names.iter().filter(|(name, _)| *name != ssid);

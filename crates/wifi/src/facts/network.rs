@@ -33,7 +33,7 @@ impl<T> At<'_, T> {
 pub(super) struct Network<'a> {
     heard: Vec<At<'a, Bss>>,
     configured: Vec<At<'a, Wlan>>,
-    /// Number of access points in the export that configures the network.
+    /// Number of access points in the export that configures the network; `None` without an export.
     listed: Option<usize>,
 }
 
@@ -359,7 +359,7 @@ impl Network<'_> {
         }
     }
 
-    /// Counts settings of the original WPA, with the line of the first one.
+    /// Counts the networks with an outdated setting of WPA, and finds the line of the first one.
     fn old(&self, is: fn(&Security) -> bool, line: fn(&Lines) -> usize) -> Count {
         let mut count = Count::default();
         let has = |security: &Option<Security>| security.as_ref().is_some_and(is);
@@ -378,7 +378,7 @@ impl Network<'_> {
         count
     }
 
-    /// Writes which roaming protocols the network supports.
+    /// Writes which roaming protocols (802.11k, v, r) the network supports.
     fn tell_moving(&self, tell: &mut Telling<'_>) {
         let mut on_off = |property: &str, known: Vec<(bool, FactPlace)>| {
             if known.is_empty() {

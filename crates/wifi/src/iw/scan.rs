@@ -68,7 +68,7 @@ fn keep(reading: &mut Reading, open: Option<Open>) {
     }
 }
 
-/// Sections of a network with their own lines.
+/// Sections of a network's output that have their own lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Rsn,
@@ -95,9 +95,9 @@ struct Open {
     rsn: Option<Security>,
     wpa: Option<Security>,
     overriding: Option<Security>,
-    /// The frequency belongs to an unsupported band: 60 GHz or 900 MHz.
+    /// Whether the frequency belongs to an unsupported band: 60 GHz or 900 MHz.
     other_band: bool,
-    /// A secondary channel makes the width 40 MHz.
+    /// Whether a secondary channel makes the width 40 MHz.
     wide: bool,
 }
 

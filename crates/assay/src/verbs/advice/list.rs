@@ -6,7 +6,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use std::fmt::Write as _;
 
-/// Widest id after which the columns are aligned.
+/// Columns are aligned after ids up to this width; longer ids shift their line.
 const WIDEST: usize = 24;
 
 /// Least width of a title beside the other columns.
@@ -109,7 +109,7 @@ pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
     out
 }
 
-/// Formats an entry for a narrow terminal: id and standing, and below both the title.
+/// Formats an entry for a narrow terminal: the id, then its standing and whether it applies, then the title.
 fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
     let advice = entry.advice;
     let mut out = format!("  {}\n", escape_line(&advice.id));

@@ -164,7 +164,7 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     }
 }
 
-/// Formats sizes with a unit, because bytes are hard to read.
+/// Formats evidence; sizes get a unit, because numbers of bytes are hard to read.
 fn readable(item: &Evidence) -> String {
     let sizes = ["free", "size", "read_ahead", "arc_max"];
     let is_size = sizes.iter().any(|end| item.key.ends_with(end));
@@ -269,7 +269,7 @@ impl Out {
         self.hanging(&format!("{}- ", " ".repeat(indent)), text);
     }
 
-    /// Writes text after a lead; further lines are indented like the first.
+    /// Writes text after the prefix `lead`; further lines are indented to the same column.
     fn hanging(&mut self, lead: &str, text: &str) {
         let indent = measure_width(lead);
         let columns = self.columns.saturating_sub(indent).max(20);

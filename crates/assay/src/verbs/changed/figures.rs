@@ -1,4 +1,4 @@
-//! Figures of one plan on one machine over time, from the store.
+//! Finds shifts in the figures of one plan on one machine over time, from the runs in the store.
 
 use super::between;
 use assay_fleet::History;
@@ -14,18 +14,18 @@ use assay_store::{RunRow, Store};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Least number of runs for an analysis over time.
+/// Minimum number of runs in which shifts are searched.
 const FEWEST: usize = 7;
 
-/// Sources of causes, besides the runs.
+/// Where causes of a shift are searched, besides the runs.
 pub(super) struct Kept<'a> {
-    /// Bundles of machines.
+    /// Stored bundles of the machines.
     pub history: &'a History,
     /// The catalogue.
     pub pages: &'a [&'a Advice],
 }
 
-/// Whether a machine of the store is among the named ones.
+/// Returns whether a stored machine is one that the user named; true if the user named none.
 pub(super) fn named(machine: Option<&Machine>, names: &[String]) -> bool {
     let Some(machine) = machine else {
         return names.is_empty();
@@ -40,18 +40,18 @@ fn host(name: &str) -> &str {
     name.rsplit_once('@').map_or(name, |(_, host)| host)
 }
 
-/// Relevant parts of a run.
+/// A run with its facts and the version of assay.
 struct Ran {
     row: RunRow,
     facts: Facts,
     assay: String,
 }
 
-/// A figure: index of its run in time, and its value.
+/// A value of a figure, after the index of its run in chronological order.
 type Value = (usize, f64);
 
-/// Returns the shifted figures: with a time those detected since then, else those of the newest run
-/// of the plan.
+/// Returns the figures that shifted: those whose shift was detected after `since`, or without `since` those that
+/// shifted at the newest run of their plan.
 pub(super) fn changed(
     store: &Store,
     names: &[String],
@@ -164,7 +164,7 @@ fn verdict(metric: Metric, shift: &FigureShift) -> result::Change {
     }
 }
 
-/// Breaks ties between equal figures: the random id of the run.
+/// Returns the number that orders runs with equal figures: part of the random id of the run.
 fn tie(uid: &str) -> u64 {
     let digits = uid.get(..16).unwrap_or_default();
     u64::from_str_radix(digits, 16).unwrap_or_default()

@@ -136,7 +136,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns narrower times of the changes between two bundles, where surveys in between exist.
+/// Returns a narrower time interval for each change between two bundles, if the store has surveys from between them.
 pub(super) fn when(
     store: &Store,
     machine: &str,

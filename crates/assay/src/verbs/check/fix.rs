@@ -1,4 +1,4 @@
-//! `assay check --fix`, `--undo` and `--confirm`: applies the remedy of a finding, and reverts it.
+//! `assay check --fix`, `--undo` and `--confirm`: applies the fix of a finding, or reverts it.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -38,7 +38,7 @@ pub(super) struct Mend {
     /// With --fix: roll back unless confirmed in time [default: 2m]
     #[arg(long, value_name = "TIME", requires = "fix")]
     confirm_within: Option<Nanos>,
-    /// Confirm a fix that waits, best from a new login
+    /// Confirm a pending fix, best from a new login
     #[arg(long, conflicts_with_all = ["explain", "only", "format", "accept", "undo"])]
     confirm: bool,
     /// Undo a kept fix: the newest, or one by its number or rule
@@ -46,7 +46,7 @@ pub(super) struct Mend {
     undo: Option<String>,
 }
 
-/// Executes the requested action; `None` if none was requested.
+/// Executes the requested action; returns `None` if the command line requests none.
 pub(super) fn asked(
     args: &super::Args,
     catalogue: &Catalogue,
@@ -184,7 +184,7 @@ fn carry(
     Ok(carry_out(plan, &mut wish)?)
 }
 
-/// Starts the stand-by process: this program.
+/// Starts this program as the stand-by process, which reverts the fix unless the user confirms it within `within`.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -200,7 +200,7 @@ fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
     StandBy::start(command)
 }
 
-/// Waits for `assay check --confirm` in another terminal, or for `yes` here.
+/// Waits for the confirmation: `assay check --confirm` in another terminal, or `yes` in this one.
 fn wait(
     session: &ChangeSession,
     outside: Option<&OutsideUndo>,
@@ -243,7 +243,7 @@ fn wait(
     Confirmation::Late
 }
 
-/// Reads typed lines; `None` without a terminal.
+/// Returns the lines that the user types; `None` without a terminal.
 fn typed() -> Option<Receiver<String>> {
     if !std::io::stdin().is_terminal() {
         return None;
@@ -260,7 +260,10 @@ fn typed() -> Option<Receiver<String>> {
     Some(lines)
 }
 
-/// Asks on a terminal; without one the answer is no.
+/// Asks a yes-or-no question on the terminal.
+///
+/// # Errors
+/// There is no terminal, or `json` is set.
 fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if json || !stdin.is_terminal() {
@@ -293,7 +296,7 @@ pub(in crate::verbs) struct TakenBack<'a> {
     /// Number of the fix.
     change: &'a str,
     session: &'a str,
-    /// Whether all of it was reverted.
+    /// Whether all parts of the fix were reverted.
     taken_back: bool,
     /// Result of each part as text.
     told: Vec<&'a str>,
@@ -379,8 +382,8 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
     }
 }
 
-/// Selects fixes by number, prefix of a number, or rule (the newest); without an argument the
-/// newest. Returns several if a prefix is ambiguous.
+/// Returns the fixes that `which` selects: `last` (the newest fix), a number, a rule (its newest fix), or the prefix of
+/// a number. Returns several if a prefix is ambiguous.
 fn chosen<'a>(kept: &'a [KeptSession], which: &str) -> Vec<&'a KeptSession> {
     let label = assay_changes::fixes::session_label(which);
     let of = |wanted: &dyn Fn(&&KeptSession) -> bool| -> Vec<&'a KeptSession> {

@@ -1,4 +1,5 @@
-//! `assay check mail`: what this machine's spam filter makes of a stored mail, and lists that contain its servers.
+//! `assay check mail`: runs this machine's spam filter on a stored mail, and searches address lists for the mail's
+//! servers.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -28,9 +29,9 @@ stored. Without --network nothing is sent.
 
 Exit status: 0 no spam, 1 spam, or a server is on a list, 2 error, 3 SpamAssassin gave no verdict.";
 
-/// Bytes of the longest mail.
+/// Largest mail in bytes.
 const LONGEST: u64 = 32 << 20;
-/// Bytes of the longest list.
+/// Largest list in bytes.
 const LONGEST_LIST: u64 = 64 << 20;
 
 /// Report which spam rules match a stored mail, and lists with its servers
@@ -40,7 +41,7 @@ pub struct Args {
     /// Mail with its header, - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Look the mail's servers up in this list of addresses (repeatable)
+    /// Look up the mail's servers in this list of addresses (repeatable)
     #[arg(long = "list", value_name = "FILE")]
     lists: Vec<PathBuf>,
     /// Let SpamAssassin ask DNS lists and other services
@@ -54,27 +55,27 @@ pub struct Args {
     json: bool,
 }
 
-/// What is known about a mail.
+/// JSON output: the lists, the servers that relayed the mail, and the verdict of SpamAssassin.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document {
     schema: u32,
     /// Lists that were read.
     lists: Vec<ListFile>,
-    /// Servers and clients that handed the mail on, the newest first. Those below the first may be forged.
+    /// Servers and clients that relayed the mail, newest first. All except the newest may be forged.
     hops: Vec<HopOnLists>,
     /// Verdict of SpamAssassin; null if it gave no verdict.
     spamassassin: Option<SpamVerdict>,
-    /// Why there is no verdict; null if there is one.
+    /// Why SpamAssassin gave no verdict; null if there is one.
     no_verdict: Option<String>,
 }
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct ListFile {
     file: String,
-    /// When the file was written.
+    /// Modification time of the file.
     written: Option<jiff::Timestamp>,
     networks: usize,
-    /// Lines that could not be read.
+    /// Number of lines that could not be parsed.
     unread: usize,
 }
 
@@ -82,7 +83,7 @@ struct ListFile {
 struct HopOnLists {
     #[serde(flatten)]
     hop: Hop,
-    /// Entries that contain its address.
+    /// List entries that contain the hop's address.
     listed: Vec<ListEntry>,
 }
 

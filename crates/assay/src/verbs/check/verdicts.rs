@@ -1,4 +1,4 @@
-//! Verdicts of this machine's trials on the advice of a check.
+//! Adds to a check what this machine's trials of the advice showed.
 
 use crate::context;
 use crate::global::Global;
@@ -7,8 +7,8 @@ use assay_model::finding::{Checked, Tried};
 use assay_model::trial::{Trial, TrialState};
 use assay_store::Store;
 
-/// Fills in the verdict of the newest trial of each piece of advice. If the store cannot be read, a
-/// message is printed and no verdict is filled in: the check does not fail.
+/// Fills in the verdict of this machine's newest trial of each finding's advice. If the store cannot be read, adds a
+/// remark instead; the check does not fail.
 pub(super) fn fill_in(checked: &mut Checked, global: &Global) {
     if checked.findings.iter().all(|one| one.trial.is_none()) {
         return;
@@ -53,7 +53,7 @@ fn from(checked: &mut Checked, store: &Store) -> Result<(), assay_store::StoreEr
     Ok(())
 }
 
-/// Whether a trial has a verdict on this advice; an A/A trial has none.
+/// Returns whether the trial has a verdict on the advice `id`; an A/A trial has none.
 fn meant(trial: &Trial, id: &str) -> bool {
     trial.plan.advice == id && !trial.plan.aa && trial.state == TrialState::Complete
 }

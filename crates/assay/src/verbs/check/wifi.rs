@@ -62,9 +62,9 @@ pub struct Args {
 
 /// Largest file in bytes.
 const LONGEST: u64 = 64 << 20;
-/// Directory of the registry in Debian's package ieee-data.
+/// Directories where Debian's package ieee-data installs the IEEE registry.
 const REGISTRIES: [&str; 2] = ["/usr/share/ieee-data", "/var/lib/ieee-data"];
-/// Lists of the registry; only the first is required.
+/// Files of the IEEE registry; only the first is required.
 const LISTS: [&str; 3] = ["oui.csv", "mam.csv", "oui36.csv"];
 
 /// A file with its name and content.
@@ -112,7 +112,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// Stores what was found.
+/// Stores the check as an observation.
 fn keep(checked: &Checked, sources: &[Source], ssid: &[String], global: &Global) {
     let files = sources.iter().map(|source| source.name.as_str());
     let subject = match ssid {
@@ -168,10 +168,10 @@ fn source(path: &Path) -> anyhow::Result<Source> {
     })
 }
 
-/// Most networks that are judged at once.
+/// Maximum number of different networks that are judged without `--ssid`.
 const MOST_JUDGED: usize = 2000;
 
-/// Refuses to judge the networks of a whole town.
+/// Fails if the files contain more than `MOST_JUDGED` network names and none is known to be the user's own.
 fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
     let configured = |source: &Source| !source.reading.configured.is_empty();
     if !own.is_empty() || sources.iter().any(configured) {
@@ -233,7 +233,7 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     }
 }
 
-/// Printable lines with masked addresses.
+/// Lines of the input files that may be printed, with masked addresses.
 struct Lines<'a>(HashMap<&'a str, Vec<&'a [u8]>>);
 
 impl<'a> Lines<'a> {
@@ -282,8 +282,8 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
     Ok(status)
 }
 
-/// Reads the IEEE's registry from the user's directory, else from that of the package. Without it
-/// makers are unknown.
+/// Reads the IEEE registry from the user's directory, else from the directory of the Debian package. Without a
+/// registry, the makers of devices are unknown.
 fn registry(named: Option<&Path>) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
     let dirs: Vec<&Path> = match named {

@@ -4,10 +4,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// Name of the file, the commands that print the document, the schema.
+/// A document: file name of its schema, the commands that print the document, and the schema.
 pub(in crate::verbs) type Form = (&'static str, &'static str, Schema);
 
-/// Returns the schema of a type. Objects with only known members permit no others.
+/// Returns the JSON schema of a type. Objects whose members are all known forbid additional members.
 pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -19,8 +19,8 @@ pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     schema
 }
 
-/// Forbids additional members of objects with named members. `part`: the schema is one of several
-/// about one object, and members of the others are permitted.
+/// Forbids additional members in objects with named members. `part` means that this schema is combined with others
+/// (`allOf`, `oneOf` …) for one object, so the members of the other schemas stay permitted.
 fn close(schema: &mut Map<String, Value>, part: bool) {
     let of_several = ["oneOf", "anyOf", "allOf"];
     let named = schema.contains_key("properties");

@@ -1,4 +1,4 @@
-//! The server of `--host`, and its watchdog.
+//! The server process that `--host` starts on the other machine, and its watchdog.
 
 use crate::context;
 use crate::sweep;
@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Most additional time that the watchdog waits beyond the server; at least half of the time again.
+/// Upper limit of the extra time that the watchdog waits longer than the server; the extra time is half of `silence` if
+/// that is less.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Serves standard input and output.
+/// Serves the client over standard input and output, with a watchdog process.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -48,7 +49,7 @@ pub fn serve(dir: &Path, silence: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until standard input reports that nothing is left to do.
+/// Runs the watchdog: reverts changes when the server has ended, and removes `dir` when nothing is left to revert.
 pub fn guard(dir: &Path, silence: u64, others: &[String]) {
     // The signal would kill it together with the processes that it watches.
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -79,7 +80,8 @@ fn sessions() -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// Reverts sessions that began since and whose process ended. Returns whether none is left.
+/// Reverts sessions whose process ended, except the sessions `others` that existed before this server. Returns whether
+/// none is left.
 fn take_back(others: &[String]) -> bool {
     sweep::at_start();
     let Some(journal) = journal() else {

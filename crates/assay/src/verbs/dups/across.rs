@@ -1,4 +1,5 @@
-//! `assay dups export` and `assay dups across`: compares more machines and files than one index can hold.
+//! `assay dups export` and `assay dups across`: finds duplicates across machines whose files are too many for one
+//! index.
 
 use super::documents::{Across, Exports, MachineExport};
 use super::explore::print_json;
@@ -63,7 +64,7 @@ pub struct AcrossArgs {
     threads: Option<std::num::NonZeroUsize>,
 }
 
-/// Returns the identity of this machine, and the name of this export.
+/// Returns the identity of this machine, and a new random id for this export.
 pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
     let here = assay_facts::machine(&assay_host::LiveHost);
     let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));

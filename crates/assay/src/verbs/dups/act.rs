@@ -1,4 +1,4 @@
-//! `assay dups act`.
+//! `assay dups act`: links, shares, deletes or moves redundant files.
 
 use super::documents::{Acted, Planned, Refused};
 use super::explore::print_json;
@@ -38,7 +38,7 @@ writers by a lease, compared byte by byte, and replaced by an exchange of names;
 the scan is left alone and named."
 )]
 pub struct Act {
-    /// Act only on files at or below these [default: all in the index]
+    /// Act only on files at or below PATH [default: all in the index]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Replace redundant files by hard links to the copy that stays
@@ -75,13 +75,13 @@ pub struct Act {
 
 #[derive(ValueEnum, Clone, Copy)]
 enum PreferArg {
-    /// Shortest path.
+    /// The copy with the shortest path.
     Shortest,
-    /// Changed last.
+    /// The copy that was changed last.
     Newest,
-    /// Changed first.
+    /// The copy that was changed first.
     Oldest,
-    /// First by name.
+    /// The copy whose path sorts first.
     First,
 }
 

@@ -2,7 +2,7 @@
 
 use assay_render::units::format_plural;
 
-/// Formats nanoseconds in the largest unit without a fraction: `7d`.
+/// Formats nanoseconds in the largest unit that gives a whole number: `7d`.
 pub fn exact(nanos: i64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (number, unit) = [(86_400, 'd'), (3600, 'h'), (60, 'm')]

@@ -1,4 +1,4 @@
-//! `assay dups browse`: the folders with most to gain, opened and closed by keys. Read-only.
+//! `assay dups browse`: an interactive tree of the folders where duplicates take most space. Read-only.
 
 #[cfg(feature = "browse")]
 mod folder_list;
@@ -17,7 +17,7 @@ Example:
 Folders show what their redundant copies take on disk; a file shows where its other copies are.
 Nothing can be changed here.")]
 pub struct Browse {
-    /// Only groups with a file at or below these [default: all]
+    /// Show only groups with a file at or below PATH [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }

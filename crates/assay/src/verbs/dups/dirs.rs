@@ -1,4 +1,4 @@
-//! `assay dups dirs`: relations between folders, from the index.
+//! `assay dups dirs`: finds folders with equal or common content, from the index.
 
 use super::documents::{Folders, Name, Overlap, Same};
 use super::explore::{load_files, print_json};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 Example:
   assay dups dirs --top 50               also those that are equal only in part")]
 pub struct Dirs {
-    /// Only folders at or below these [default: all]
+    /// Show only folders at or below PATH [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Show at most N equal and N partly equal folders; 0 shows all

@@ -1,4 +1,4 @@
-//! Documents of `assay dups` with `--json`, except the groups of a scan (`assay_dups::format`).
+//! JSON documents of `assay dups`, except the groups of a scan (`assay_dups::format`).
 
 use super::undo::Run;
 #[cfg(feature = "schemas")]
@@ -11,7 +11,7 @@ use assay_model::SCHEMA_VERSION;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A path.
+/// A path in a JSON document.
 #[derive(Serialize, JsonSchema)]
 pub struct Name {
     /// Path with `\xNN` for bytes that are not UTF-8.
@@ -37,10 +37,10 @@ pub struct File {
     name: Name,
     /// Size in bytes.
     size: u64,
-    /// Hash of the content in hexadecimal; absent if it was not needed yet.
+    /// Hash of the content in hexadecimal; absent if the scan did not need it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
-    /// Machine of the file, in merged indexes.
+    /// Machine that has the file; only in merged indexes.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
 }
@@ -64,13 +64,13 @@ pub struct Copies {
     pub schema: u32,
     #[serde(flatten)]
     pub file: File,
-    /// All other names of the same content.
+    /// All other files with the same content.
     pub copies: Vec<File>,
-    /// Whether it was compared with all files of its size.
+    /// Whether the file was compared with all files of its size.
     pub compared: bool,
 }
 
-/// `assay dups ls`, `assay dups uniques`.
+/// Document of `assay dups ls` and `assay dups uniques`.
 #[derive(Serialize, JsonSchema)]
 pub struct List {
     pub schema: u32,
@@ -85,11 +85,11 @@ pub struct Listed {
     /// Number of copies; only in `ls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
-    /// Whether it was compared with all files of its size.
+    /// Whether the file was compared with all files of its size.
     pub compared: bool,
 }
 
-/// `assay dups dirs`.
+/// Document of `assay dups dirs`.
 #[derive(Serialize, JsonSchema)]
 pub struct Folders {
     pub schema: u32,
@@ -101,29 +101,30 @@ pub struct Folders {
 #[derive(Serialize, JsonSchema)]
 pub struct Same {
     pub folders: Vec<Name>,
-    /// Number of files in each.
+    /// Number of files in each folder.
     pub files: u64,
     pub bytes: u64,
-    /// Number of folders that may be the same as another one of them.
+    /// Number of these folders that may be the same folder as another one, because their file systems may show the same
+    /// files (overlayfs, FUSE, one disk mounted twice).
     pub doubtful: u64,
 }
 
-/// Two folders with common content.
+/// Two folders that have some files in common.
 #[derive(Serialize, JsonSchema)]
 pub struct Overlap {
     pub a: Name,
     pub b: Name,
-    /// Number of common files.
+    /// Number of files whose content is in both folders.
     pub files: u64,
-    /// Common bytes.
+    /// Size of the common files in bytes.
     pub bytes: u64,
     pub bytes_a: u64,
     pub bytes_b: u64,
-    /// Whether some of their files may be the same file.
+    /// Whether some of these files may be the same file, because the file systems may show the same files.
     pub doubtful: bool,
 }
 
-/// `assay dups validate`.
+/// Document of `assay dups validate`.
 #[derive(Serialize, JsonSchema)]
 pub struct Validation {
     pub schema: u32,
@@ -138,7 +139,7 @@ pub struct Problem {
     #[serde(flatten)]
     name: Name,
     reason: Why,
-    /// Error of the kernel, or the change.
+    /// Error of the kernel, or how the file changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
@@ -146,7 +147,7 @@ pub struct Problem {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Differs {
-    /// Its content differs from that of its group.
+    /// The content differs from the other files of its group.
     Differs,
 }
 
@@ -175,7 +176,7 @@ impl Problem {
     }
 }
 
-/// `assay dups merge`.
+/// Document of `assay dups merge`.
 #[derive(Serialize, JsonSchema)]
 pub struct Merged {
     pub schema: u32,
@@ -187,11 +188,11 @@ pub struct Merged {
 pub struct MergedIndex {
     pub machine: String,
     pub folders: u64,
-    /// Files that cannot be compared with other machines.
+    /// Number of files without a hash, which cannot be compared with other machines.
     pub files_without_hash: usize,
 }
 
-/// `assay dups export`.
+/// Document of `assay dups export`.
 #[derive(Serialize, JsonSchema)]
 pub struct Exports {
     pub schema: u32,
@@ -204,45 +205,45 @@ pub struct MachineExport {
     pub machine: String,
     /// Number of distinct contents, one row each.
     pub contents: u64,
-    /// Number of their files.
+    /// Number of files with these contents.
     pub files: u64,
-    /// Files that are not in the export.
+    /// Number of files that are not in the export because they have no hash.
     pub files_without_hash: u64,
-    /// Number of Parquet files.
+    /// Number of Parquet files written.
     pub written: u64,
 }
 
-/// `assay dups offer`.
+/// Document of `assay dups offer`.
 #[derive(Serialize, JsonSchema)]
 pub struct OfferedFiles {
     pub schema: u32,
     pub machine: String,
-    /// Number of distinct sizes and samples, one row each.
+    /// Number of distinct pairs of size and sample, one row each.
     pub rows: u64,
     /// Number of file names.
     pub files: u64,
-    /// Files that could not be read, or that changed after the scan.
+    /// Number of files that could not be read, or that changed after the scan.
     pub left_out: u64,
 }
 
-/// `assay dups collide`.
+/// Document of `assay dups collide`.
 #[derive(Serialize, JsonSchema)]
 pub struct Collisions {
     pub schema: u32,
     pub machines: Vec<Collision>,
 }
 
-/// Files that a machine should hash.
+/// What one machine should hash.
 #[derive(Serialize, JsonSchema)]
 pub struct Collision {
     pub machine: String,
-    /// Sizes and samples that another machine has too.
+    /// Number of pairs of size and sample that another machine also has.
     pub rows: u64,
     #[serde(flatten)]
     pub written: Name,
 }
 
-/// `assay dups across`.
+/// Document of `assay dups across`.
 #[derive(Serialize, JsonSchema)]
 pub struct Across {
     pub schema: u32,
@@ -250,7 +251,7 @@ pub struct Across {
     pub answer: assay_dups::across::export_queries::CommonFiles,
 }
 
-/// `assay dups forget`.
+/// Document of `assay dups forget`.
 #[derive(Serialize, JsonSchema)]
 pub struct Forgotten {
     pub schema: u32,
@@ -262,11 +263,11 @@ pub struct Forgotten {
 pub struct ForgottenFolder {
     #[serde(flatten)]
     pub name: Name,
-    /// Number of subfolders that were removed with it.
+    /// Number of subfolders that were removed with the folder.
     pub folders: usize,
 }
 
-/// `assay dups act` without `--apply`: the planned steps.
+/// Document of `assay dups act` without `--apply`: the planned steps.
 #[derive(Serialize, JsonSchema)]
 pub struct Planned {
     schema: u32,
@@ -280,7 +281,7 @@ pub struct Planned {
 struct PlannedStep {
     /// `hardlink`, `reflink`, `delete` or `move`.
     action: &'static str,
-    /// The folder to which it is moved.
+    /// Folder to which the copy is moved; only for `move`.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<Name>,
     /// The copy that is kept.
@@ -330,7 +331,7 @@ impl Planned {
     }
 }
 
-/// `assay dups act --apply`: the executed steps.
+/// Document of `assay dups act --apply`: the executed steps.
 #[derive(Serialize, JsonSchema)]
 pub struct Acted {
     pub schema: u32,
@@ -342,14 +343,14 @@ pub struct Acted {
     pub run: String,
 }
 
-/// `assay dups undo`: the runs of `act`.
+/// Document of `assay dups undo`: the runs of `act`.
 #[derive(Serialize, JsonSchema)]
 pub struct ActRuns {
     pub schema: u32,
     pub runs: Vec<Run>,
 }
 
-/// `assay dups undo RUN`.
+/// Document of `assay dups undo RUN`.
 #[derive(Serialize, JsonSchema)]
 pub struct TakenBack {
     pub schema: u32,
@@ -358,24 +359,24 @@ pub struct TakenBack {
     pub refused: Vec<Refused>,
     /// Cost of the undo.
     pub cost: UndoCost,
-    /// Whether undo was executed; `false` with `--dry-run`, or if it costs too much.
+    /// Whether the undo was executed; `false` with `--dry-run`, or if it needs too much space.
     pub carried_out: bool,
 }
 
 /// Cost of undoing a run, computed before anything is changed.
 #[derive(Serialize, JsonSchema)]
 pub struct UndoCost {
-    /// Number of names that get their files back.
+    /// Number of file names that the undo restores.
     names: u64,
-    /// Number of copies for them; the other names become links, or are moved back.
+    /// Number of copies that the undo must create; the other names become hard links, or are moved back.
     copies: u64,
-    /// Bytes of the copies.
+    /// Size of these copies in bytes.
     bytes: u64,
-    /// Bytes that the run freed with these names.
+    /// Bytes that the run of `act` freed when it changed these names.
     freed_bytes: u64,
     /// File systems with too little space for the copies.
     short: Vec<Short>,
-    /// Names that would get a copy although they were hard links of a file, with reasons.
+    /// Names that were hard links of one file, but would become separate copies; with the reasons.
     apart: Vec<Refused>,
 }
 

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 Example:
   assay dups uniques /mnt/old-disk       what the old disk has that nothing else has")]
 pub struct Below {
-    /// Only files at or below these [default: all]
+    /// Show only files at or below PATH [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
@@ -36,13 +36,13 @@ Examples:
   assay dups report --top 20
   assay dups report /srv/photos --format fdupes")]
 pub struct Report {
-    /// Only groups with a file at or below these [default: all]
+    /// Show only groups with a file at or below PATH [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Print the groups in this form [default: text]
     #[arg(long, short, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Show only the N groups with most to gain
+    /// Show only the N groups where duplicates take most space
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 }
@@ -125,13 +125,13 @@ pub fn shown(files: &Files, id: FileId) -> String {
     }
 }
 
-/// The bytes to gain, by what can free them.
+/// Bytes that removing duplicates frees, by what can free them.
 struct LinkReach {
-    /// Hard links can free these.
+    /// Bytes that hard links can free.
     linkable: u64,
-    /// Hard links cannot free these, reflinks can.
+    /// Bytes that hard links cannot free but reflinks can, because the copies are in different subvolumes.
     across_subvolumes: u64,
-    /// Only deleting or moving frees these.
+    /// Bytes that only deleting or moving can free, because the copies are on different file systems.
     across_disks: u64,
 }
 
@@ -151,8 +151,8 @@ impl LinkReach {
     }
 }
 
-/// Returns the arguments of `assay dups act` that free most without deleting, and what they do; `None` if nothing
-/// is to gain.
+/// Returns the arguments of `assay dups act` that free most bytes without deleting a file, and what they do; `None` if
+/// no bytes can be freed.
 pub fn suggest_action(files: &Files, groups: &Groups) -> Option<(&'static str, &'static str)> {
     let reach = LinkReach::of(files, groups);
     if reach.linkable > 0 {
@@ -169,7 +169,7 @@ pub fn suggest_action(files: &Files, groups: &Groups) -> Option<(&'static str, &
     }
 }
 
-/// Formats totals, and the groups with most to gain.
+/// Formats totals, and the groups where duplicates take most space.
 pub fn groups_text(
     out: &mut dyn Write,
     files: &Files,
@@ -271,7 +271,7 @@ fn dated(index: &Index) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints on standard error how many files were not compared with all others of their size.
+/// Prints on standard error how many files were not compared with all others of their size, and what follows from that.
 fn not_compared(number: usize, consequence: &str) {
     if number > 0 {
         eprintln!(

@@ -1,4 +1,4 @@
-//! Location of the index, and the formats of its content.
+//! Path of the index, and the formats in which groups of duplicates are printed.
 
 use anyhow::Context as _;
 use assay_dups::Index;
@@ -12,16 +12,16 @@ pub(super) enum Format {
     Text,
     /// A list of groups, each with `size`, `hash` and `files`.
     Json,
-    /// What `--json` prints: one object with `groups`, counts and what was left out.
+    /// The document of `--json`: one object with `groups`, counts and skipped files.
     #[value(skip)]
     Document,
     /// `size,hash,count,files…`, as in fclones.
     Csv,
     /// Paths, an empty line after each group.
     Fdupes,
-    /// Default report of fclones, the input of `fclones link` and others.
+    /// Default report of fclones, which `fclones link` and other fclones commands read.
     Fclones,
-    /// Paths ended by NUL, a second NUL after each group.
+    /// Paths that end with NUL, and another NUL after each group.
     Nul,
 }
 

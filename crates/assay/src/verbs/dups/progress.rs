@@ -1,4 +1,4 @@
-//! A progress line on standard error after one second; Ctrl-C keeps the results so far.
+//! Progress line on standard error, from one second after the start; Ctrl-C stops early and keeps the results so far.
 
 use super::age;
 use assay_dups::{Control, ScanProgress};
@@ -8,11 +8,11 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Time before the first display, and its interval, in milliseconds.
+/// Time before the progress line is first shown and between two updates, in milliseconds.
 const FIRST_MS: i64 = 1000;
 const EVERY_MS: i64 = 200;
 
-/// Runs a long operation with a progress line and an orderly interruption.
+/// Runs a long operation with a progress line; Ctrl-C stops it cleanly.
 ///
 /// # Errors
 /// Signals cannot be caught.

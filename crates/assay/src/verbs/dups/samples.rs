@@ -1,5 +1,5 @@
-//! `assay dups offer`, `assay dups collide` and `--wanted`: finds the contents that are worth hashing without hashing
-//! all.
+//! `assay dups offer`, `assay dups collide` and `--wanted`: finds by size and samples the files that may exist on
+//! several machines, so that only these must be hashed.
 
 use super::across::teller;
 use super::documents::{Collision, Collisions, Name, OfferedFiles};
@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most bytes of a wanted list from standard input.
+/// Maximum bytes of a `--wanted` file from standard input.
 const LONGEST: u64 = 64 << 30;
 
 /// Arguments of `assay dups offer`.
@@ -60,7 +60,7 @@ pub struct Collide {
     /// Files that `assay dups offer` wrote on the machines
     #[arg(required = true, value_name = "OFFER")]
     offers: Vec<PathBuf>,
-    /// Write a file for each machine to this folder
+    /// Write the list of files to hash, one per machine, to this folder
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }
@@ -145,7 +145,7 @@ pub fn collide(args: &Collide, place: &Place) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// What `--wanted` names.
+/// Returns the files to hash that `--wanted` lists; `None` without the option.
 pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>> {
     let Some(path) = file else {
         return Ok(None);

@@ -56,7 +56,7 @@ All are scanned together, so that what was scanned apart is compared as well. Fi
 systems and snapshots are as in the last scan of each folder, unless any of that is given here, which
 then holds for all. Where one was scanned with --hash-all, all are.")]
 pub struct Refresh {
-    /// Scan only these of the folders scanned before
+    /// Scan only these previously scanned folders
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -147,7 +147,7 @@ fn shown(path: &Path) -> String {
     name::format_readable(path.as_os_str().as_bytes())
 }
 
-/// Returns the roots that still exist as they were scanned; prints a line for each of the others.
+/// Returns the roots that still exist on the same file system; prints a line for each of the others.
 fn present(index: &Index, roots: Vec<Root>) -> anyhow::Result<Vec<Root>> {
     let mut present = Vec::new();
     for root in roots {
@@ -233,7 +233,7 @@ fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes one line of counts.
+/// Writes one line with the number of skipped files by reason.
 fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Result<()> {
     let counts: Vec<String> = skipped
         .counts()

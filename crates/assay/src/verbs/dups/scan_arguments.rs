@@ -1,4 +1,4 @@
-//! Options of a scan as arguments; options that the index remembers are converted back to arguments.
+//! Options of a scan as clap arguments. Converts options that are stored in the index back to arguments.
 
 use super::age;
 use assay_dups::filter::parse_user;
@@ -59,7 +59,7 @@ impl HowArgs {
         }
     }
 
-    /// Whether no option selects which files are scanned or hashed.
+    /// Returns whether the user gave no option that selects which files are scanned or hashed.
     pub fn is_silent(&self) -> bool {
         self.walk() == WalkOptions::default() && !self.hash_all
     }
@@ -122,7 +122,7 @@ impl FilterArgs {
     }
 }
 
-/// Returns the arguments for these options; `None` for the defaults.
+/// Returns the command-line arguments for these stored options; `None` if all are defaults.
 pub fn flags(manner: &RootScanOptions) -> Option<String> {
     let walk = &manner.walk;
     let filter = &walk.filter;

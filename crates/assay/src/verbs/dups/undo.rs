@@ -1,4 +1,4 @@
-//! `assay dups undo`.
+//! `assay dups undo`: restores files that a run of `act` changed, and repairs interrupted runs.
 
 use super::act::refusals;
 use super::age;
@@ -35,10 +35,10 @@ run has freed, or more than there is, nothing is changed unless --despite-cost i
 pub struct Undo {
     /// Number of the run to undo; lists all runs if omitted
     run: Option<String>,
-    /// Repair what a crash left half done
+    /// Repair a run of `act` that a crash interrupted
     #[arg(long, conflicts_with = "run")]
     recover: bool,
-    /// Show what undo would do and how much space it needs
+    /// Show what undo would do and how much space it needs; change nothing
     #[arg(long, requires = "run")]
     dry_run: bool,
     /// Undo even if that needs more space than the run freed
@@ -46,7 +46,7 @@ pub struct Undo {
     despite_cost: bool,
 }
 
-/// Repairs the results of crashed runs, and reports them. Returns whether all were repaired.
+/// Recovers runs that crashed, and prints what it recovered. Returns false if a file could not be recovered.
 pub(super) fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
     let mut all = true;
     for journal in find_unfinished_journals(index)? {
@@ -151,7 +151,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints the cost of the undo, if it has one or costs too much.
+/// Prints the space that the undo needs, if it needs any, and what makes it too expensive.
 fn print_cost(plan: &UndoPlan) -> anyhow::Result<()> {
     let mut text = String::new();
     if plan.copies > 0 {

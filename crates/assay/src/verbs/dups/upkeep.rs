@@ -1,4 +1,4 @@
-//! Maintenance and drawings of the index: `validate`, `merge`, `forget`, `treemap`.
+//! Maintenance of the index, and an HTML drawing: `validate`, `merge`, `forget`, `treemap`.
 
 use super::documents::{
     Forgotten, ForgottenFolder, Merged, MergedIndex, Name, Problem, Validation,
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 Example:
   assay dups validate /srv/photos        exit status 1 when something no longer agrees")]
 pub struct Validate {
-    /// Only groups with a file at or below these [default: all]
+    /// Check only groups with a file at or below PATH [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
@@ -37,7 +37,7 @@ Example:
   assay dups merge --index both.db nas=nas.db laptop=laptop.db
   assay dups report --index both.db")]
 pub struct Merge {
-    /// Indexes, each with a name for its machine
+    /// Indexes, each after the name of its machine
     #[arg(required = true, value_name = "NAME=FILE")]
     indexes: Vec<String>,
 }
@@ -59,7 +59,7 @@ pub struct Forget {
 Example:
   assay dups treemap > dups.html")]
 pub struct Treemap {
-    /// Only groups with a file at or below these [default: all]
+    /// Show only groups with a file at or below PATH [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }

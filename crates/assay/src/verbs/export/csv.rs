@@ -70,7 +70,7 @@ pub fn table(run: &Run, samples: &[Sample], judged: &Judged) -> String {
     out
 }
 
-/// Returns the outcome of a sample as a word.
+/// Returns the name of a sample's outcome in the CSV file.
 pub fn outcome(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Completed => "completed",
@@ -80,7 +80,7 @@ pub fn outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Returns the validity of a sample as a word.
+/// Returns the name of a sample's validity in the CSV file.
 pub fn validity(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "valid",
@@ -89,8 +89,8 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-/// Escapes foreign text. Spreadsheets take text that begins with one of these characters for a
-/// formula; an apostrophe before it prevents this (OWASP, "CSV Injection").
+/// Escapes text that assay did not write. Spreadsheets interpret text that begins with one of these characters as a
+/// formula; a leading apostrophe prevents this (OWASP, "CSV Injection").
 fn text(value: &str) -> String {
     match value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         true => format!("'{value}"),

@@ -118,7 +118,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     })
 }
 
-/// Run or trial of a sample.
+/// The run or trial that a sample belongs to.
 struct About<'a> {
     advice: &'a str,
     record: &'a str,
@@ -127,7 +127,7 @@ struct About<'a> {
     pair: Option<(u32, &'a str)>,
 }
 
-/// The table that is being written; one at a time.
+/// Writes the tables one after the other; holds the table that is open.
 struct Out<'a> {
     dir: &'a Path,
     open: Option<(String, TableWriter<BufWriter<File>>)>,

@@ -1,4 +1,4 @@
-//! Collects bundles of machines: sessions, progress, stored bundles.
+//! Collects bundles from machines over ssh, with progress, judges them and stores them.
 
 use super::Which;
 use super::follow::{Followed, Way, follow};
@@ -18,13 +18,13 @@ use jiff::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Results from the bundle of a machine.
+/// What assay derived from the bundle of one machine.
 pub struct Judged {
     /// Facts.
     pub facts: Facts,
     /// Result of the check.
     pub checked: Checked,
-    /// Time by the local clock.
+    /// When the bundle arrived, by the local clock.
     pub at: Timestamp,
 }
 
@@ -43,7 +43,7 @@ pub fn history() -> anyhow::Result<History> {
     Ok(History::at(context::state_dir()?.join("fleet")))
 }
 
-/// Returns how each machine is reached: by the command line, else by the inventory.
+/// Returns a session for each machine. Options of the command line override the inventory.
 pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<SshSession> {
     let session = |machine: &Machine| {
         let mut session = how.session(&machine.address);
@@ -65,8 +65,7 @@ pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Res
     ask_telling(which, catalogue, global, &|_, _| Ok(String::new()))
 }
 
-/// Like [`ask`]; with several machines, prints the text of `line` for each as soon as it is
-/// finished.
+/// Like [`ask`]; with several machines, prints the result of `line` for each machine as soon as it is finished.
 pub fn ask_telling(
     which: &Which,
     catalogue: &Catalogue,
@@ -186,7 +185,7 @@ pub fn ask_telling(
     })
 }
 
-/// Returns the facts of a bundle, and the findings of these pages.
+/// Returns the facts of a bundle, and the findings of `pages`.
 pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged {
     let facts = assay_facts::collect(
         bundle,
@@ -203,7 +202,7 @@ pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged 
     }
 }
 
-/// Returns the kind of error for programs.
+/// Returns the serialised kind of a machine's error; empty if it did not fail.
 pub fn kind(outcome: &Outcome<Judged>) -> String {
     failed(outcome).map(kind_of).unwrap_or_default()
 }
@@ -214,12 +213,12 @@ pub fn kind_of(error: &SessionError) -> String {
     kind.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the text of an error.
+/// Returns the error message of a machine; empty if it did not fail.
 pub fn reason(outcome: &Outcome<Judged>) -> String {
     failed(outcome).map_or_else(String::new, ToString::to_string)
 }
 
-/// Whether a machine could not be read.
+/// Returns whether at least one machine could not be read.
 pub fn any_failed(all: &[Outcome<Judged>]) -> bool {
     all.iter().any(|outcome| failed(outcome).is_some())
 }

@@ -23,7 +23,7 @@ something on it could not be read. With --format nagios: 0 OK, 1 WARNING, 2 CRIT
 pub struct Args {
     #[command(flatten)]
     which: Which,
-    /// Only these domains or rules
+    /// Check only these domains or rules
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Fail from this severity on: info, low, medium, high or critical

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Facts that are shown by default.
+/// Key prefixes of the facts that are shown by default.
 const USUAL: [&str; 6] = [
     "os.name",
     "kernel.release",
@@ -42,14 +42,14 @@ pub(in crate::verbs) struct Document<'a> {
     machines: Vec<Entry<'a>>,
 }
 
-/// A machine: its facts, or its duplicate in the list, or an error.
+/// A machine: its facts, the name of an earlier entry that is the same machine, or an error.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Entry<'a> {
     /// Name in the inventory.
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,
-    /// Name of the same machine.
+    /// Name of an earlier entry that is the same machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,22 +9,22 @@ use assay_render::text::escape_line;
 use assay_store::{SpanLook, Store};
 use jiff::Timestamp;
 
-/// Method of the survey: a fact that one method does not see is not gone.
+/// How the survey was made. A fact that this method cannot see does not count as removed.
 #[derive(Clone, Copy)]
 pub enum Way {
-    /// The shell collector of this version.
+    /// The shell collector of this version, over ssh.
     Collector,
     /// This program on the machine itself.
     Here,
 }
 
-/// A machine and its survey.
+/// A machine and one survey of its facts and findings.
 pub struct Followed<'a> {
     /// Name of the machine.
     pub host: &'a str,
-    /// Time.
+    /// Time of the survey.
     pub at: Timestamp,
-    /// Method.
+    /// How the survey was made.
     pub way: Way,
     /// Facts.
     pub facts: &'a Facts,
@@ -32,7 +32,7 @@ pub struct Followed<'a> {
     pub checked: &'a Checked,
 }
 
-/// Records the surveys. A failure is printed and does not fail the verb, whose result is complete.
+/// Records the surveys in the store. A failure is printed but does not fail the verb, because its result is complete.
 pub fn follow<'a>(global: &Global, all: impl Iterator<Item = Followed<'a>>) {
     let all: Vec<Followed<'a>> = all.collect();
     if all.is_empty() {

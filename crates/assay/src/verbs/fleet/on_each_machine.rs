@@ -1,5 +1,5 @@
-//! `assay fleet run|trial|disks`: runs the verb with `--host` on one machine after the other. Machines may share a
-//! link, storage or host, and would disturb each other.
+//! `assay fleet run|trial|disks`: runs the verb with `--host` on the machines one after the other, because machines
+//! that share a network, storage or host would disturb each other.
 
 use super::Known;
 use crate::context;
@@ -107,7 +107,7 @@ fn status(code: i32) -> Status {
     }
 }
 
-/// Returns the rank of a status; the highest one is returned.
+/// Returns the rank of a status. The verb exits with the status of the highest rank.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Ok => 0,

@@ -1,10 +1,9 @@
-//! Removes from an imported run what an older or foreign assay may have left in it.
+//! Removes secrets from an imported run that an older version or a forged file may contain.
 
 use anyhow::Context as _;
 use assay_model::{Run, Sample, secrets};
 
-/// Applies the current rules to a run, because an imported run is stored, exported and reported
-/// again.
+/// Applies the current redaction rules to a run before it is stored, exported or reported.
 pub(super) fn clean(run: Run, mut samples: Vec<Sample>) -> anyhow::Result<(Run, Vec<Sample>)> {
     let mut value = serde_json::to_value(&run).context("the run")?;
     secrets::json(&mut value);

@@ -31,7 +31,7 @@ pub(super) struct Copy {
     guest: Option<String>,
 }
 
-/// Source or destination of a copy.
+/// Source or destination of a copy: a local path, or a path in a guest.
 enum End {
     Here(PathBuf),
     Guest(Option<String>, PathBuf),
@@ -92,7 +92,7 @@ impl Lab {
     }
 }
 
-/// Returns the path of the copy.
+/// Returns the path of the copy: the file name of `from` is appended if `to` is a directory.
 fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
     let slash = to.as_os_str().as_bytes().ends_with(b"/");
     if slash || (here && to.is_dir()) {

@@ -46,8 +46,8 @@ pub(super) struct Crypto {
     json: bool,
 }
 
-/// QEMU's default, Proxmox's default before 8.0, a model with and without the flag, and the model
-/// with all features.
+/// Default CPU models: QEMU's default, Proxmox's default before 8.0, and Westmere without and with the AES
+/// instructions. The model with all features is measured in addition.
 const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
 
 pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
@@ -112,8 +112,8 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     })
 }
 
-/// Returns the typical duration for one emulated guest: boot and `cryptsetup`, plus the seconds of
-/// the three ciphers of `openssl speed`.
+/// Returns the typical duration for one emulated guest: boot, `cryptsetup`, and the three ciphers of `openssl speed`;
+/// `None` with KVM.
 fn usual_time(accel: Accel, seconds: u32) -> Option<Duration> {
     (accel == Accel::Tcg).then(|| Duration::from_secs(70 + 3 * u64::from(seconds)))
 }

@@ -1,4 +1,4 @@
-//! Documents of `assay lab` with `--json`; `assay lab net` prints those of `assay net`.
+//! JSON documents of `assay lab`; `assay lab net` prints those of `assay net`.
 
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Serialises a document.
+/// Serialises a document as JSON text.
 pub fn printed(document: &impl Serialize) -> anyhow::Result<String> {
     Ok(format!("{}\n", serde_json::to_value(document)?))
 }
 
-/// `assay lab up`.
+/// Document of `assay lab up`.
 #[derive(Serialize, JsonSchema)]
 pub struct Up {
     pub schema: u32,
@@ -31,7 +31,7 @@ pub struct Up {
 #[derive(Serialize, JsonSchema)]
 pub struct Guest {
     name: String,
-    /// Whether it runs on after the assay process that started it.
+    /// Whether the guest continues to run after the assay process that started it has ended.
     detached: bool,
     /// Process id of QEMU; 0 before its start.
     pid: u32,
@@ -69,7 +69,7 @@ impl Guest {
     }
 }
 
-/// `assay lab list`.
+/// Document of `assay lab list`.
 #[derive(Serialize, JsonSchema)]
 pub struct List {
     schema: u32,
@@ -79,11 +79,11 @@ pub struct List {
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// Hash of the recipe.
+    /// Hash of the recipe from which the image was built.
     image: String,
     dir: PathBuf,
     disk_bytes: u64,
-    /// Whether this version would use it.
+    /// Whether this version of assay uses this image.
     current: bool,
     /// Version of OpenZFS.
     zfs: Option<&'static str>,
@@ -106,14 +106,14 @@ impl List {
     }
 }
 
-/// `assay lab build`.
+/// Document of `assay lab build`.
 #[derive(Serialize, JsonSchema)]
 pub struct Built<'a> {
     schema: u32,
-    /// Hash of the recipe.
+    /// Hash of the recipe from which the image was built.
     image: String,
     dir: &'a Path,
-    /// File with the list of its packages.
+    /// File that lists the packages of the image.
     packages: PathBuf,
     disk_bytes: u64,
 }
@@ -130,7 +130,7 @@ impl<'a> Built<'a> {
     }
 }
 
-/// `assay lab plug`.
+/// Document of `assay lab plug`.
 #[derive(Serialize, JsonSchema)]
 pub struct Plugged {
     pub schema: u32,
@@ -159,7 +159,7 @@ impl PluggedDisk {
 #[derive(Serialize, JsonSchema)]
 struct Described {
     name: String,
-    /// Format, bus, cache mode, aio.
+    /// Format, bus, cache mode and aio mode of the disk.
     what: String,
     bytes: u64,
 }
@@ -174,7 +174,7 @@ impl Described {
     }
 }
 
-/// `assay lab snapshot`.
+/// Document of `assay lab snapshot`.
 #[derive(Serialize, JsonSchema)]
 pub struct Snapshots<'a> {
     schema: u32,
@@ -206,7 +206,7 @@ impl<'a> Snapshots<'a> {
     }
 }
 
-/// `assay lab powercut`.
+/// Document of `assay lab power-cut`.
 #[derive(Serialize, JsonSchema)]
 pub struct PowerCuts<'a> {
     schema: u32,
@@ -216,7 +216,7 @@ pub struct PowerCuts<'a> {
 #[derive(Serialize, JsonSchema)]
 struct PowerCut<'a> {
     disk: &'a str,
-    /// Format, bus, cache mode, aio.
+    /// Format, bus, cache mode and aio mode of the disk.
     what: &'a str,
     /// Whether the cache mode promises durability; `unsafe` does not.
     claims_durability: bool,
@@ -227,7 +227,7 @@ struct PowerCut<'a> {
     cuts: u64,
     /// Number of cuts after which an acknowledged record was missing.
     cuts_with_loss: u64,
-    /// Most acknowledged records that were missing after a cut.
+    /// Largest number of acknowledged records that were missing after one cut.
     most_lost: u64,
     /// Whether the disk behaved as its cache mode promises.
     as_promised: bool,
@@ -256,7 +256,7 @@ impl<'a> PowerCuts<'a> {
     }
 }
 
-/// `assay lab full`.
+/// Document of `assay lab full`.
 #[derive(Serialize, JsonSchema)]
 pub struct Full<'a> {
     schema: u32,
@@ -269,9 +269,9 @@ pub struct Full<'a> {
 #[derive(Serialize, JsonSchema)]
 struct Filled<'a> {
     disk: &'a str,
-    /// Format, bus, cache mode, aio.
+    /// Format, bus, cache mode and aio mode of the disk.
     what: &'a str,
-    /// Sync policy of the guest.
+    /// How the guest makes each record durable, such as `dsync`.
     sync: &'static str,
     /// Free bytes on the host when writing began.
     free_bytes: u64,
@@ -283,12 +283,12 @@ struct Filled<'a> {
     guest_error: Option<GuestError<'a>>,
     /// Whether the guest continued when space was available again.
     resumed: bool,
-    /// Records before the host ran out of space.
+    /// Number of records that were acknowledged before the host ran out of space.
     acknowledged_before: u64,
-    /// Records after space was available again.
+    /// Number of records that were acknowledged after space was available again.
     acknowledged_after: u64,
     acknowledged: u64,
-    /// Acknowledged records that are not on the disk.
+    /// Number of acknowledged records that are not on the disk.
     lost: u64,
     kept: bool,
 }
@@ -330,7 +330,7 @@ impl<'a> Full<'a> {
     }
 }
 
-/// `assay lab measure`.
+/// Document of `assay lab measure`.
 #[derive(Serialize, JsonSchema)]
 pub struct Measured<'a> {
     schema: u32,
@@ -344,11 +344,11 @@ pub struct Measured<'a> {
 struct Sample<'a> {
     disk: &'a str,
     workload: &'a str,
-    /// From 0.
+    /// Number of the round, from 0.
     round: u32,
     guest: &'a GuestSide,
     host: &'a HostSide,
-    /// Reasons why it may be misleading.
+    /// Reasons why this sample may be misleading.
     doubts: &'a [Doubt],
     /// JSON+ document of fio.
     fio: serde_json::Value,
@@ -385,7 +385,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// `assay lab crypto`.
+/// Document of `assay lab crypto`.
 #[derive(Serialize, JsonSchema)]
 pub struct Crypto<'a> {
     schema: u32,

@@ -1,4 +1,4 @@
-//! `assay lab full`: fills the host's disk under a guest.
+//! `assay lab full`: fills the host's disk below a running guest, and checks what the guest loses.
 
 use super::documents;
 use super::machine::Machine;
@@ -34,7 +34,7 @@ that one decides whether a guest of its own would be paused.
 Exit status: 0 nothing that was called durable was lost, 1 something was, 2 error,
 130 interrupted.")]
 pub(super) struct Full {
-    /// Choose how the guest asks for durability; never: only at the end
+    /// Choose how the guest makes writes durable; never: only at the end
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync, conflicts_with = "pool")]
     sync: SyncArg,
     /// Fill a ZFS pool in the guest instead of the host

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(super) struct Build {
-    /// Choose OpenZFS for the image: of Debian stable or its backports
+    /// Choose OpenZFS for the image: from Debian stable or backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
     /// Print one JSON document instead of text
@@ -28,7 +28,7 @@ pub(super) struct Pack {
     /// File to write, such as lab.img.zst
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Choose OpenZFS of the image: of Debian stable or its backports
+    /// Choose OpenZFS of the image: from Debian stable or backports
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ZfsArg::Stable)]
     zfs: ZfsArg,
     /// Build a missing guest image without asking
@@ -69,10 +69,10 @@ impl Lab {
         print_image(&installed?, fetch.json)
     }
 
-    /// Returns the image. If it is missing, builds it after the user has agreed; with `yes` without asking.
+    /// Returns the image. If it is missing, asks the user and builds it; with `yes` builds it without asking.
     ///
     /// # Errors
-    /// The user did not agree, or nobody can be asked; or the build failed.
+    /// The user declines, there is no terminal to ask, or the build fails.
     pub(in crate::verbs) fn image(&self, zfs: ZfsArg, yes: bool) -> anyhow::Result<Image> {
         let cache = self.cache.with(zfs.into());
         if let Some(image) = cache.find() {

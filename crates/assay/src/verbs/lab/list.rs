@@ -1,4 +1,4 @@
-//! `assay lab list`.
+//! `assay lab list`: lists running guests and images.
 
 use super::documents;
 use super::open::Lab;

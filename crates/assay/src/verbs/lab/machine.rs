@@ -7,9 +7,9 @@ use clap::ValueEnum;
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) enum ZfsArg {
-    /// 2.1
+    /// OpenZFS 2.1
     Stable,
-    /// 2.3
+    /// OpenZFS 2.3
     Backports,
 }
 
@@ -79,7 +79,7 @@ impl From<AccelArg> for Accel {
 }
 
 impl Machine {
-    /// Returns the options of a guest; without disks of the user, it gets the default disks.
+    /// Returns the options of a guest. A guest for which the user gave no disk gets the disks `usual`.
     pub(super) fn options(&self, name: &str, usual: &[&str]) -> anyhow::Result<GuestOptions> {
         let mut options = GuestOptions::new(name);
         options.cpus = self.cpus;
@@ -109,7 +109,7 @@ impl Machine {
     }
 }
 
-/// Parses a disk, and makes its directory absolute.
+/// Parses a disk option, and makes its directory absolute.
 pub(super) fn disk(text: &str, name: &str) -> anyhow::Result<Disk> {
     let mut disk = Disk::parse(text, name)?;
     if let Some(dir) = &mut disk.dir {

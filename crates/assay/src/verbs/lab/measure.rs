@@ -1,4 +1,4 @@
-//! `assay lab measure`: compares virtual disks in one boot.
+//! `assay lab measure`: measures several virtual disks in one guest and compares them.
 
 use super::documents::{self, Measured};
 use super::machine::Machine;
@@ -56,7 +56,7 @@ pub(super) struct Measure {
     json: bool,
 }
 
-/// Default disks.
+/// Disks to measure if the user names none.
 const USUAL: [&str; 6] = [
     "64M,cache=none,aio=native",
     "64M,cache=writeback",
@@ -66,7 +66,7 @@ const USUAL: [&str; 6] = [
     "64M,bus=ide,cache=writethrough",
 ];
 
-/// Parses a choice by its name in plans.
+/// Parses the value of an option by its serialised name in plans.
 fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
     serde_json::from_value(text.into()).with_context(|| format!("{option} {text}"))
 }
@@ -136,7 +136,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     }
 }
 
-/// Returns the results of one sample: operations per second, and bytes.
+/// Returns the results of one sample: operations per second, and total bytes, over all workers and directions.
 fn figures(taken: &DiskSample) -> (f64, u64) {
     let workers = taken.sample.workers.iter();
     let directions = workers.flat_map(|job| [job.read(), job.write()]).flatten();
@@ -145,8 +145,8 @@ fn figures(taken: &DiskSample) -> (f64, u64) {
     })
 }
 
-/// Returns the doubts of a workload's samples: for each disk and doubt the number of samples, with
-/// the evidence of one.
+/// Formats the doubts about a workload's samples: for each disk and doubt, the number of affected samples, and the
+/// evidence of one of them.
 fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[DiskSample]) -> String {
     let mut text = String::new();
     for disk in disks {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Arguments.
+/// Arguments of `assay lab net`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,10 +41,10 @@ pub struct Net {
     /// Built-in plan or a file
     #[arg(value_name = "PLAN", default_value = "four")]
     plan: String,
-    /// Set the bits per second to the people
+    /// Set the download speed of the bottleneck
     #[arg(long, value_name = "SPEED", default_value = "150mbit", value_parser = crate::verbs::web::speed, conflicts_with = "trace")]
     down: f64,
-    /// Set the bits per second from the people [default: as --down]
+    /// Set the upload speed of the bottleneck [default: as --down]
     #[arg(long, value_name = "SPEED", value_parser = crate::verbs::web::speed)]
     up: Option<f64>,
     /// Replay this mahimahi trace for the download direction
@@ -64,7 +64,7 @@ pub struct Net {
     /// Set the length of a full FIFO queue
     #[arg(long, value_name = "TIME", default_value = "400ms")]
     buffer: Nanos,
-    /// Set the delay of a packet, each way
+    /// Set the one-way delay of a packet, in each direction
     #[arg(long, value_name = "TIME", default_value = "0ms")]
     delay: Nanos,
     /// Set the percentage of packets lost at random
@@ -114,7 +114,7 @@ fn recording(path: &Path) -> anyhow::Result<Rate> {
     Ok(Rate::Recorded(Arc::new(trace)))
 }
 
-/// Returns both directions with this queue.
+/// Returns the shaping of both directions of the bottleneck with this queue.
 fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [LinkShape; 2] {
     rates.clone().map(|rate| LinkShape {
         rate,
@@ -155,7 +155,7 @@ pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints the traffic of the bottleneck.
+/// Prints how much passed through the bottleneck in each direction, and how many packets it dropped.
 fn report_bottleneck(bed: &Bed) {
     let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
         format!(
@@ -208,7 +208,7 @@ fn against(
     trial::show(&settled, ended, &args.output, global)
 }
 
-/// Assigns the device of every person, because the order in which devices join is random.
+/// Assigns a device to every person of the plan; otherwise the random order in which devices join would decide.
 fn with_devices(plan: &NetPlan) -> NetPlan {
     let mut plan = plan.clone();
     for (number, person) in plan.people.iter_mut().enumerate() {

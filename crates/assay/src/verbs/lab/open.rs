@@ -1,4 +1,4 @@
-//! Resources of the verbs of `assay lab`: the image, and the registered guests.
+//! What the verbs of `assay lab` share: the image, and the list of registered guests.
 
 use super::machine::Machine;
 use super::progress;
@@ -60,7 +60,7 @@ impl Lab {
         Ok(guest)
     }
 
-    /// Returns the named guest, or the only one; `None` if there is none.
+    /// Returns the named guest; without a name the only running one, or `None` if none runs.
     pub(super) fn chosen(&self, name: Option<&str>) -> anyhow::Result<Option<Guest>> {
         let names = self.up_names();
         let name = match (name, names.as_slice()) {
@@ -84,7 +84,7 @@ impl Lab {
     }
 }
 
-/// Reports that a guest is emulated, unless the user requested it.
+/// Prints a note if the guest is emulated (slow) and the user did not request emulation.
 pub(super) fn emulation_note(guest: &Guest, machine: &Machine) {
     if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
         let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");

@@ -31,7 +31,7 @@ for every cut, and the records are read there. sync=disabled promises nothing.
 Exit status: 0 every disk kept what it promised, 1 one did not, 2 error,
 130 interrupted.")]
 pub(super) struct PowerCut {
-    /// Choose how the guest asks for durability
+    /// Choose how the guest makes writes durable
     #[arg(long, value_enum, default_value_t = SyncArg::Dsync)]
     sync: SyncArg,
     /// Write N acknowledged records to each disk
@@ -59,13 +59,13 @@ pub(super) enum SyncArg {
     Dsync,
     /// Call fsync after every record
     Fsync,
-    /// Never flush: records are lost (control)
+    /// Never flush, as a control: records are expected to be lost
     Never,
 }
 
 #[derive(ValueEnum, Clone, Copy)]
 pub(super) enum UnflushedArg {
-    /// Nothing
+    /// Keep none of these writes
     Lost,
     /// Keep each write at random
     Some,
@@ -93,8 +93,8 @@ impl From<SyncArg> for Sync {
     }
 }
 
-/// Default disks: every cache mode, then every bus, then the formats. Durability must not depend on
-/// bus or format.
+/// Default disks: every cache mode, then every bus, then the formats; bus and format should make no difference to
+/// durability.
 const USUAL: [&str; 12] = [
     "64M,cache=writeback",
     "64M,cache=none,aio=native",

@@ -96,11 +96,10 @@ pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -
     bar
 }
 
-/// Speed of the steps. The first step does not count, because it includes a boot or the filling of
-/// disks.
+/// Speed of the steps. The first step is not used, because it includes a boot or the filling of disks.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Number of finished steps at the first observation, and its time.
+    /// Number of finished steps when one was first seen as finished, and the time of that moment.
     first: (u64, Duration),
     /// Number of finished steps, and the time of the last one.
     last: (u64, Duration),
@@ -117,8 +116,8 @@ impl Pace {
         self.last = (done, passed);
     }
 
-    /// Returns the remaining time of `all` steps; at least the time of the steps that have not
-    /// begun.
+    /// Returns the remaining time of `all` steps, but not less than the time of the steps that have not begun; `None`
+    /// if it cannot be estimated yet.
     fn left(&self, all: u64, passed: Duration, usually: Option<Duration>) -> Option<Duration> {
         let (done, at) = self.last;
         let each = match done - self.first.0 {

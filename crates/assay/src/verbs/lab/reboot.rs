@@ -20,7 +20,7 @@ pub(super) struct Restart {
     /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// Reset the guest without asking its system
+    /// Reset the guest without shutting down its operating system
     #[arg(long)]
     reset: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct Restore {
     guest: Option<String>,
 }
 
-/// Time limit for emulated guests on a busy machine.
+/// Time limit for a reboot or a snapshot; long, for emulated guests on a busy machine.
 const PATIENCE_WITH_GUESTS: Duration = Duration::from_secs(600);
 
 impl Lab {

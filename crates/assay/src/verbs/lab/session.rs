@@ -24,7 +24,7 @@ pub(super) struct Up {
     /// Name the guest: letters, digits and dashes
     #[arg(long, value_name = "NAME", default_value = "lab")]
     guest: String,
-    /// The same, as `assay lab up NAME`
+    /// Positional form of `--guest`: `assay lab up NAME`
     #[arg(value_name = "NAME", conflicts_with = "guest", hide = true)]
     name: Option<String>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ pub(super) struct Ssh {
     /// Use this guest; not needed if exactly one is running
     #[arg(long, value_name = "NAME")]
     guest: Option<String>,
-    /// The same, as `assay lab ssh NAME`
+    /// Positional form of `--guest`: `assay lab ssh NAME`
     #[arg(value_name = "NAME", conflicts_with = "guest", hide = true)]
     name: Option<String>,
 }
@@ -75,7 +75,7 @@ pub(super) struct Down {
     /// Remove this guest (repeatable); not needed if only one is running
     #[arg(long, value_name = "NAME")]
     guest: Vec<String>,
-    /// The same, as `assay lab down NAME`
+    /// Positional form of `--guest`: `assay lab down NAME`
     #[arg(value_name = "NAME", hide = true)]
     names: Vec<String>,
     /// Remove all guests

@@ -1,4 +1,5 @@
-//! A shell in a guest: the local terminal passes all keys on, and the guest has the pseudo-terminal.
+//! A login shell in a guest. The local terminal is in raw mode and passes all keys on; the pseudo-terminal is in the
+//! guest.
 
 use crate::status::Status;
 use assay_lab::Guest;
@@ -11,7 +12,7 @@ pub(super) fn standard_input() -> Box<dyn Read + Send> {
     Box::new(std::io::stdin())
 }
 
-/// The original terminal settings; restored on drop.
+/// The terminal settings before raw mode; dropping this value restores them.
 struct Raw(Termios);
 
 impl Raw {
@@ -52,7 +53,8 @@ pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
     exit(ended?)
 }
 
-/// Exits with the status of a command in the guest; no destructor may be pending.
+/// Exits with the status of a command in the guest. Ends the process without running destructors, so the caller must
+/// have none pending.
 pub(super) fn exit(status: i32) -> anyhow::Result<Status> {
     match status {
         0 => Ok(Status::Ok),

@@ -13,7 +13,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Times of the parts of a session that PAM makes.
+/// Times of the PAM modules and motd programs that run during a login.
 #[derive(Default, Serialize, schemars::JsonSchema)]
 pub(super) struct ModuleTimes {
     /// Modules in the order in which they ran.
@@ -22,14 +22,14 @@ pub(super) struct ModuleTimes {
     pub(super) motd: Vec<MotdProgramTime>,
 }
 
-/// What will be run.
+/// The server, the modules and the programs that `--each-module` will run.
 pub(super) struct ModulePlan {
     server: SshServer,
     programs: Vec<PathBuf>,
 }
 
 impl ModulePlan {
-    /// Finds the server and what its stack runs.
+    /// Determines the server, and the modules and programs that its PAM stack runs.
     ///
     /// # Errors
     /// The server is not an sshd of this machine, this user is not root, or PAM is off.
@@ -90,10 +90,10 @@ impl ModulePlan {
         text
     }
 
-    /// Returns whether the user agrees.
+    /// Asks the user whether to run the modules and programs; with `yes` does not ask.
     ///
     /// # Errors
-    /// Nobody can be asked.
+    /// There is no terminal to ask on.
     pub(super) fn is_agreed(&self, yes: bool) -> anyhow::Result<bool> {
         if yes {
             return Ok(true);
@@ -134,7 +134,10 @@ impl ModulePlan {
     }
 }
 
-/// Reads the stack of the server; what only explains a wait is left out.
+/// Plans which modules and motd programs of the server to time.
+///
+/// # Errors
+/// As `ModulePlan::new`.
 pub(super) fn plan_modules(
     server: &server_knowledge::LoginServer,
     watched: &WatchedServer,

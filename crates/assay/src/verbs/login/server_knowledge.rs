@@ -8,19 +8,19 @@ use std::ffi::OsStr;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-/// Most nested includes of PAM.
+/// Maximum depth of nested includes in PAM files.
 const DEEPEST: usize = 8;
 /// Directories of PAM services; the first with a file applies.
 const PAM: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 
-/// The server of a login.
+/// The server to which a login connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginServer {
     /// Name or address.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Whether the connection uses a proxy; the name is then resolved in the proxy's network.
+    /// Whether the connection uses a proxy. The proxy then resolves the host name.
     pub proxied: bool,
 }
 
@@ -55,7 +55,7 @@ impl LoginServer {
     }
 }
 
-/// Reads all sources that may explain a wait.
+/// Reads all local sources that may explain a wait; only the host lookup services if the server is another machine.
 pub fn of(
     kind: LoginKind,
     server: &LoginServer,
@@ -135,7 +135,7 @@ fn read_account(user: &str) -> Option<AccountState> {
     })
 }
 
-/// Returns the effective configuration of the sshd on this port, for a user if possible.
+/// Returns the effective configuration of the sshd on this port; for `user` if sshd can evaluate it for a user.
 fn sshd(
     listeners: &[u32],
     address: &SocketAddr,
@@ -176,13 +176,13 @@ fn text(path: &str) -> Option<String> {
     LiveHost.read_text(Path::new(path)).ok()
 }
 
-/// Returns the command line of a process, joined by blanks. sshd writes its status into it.
+/// Returns the command line of a process, joined by spaces. sshd overwrites it with its status.
 fn title(pid: u32) -> Option<String> {
     let title = text(&format!("/proc/{pid}/cmdline"))?;
     Some(title.replace('\0', " ").trim().to_owned())
 }
 
-/// Returns the word after a flag.
+/// Returns the argument after a flag in a process title.
 fn argument(title: &str, flag: &str) -> Option<String> {
     let mut words = title.split(' ');
     words.find(|word| *word == flag)?;
@@ -207,7 +207,7 @@ fn mail_config(pid: u32) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the sleeping restrictions in the output of `postconf -n`.
+/// Returns the restriction lists that contain `sleep`, from the output of `postconf -n`.
 fn sleeps(text: &str) -> Vec<String> {
     let sleeps = |line: &&str| {
         let mut words = line.split([' ', ',', '=']).filter(|word| !word.is_empty());
@@ -219,7 +219,7 @@ fn sleeps(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the services of a line of nsswitch.conf, and its place.
+/// Returns the services of a line of nsswitch.conf, such as `files dns`, and the place of the line (`FILE:LINE`).
 fn services(key: &str) -> Option<(String, String)> {
     const FILE: &str = "/etc/nsswitch.conf";
     let text = text(FILE)?;
@@ -243,7 +243,8 @@ fn pam(service: &str) -> Option<Vec<PamLine>> {
     follow(service, None, 0, &mut found).then_some(found)
 }
 
-/// Follows a PAM file: all its lines, or those of one type.
+/// Reads a PAM file and its includes: all lines, or only the lines of type `only`. Returns false if the file itself
+/// cannot be read.
 fn follow(service: &str, only: Option<&str>, depth: usize, found: &mut Vec<PamLine>) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if depth > DEEPEST || !service.chars().all(plain) {
@@ -311,7 +312,7 @@ fn parse_pam_line(line: &str) -> Option<Entry> {
     }))
 }
 
-/// Returns the drivers of passdbs in the output of `doveconf -n`.
+/// Returns the driver of each passdb in the output of `doveconf -n`, with its source.
 fn passdbs(text: &str) -> Vec<(String, String)> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -329,7 +330,7 @@ fn passdbs(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the home directory of the user who logs in; without a name that of the current user.
+/// Returns the home directory of the user who logs in, or of the current user if `user` is `None`.
 fn home(user: Option<&str>) -> Option<PathBuf> {
     let Some(user) = user else {
         return std::env::var_os("HOME").map(PathBuf::from);

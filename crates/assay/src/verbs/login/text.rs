@@ -1,4 +1,4 @@
-//! Formats measured logins for a terminal.
+//! Formats the result of `assay login` for a terminal.
 
 use super::Measured;
 use super::each_module::ModuleTimes;
@@ -83,7 +83,7 @@ fn logins(measured: &Measured) -> String {
     format_plural(measured.logins.len() as u64, "login", "logins")
 }
 
-/// Formats the number of logins with the time of a whole login.
+/// Formats the number of logins and the time of a whole login (median and longest).
 fn logins_with_time(measured: &Measured) -> String {
     let logins = logins(measured);
     match (
@@ -100,8 +100,8 @@ fn logins_with_time(measured: &Measured) -> String {
     }
 }
 
-/// Formats a row for each part: its median and longest time in the logins that have it, and its share of the time of
-/// all logins.
+/// Formats a row for each part of the login: its median and longest time over the logins that have the part, and its
+/// share of the total time of all logins.
 fn parts(measured: &Measured) -> String {
     let all = measured.logins.len();
     let rare = measured.parts.iter().any(|part| part.count < all);
@@ -169,7 +169,7 @@ fn module_times(out: &mut String, times: &ModuleTimes) {
     ));
 }
 
-/// Formats each cause with its seconds and evidence, then the time without evidence.
+/// Formats each cause with its time in seconds and its evidence, then the time that remains unexplained.
 fn causes(out: &mut String, measured: &Measured, style: Style) {
     if measured.causes.is_empty() && measured.unexplained.is_empty() {
         return;
@@ -220,7 +220,7 @@ fn capital(text: &str) -> String {
     first.into_iter().flatten().chain(chars).collect()
 }
 
-/// Computes the time of a login without an interactive shell.
+/// Returns the median time of a login without the part in which the interactive shell starts.
 fn command(measured: &Measured) -> Nanos {
     let prompt = |part: &LoginPart| *part == LoginPart::Prompt;
     WholeTime::of(&measured.logins, &prompt).map_or(Nanos(0), |whole| whole.median)

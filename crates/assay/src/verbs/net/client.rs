@@ -1,11 +1,11 @@
-//! `assay net client`.
+//! `assay net client`: joins a server as a device.
 
 use crate::context::on_signals;
 use crate::status::Status;
 use assay_net::client::{self, ClientEvent};
 use assay_render::text::escape_line;
 
-/// Arguments.
+/// Arguments of `assay net client`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Address for clients that `assay net serve` printed, or @FILE
@@ -21,7 +21,7 @@ pub struct Args {
     /// End after N runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Say nothing
+    /// Show no messages
     #[arg(long, short)]
     quiet: bool,
 }

@@ -1,4 +1,4 @@
-//! `assay net compare`.
+//! `assay net compare`: compares two runs.
 
 use crate::context::{print, style, write_file};
 use crate::global::Global;
@@ -8,7 +8,7 @@ use assay_net::result::Run;
 use assay_report::net::{NamedRun, compared, compared_json, compared_page};
 use std::path::PathBuf;
 
-/// Arguments.
+/// Arguments of `assay net compare`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Files that `assay net run --json` or `assay lab net --json` wrote
@@ -17,7 +17,7 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Also write a page
+    /// Also write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `assay net run`.
+//! `assay net run`: starts a run on a server and reports the verdicts.
 
 use crate::context::{self, print, write_file};
 use crate::global::Global;
@@ -23,7 +23,7 @@ use assay_store::Observer;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Arguments.
+/// Arguments of `assay net run`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Built-in plan or a file
@@ -80,7 +80,7 @@ pub struct Output {
     /// Print one JSON object: the records and the verdicts
     #[arg(long)]
     pub json: bool,
-    /// Also write a page
+    /// Also write an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Show no progress
@@ -164,7 +164,7 @@ pub fn in_turn(
     }
 }
 
-/// Returns the worse of two results.
+/// Returns the first status that is not `Ok`; an error of either run comes first.
 fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Result<Status> {
     match (one?, two?) {
         (Status::Ok, two) => Ok(two),
@@ -172,7 +172,7 @@ fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Re
     }
 }
 
-/// Formats the congestion control above the verdicts of a run.
+/// Formats the congestion control algorithms of a run, shown above its verdicts.
 fn heading(plan: &NetPlan, global: &Global) -> String {
     let name = escape_line(&plan.congestion.join(", "));
     let title = context::style(global).bold(&format!("congestion control {name}"));

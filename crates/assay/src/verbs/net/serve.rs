@@ -1,4 +1,4 @@
-//! `assay net serve`.
+//! `assay net serve`: the server that clients load.
 
 use crate::context::{on_signals, paragraph, print};
 use crate::status::Status;
@@ -9,13 +9,13 @@ use assay_net::verdict::PersonVerdict;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// Arguments.
+/// Arguments of `assay net serve`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Listen here, TCP and UDP, on the network to measure
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7443")]
     listen: SocketAddr,
-    /// Give clients this address, when listening on all
+    /// Announce this address to clients, when listening on all addresses
     #[arg(long, value_name = "ADDRESS")]
     reached_at: Option<IpAddr>,
     /// Write the clients' address to this private file, for @FILE
@@ -78,8 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Writes the sentence that a device shows after a run: the same as in the report, with local times
-/// of day.
+/// Writes the verdict that a device shows after a run: the same sentence as in the report, but with local times of day.
 fn write_verdict(verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> String {
     let now = crate::context::now();
     let began = now.checked_sub(jiff::SignedDuration::from_micros(since_us));

@@ -1,4 +1,4 @@
-//! `assay net trial`: two settings of a network in randomised order, and `--against` of `assay lab net`.
+//! `assay net trial`: compares two settings of a network in randomised order. Also runs `assay lab net --against`.
 
 use super::run as net_run;
 use crate::context::{self, print, write_file};
@@ -32,7 +32,7 @@ changed, and reverted at the end, after Ctrl-C, and by `assay trial --recover` a
 
 Without any network: assay lab net four --queue fifo --against fq-codel";
 
-/// Arguments.
+/// Arguments of `assay net trial`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -74,7 +74,7 @@ pub struct Args {
     output: net_run::Output,
 }
 
-/// Number of pairs, and the relevant difference.
+/// Number of pairs, and the smallest relevant difference.
 #[derive(clap::Args)]
 pub struct Pairs {
     /// Measure at most N pairs; a verdict needs at least six
@@ -138,7 +138,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     show(&trial, ended, &args.output, global)
 }
 
-/// Reverts all remaining changes.
+/// Reverts all changes of the session that are not yet reverted.
 fn set_back(session: ChangeSession) -> anyhow::Result<()> {
     for left in session.close(&LiveHost)? {
         if let RecoveryOutcome::Failed(error) = left.outcome {
@@ -180,10 +180,10 @@ pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> any
     Ok(trial)
 }
 
-/// Runs the plan on a side; `None` if it was interrupted.
+/// Runs the plan with the setting of one side of a pair; `None` if the user interrupted it.
 pub type Measure<'a> = dyn FnMut(Side, u32, &NetPlan) -> anyhow::Result<Option<(String, Run)>> + 'a;
 
-/// Measures the pairs and reports each.
+/// Measures the pairs one after the other and prints each.
 pub fn carry_out(
     mut trial: Trial,
     quiet: bool,

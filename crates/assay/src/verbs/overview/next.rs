@@ -15,11 +15,11 @@ const SHOWN: usize = 3;
 pub(super) struct Proposal {
     pub command: String,
     pub reason: String,
-    /// Usefulness on this machine; higher is better.
+    /// How useful the command is on this machine; higher is better.
     weight: u8,
 }
 
-/// Input of the rules.
+/// What the rules can use: the facts, the current directory and past runs.
 pub(super) struct Seen<'a> {
     pub facts: &'a Facts,
     /// The current directory; `None` if it cannot be read.
@@ -74,7 +74,7 @@ fn resume(seen: &Seen<'_>) -> Option<Proposal> {
     })
 }
 
-/// Share of the last minute, in percent, in which tasks waited, from which `assay why` is proposed.
+/// Least percentage of the last minute with waiting tasks from which `assay why` is proposed.
 const PRESSURE: f64 = 10.0;
 
 /// Proposes `assay why` where the kernel's pressure files (PSI) show that tasks wait now.
@@ -219,7 +219,7 @@ fn compare(seen: &Seen<'_>) -> Option<Proposal> {
     })
 }
 
-/// Whether a process of this machine listens on a TCP port.
+/// Returns whether a process on this machine listens on the TCP port.
 fn listens(port: u16) -> bool {
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().any(|path| {
         let table = LiveHost.read_text(Path::new(path)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `assay plan cache`.
+//! `assay plan cache`: estimates useful sizes of the ARC, the L2ARC and the log device of ZFS.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -57,7 +57,7 @@ pub struct Args {
     /// Read counters recorded from /proc/spl/kstat/zfs/arcstats
     #[arg(long, value_name = "FILE")]
     arcstats: Option<PathBuf>,
-    /// Write a page with pictures: no script, no request
+    /// Write a self-contained page with diagrams (no scripts)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON; sizes in bytes
@@ -72,7 +72,7 @@ fn running() -> Option<Version> {
     text.trim().split('-').next()?.parse().ok()
 }
 
-/// Answers the question.
+/// Computes the answer and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let here = Path::new("/proc/spl/kstat/zfs/arcstats");
     let counters = match &args.arcstats {

@@ -1,4 +1,4 @@
-//! `assay plan capacity`.
+//! `assay plan capacity`: how much storage to buy, how the data grows, and when the storage is full.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -34,7 +34,7 @@ pub struct Args {
     /// Amount of data today
     #[arg(value_name = "DATA", value_parser = read::size)]
     data: Option<u64>,
-    /// Replace a factor, such as growth=1.5, backup=1 or a new one
+    /// Set a factor, such as growth=1.5 or backup=1, or add a new one
     #[arg(long, value_name = "NAME=VALUE")]
     factor: Vec<String>,
     /// Use 1.0995 instead of 1.1 to convert TiB to TB
@@ -52,7 +52,7 @@ pub struct Args {
     /// Read the snapshots of this ZFS pool or dataset
     #[arg(long, value_name = "POOL", conflicts_with_all = ["history", "snapshots"])]
     pool: Option<String>,
-    /// Set the usable space, to work out dates
+    /// Set the usable space, to compute when it is full
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     size: Option<u64>,
     /// Simulate the retention policies of this file
@@ -61,7 +61,7 @@ pub struct Args {
     /// Set the share of data rewritten per day [default: measured or derived]
     #[arg(long, value_name = "SHARE", value_parser = read::share)]
     churn: Option<f64>,
-    /// Write a page with pictures: no script, no request
+    /// Write a self-contained page with diagrams (no scripts)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON; sizes in bytes, times in seconds since 1970
@@ -69,7 +69,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Answers the question.
+/// Computes the answer and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let answer = answer_question(&CapacityQuestion {
         data: args.data,
@@ -101,7 +101,8 @@ fn recorded(path: &Path) -> anyhow::Result<Recorded> {
     })
 }
 
-/// Reads the user's source: a history, snapshots, or a pool of this machine.
+/// Reads the sizes over time from the source that the user chose: a recorded history, snapshots, or a pool of this
+/// machine.
 fn grown(args: &Args) -> anyhow::Result<Grown> {
     if let Some(path) = &args.history {
         return Ok(Grown::History(recorded(path)?));

@@ -1,4 +1,4 @@
-//! `assay plan clones`.
+//! `assay plan clones`: which space ZFS snapshots and clones share, and what `zfs destroy` would free.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -46,7 +46,7 @@ pub struct Args {
     /// Show at most N clones and N blocked snapshots
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
-    /// Write a page with pictures: no script, no request
+    /// Write a self-contained page with diagrams (no scripts)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON; sizes in bytes
@@ -62,7 +62,7 @@ pub(super) struct Answer<'a> {
     destroy: &'a Option<Destroy>,
 }
 
-/// Answers the question.
+/// Computes the answer and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let (source, text) = match &args.from {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! `assay plan distribute`.
+//! `assay plan distribute`: how ZFS spreads writes over unequal vdevs.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -34,7 +34,7 @@ A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// How to read the figures.
+/// Sentence below the table that explains the busy times.
 const BUSY: &str =
     "A vdev that is always busy while the others wait is the one that the pool waits for.";
 
@@ -48,7 +48,7 @@ pub struct Args {
     /// Use the vdevs of this ZFS pool of this machine
     #[arg(long, value_name = "POOL", conflicts_with = "vdevs")]
     pool: Option<String>,
-    /// Compare with what the ZFS pool writes in so many seconds
+    /// Compare with the pool's real writes during this many seconds
     #[arg(long, value_name = "SECONDS", requires = "pool", value_parser = clap::value_parser!(u32).range(1..=50))]
     watch: Option<u32>,
     /// Set the speed of each vdev
@@ -63,7 +63,7 @@ pub struct Args {
     /// Set the size of a transaction group
     #[arg(long, default_value = "64MiB", value_parser = read::size, value_name = "SIZE")]
     txg: u64,
-    /// Write at this rate [default: as fast as the vdevs take it]
+    /// Write at this rate [default: the highest rate of the vdevs]
     #[arg(long, value_parser = read::rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Apply this version's rules [default: before 0.7, 0.7 to 2.3, 2.4]
@@ -72,7 +72,7 @@ pub struct Args {
     /// Assume zio_dva_throttle_enabled=0
     #[arg(long)]
     no_throttle: bool,
-    /// Write a page with pictures: no script, no request
+    /// Write a self-contained page with diagrams (no scripts)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON; sizes in bytes
@@ -89,7 +89,7 @@ pub(super) struct Answer {
     measured: Vec<Measured>,
 }
 
-/// Current write rate of a vdev.
+/// Write rate of a vdev as measured now, in bytes per second.
 #[derive(Serialize, schemars::JsonSchema)]
 struct Measured {
     name: String,
@@ -97,7 +97,7 @@ struct Measured {
     share: f64,
 }
 
-/// Measures the vdevs of a pool during writes.
+/// Measures the write rate of each vdev of a pool over `seconds`.
 fn watch(pool: &str, seconds: u32, vdevs: &[Vdev]) -> anyhow::Result<Vec<Measured>> {
     let seconds = seconds.to_string();
     let argv = ["zpool", "iostat", "-vHp", pool, &seconds, "2"];
@@ -135,7 +135,7 @@ fn vdev(text: &str, index: usize) -> Result<Vdev, PlannerError> {
     })
 }
 
-/// Answers the question.
+/// Computes the answer and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let vdevs = match &args.pool {
         Some(pool) => {

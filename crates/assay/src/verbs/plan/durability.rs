@@ -1,4 +1,4 @@
-//! `assay plan durability`.
+//! `assay plan durability`: the probability that groups of disks lose data within a year.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -47,7 +47,7 @@ pub struct Args {
     /// Assume this share of disks fails in a year
     #[arg(long, default_value = "1.5%", value_parser = read::share, value_name = "SHARE")]
     afr: f64,
-    /// Set the hours until a failed disk is being replaced
+    /// Set the hours until the replacement of a failed disk begins
     #[arg(long, default_value_t = 24.0, value_name = "H")]
     replace_hours: f64,
     /// Set the hours of a rebuild
@@ -65,7 +65,7 @@ pub struct Args {
     /// Set the seed of the simulation
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
-    /// Write a page with pictures: no script, no request
+    /// Write a self-contained page with diagrams (no scripts)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON
@@ -85,7 +85,7 @@ pub(super) struct Answer {
     cannot_tell: &'static str,
 }
 
-/// Answers the question.
+/// Computes the answer and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let assumptions = Assumptions {
         afr: args.afr,

@@ -1,4 +1,4 @@
-//! `assay plan layout`.
+//! `assay plan layout`: compares storage layouts over disks of unequal size.
 
 use super::read;
 use super::show::print_json;
@@ -52,7 +52,7 @@ pub struct Args {
     /// Sizes of the disks, such as 4T 2T 750G, 6x4T or 6x4T@99.5
     #[arg(value_name = "DISK")]
     disks: Vec<String>,
-    /// Use the disks of this machine; they are only read
+    /// Use the disks of this machine; reads only their properties
     #[arg(long, conflicts_with = "disks")]
     here: bool,
     /// Describe this one layout over the disks in the given order
@@ -103,7 +103,7 @@ pub struct Args {
     /// Assume this speed of a disk during a rebuild
     #[arg(long, default_value = "150MB/s", value_parser = read::rate, value_name = "RATE")]
     disk_speed: u64,
-    /// Assume the file system is so full when a disk fails
+    /// Assume this fill level of the file system when a disk fails
     #[arg(long, default_value = "80%", value_parser = read::share, value_name = "SHARE")]
     fill: f64,
     /// Show the cost over N years: disks, replacements, electricity
@@ -115,7 +115,7 @@ pub struct Args {
     /// With --years: price of a kilowatt hour
     #[arg(long, default_value_t = 0.3, value_name = "PRICE", requires = "years")]
     kwh: f64,
-    /// Write a self-contained page with pictures to FILE
+    /// Write a self-contained page with diagrams to FILE
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON; all sizes in bytes
@@ -125,9 +125,9 @@ pub struct Args {
 
 #[derive(clap::ValueEnum, Clone, Copy)]
 enum Load {
-    /// Small random requests
+    /// Small random requests.
     Random,
-    /// Long sequential ones
+    /// Long sequential requests.
     Stream,
 }
 
@@ -139,7 +139,7 @@ pub(super) struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     bounded: &'a Option<String>,
     found: usize,
-    /// Whether all results are bounds that no file system reaches.
+    /// Whether all results are theoretical upper bounds that no file system reaches.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     nobody_builds: bool,
     cannot_tell: &'static str,
@@ -183,7 +183,7 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlannerError> {
     Ok(vec![Disk { size, price }; count])
 }
 
-/// Returns a pool specification with the disks of `--special` after the others as one vdev.
+/// Returns a pool specification that has the `special` disks of `--special` as one special vdev after the other disks.
 fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, PlannerError> {
     if special == 0 {
         return Ok(spec.to_owned());
@@ -207,7 +207,7 @@ fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, Plan
     })
 }
 
-/// Answers the question.
+/// Computes the answer and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut units = Vec::new();
     let mut offered: Vec<Disk> = if args.here {

@@ -1,4 +1,5 @@
-//! Inputs of several questions: files, standard input, commands of this machine.
+//! Reads inputs that several questions share: files, standard input, commands of this machine, and sizes and rates of
+//! the command line.
 
 use crate::input;
 use crate::status::Unreadable;

@@ -5,7 +5,7 @@ use assay_model::SCHEMA_VERSION;
 use assay_report::plan::{PlanSection, render_planner_page};
 use std::path::Path;
 
-/// The answer to a question of `assay plan`.
+/// JSON document of an answer of `assay plan`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "{T}Document")]
 pub(super) struct Document<'a, T> {
@@ -25,7 +25,7 @@ pub(super) fn print_json(question: &str, answer: &impl serde::Serialize) -> anyh
     print(&format!("{document:#}\n"))
 }
 
-/// Writes the page of an answer, if requested.
+/// Writes the HTML page of an answer, if the user requested it.
 pub(super) fn write_page(
     path: Option<&Path>,
     title: &str,

@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Write the bundle to FILE after showing it
     #[arg(long = "output", alias = "to", value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Do not ask
+    /// Write without asking
     #[arg(long, requires = "to")]
     yes: bool,
 }
@@ -104,9 +104,9 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
 struct Gathered {
     /// All trials of built-in advice, by machine.
     bundle: Bundle,
-    /// Number of other trials.
+    /// Number of trials of the user's own advice, which are not exported.
     own: usize,
-    /// Damaged trials with reasons: they do not prevent the export of others.
+    /// Damaged trials, each with the reason. They are not exported, but the others are.
     unsound: Vec<(TrialId, &'static str)>,
 }
 

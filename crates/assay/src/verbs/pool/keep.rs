@@ -1,4 +1,5 @@
-//! Added bundles: each is stored with its signature as a file beside the store. Combined results are derived on read.
+//! Stores shared bundles: each is a file with its signature in a directory beside the store. The combined results are
+//! computed when they are read.
 
 use crate::context::{store_path, tell, unwritten};
 use crate::global::Global;
@@ -11,9 +12,9 @@ use assay_render::text::escape_line;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// File name ending of bundles.
+/// Ending of bundle files, and of their directory.
 const END: &str = ".pool";
-/// Least number of digits that identify an owner.
+/// Minimum number of leading digits of a public key that select an owner.
 const LEAST_DIGITS: usize = 8;
 
 /// Returns the directory of shared trials, which lies beside the store.
@@ -23,13 +24,13 @@ pub(in crate::verbs) fn pool_dir(store: PathBuf) -> PathBuf {
     dir.into()
 }
 
-/// Directory of the bundles.
+/// The directory with the bundles.
 pub(super) struct Kept {
     dir: PathBuf,
 }
 
 impl Kept {
-    /// Returns the pool of the store without creating it.
+    /// Returns the pool beside the store; does not create its directory.
     pub(super) fn of(global: &Global) -> anyhow::Result<Self> {
         let dir = pool_dir(store_path(global)?);
         Ok(Self { dir })
@@ -39,7 +40,7 @@ impl Kept {
         escape_line(&self.dir.to_string_lossy())
     }
 
-    /// Returns the files of bundles, sorted by name.
+    /// Returns the file names of the bundles, sorted.
     fn files(&self) -> anyhow::Result<Vec<String>> {
         if LiveHost.stat(&self.dir).is_err() {
             return Ok(Vec::new());
@@ -74,8 +75,8 @@ impl Kept {
         Ok(pool)
     }
 
-    /// Adds a bundle that is consistent with the existing ones. A duplicate trial of the same owner
-    /// adds nothing.
+    /// Adds a bundle if it is consistent with the existing ones. A trial that the same owner has already shared is
+    /// ignored.
     #[allow(
         clippy::disallowed_methods,
         reason = "the directory is the pool's own, beside the store"

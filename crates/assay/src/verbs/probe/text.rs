@@ -9,7 +9,7 @@ use assay_render::Style;
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// First column of the values.
+/// Column in which the values begin.
 const LABEL: usize = 16;
 
 pub fn tls(report: &tls::Report, style: Style) -> String {

@@ -1,4 +1,4 @@
-//! `assay run smb://server/share`: a share of a file server.
+//! `assay run smb://server/share`: measures a share of a file server.
 
 use super::Args;
 use crate::context::{self, columns, print};
@@ -11,9 +11,9 @@ use assay_shares::{
     FILE_PREFIX, Protection, ShareRequest, ShareResult, ShareTransfers, ShareUrl, measure_share,
 };
 
-/// Size of the test file if none is given, in bytes.
+/// Default size of the test file in bytes.
 const FILE_BYTES: u64 = 256 << 20;
-/// Rounds if none are given.
+/// Default number of rounds.
 const ROUNDS: u32 = 3;
 
 /// The JSON document.
@@ -25,10 +25,10 @@ pub(in crate::verbs) struct ShareDocument<'a> {
     result: &'a ShareResult,
 }
 
-/// Finds the URL of a share among the words.
+/// Finds the URL of a share among the arguments.
 ///
 /// # Errors
-/// Other words stand beside the URL.
+/// There are other arguments besides the URL.
 pub(super) fn find_share(words: &[String]) -> anyhow::Result<Option<&str>> {
     let Some(url) = words.iter().find(|word| ShareUrl::is_share(word)) else {
         return Ok(None);
@@ -162,7 +162,7 @@ fn format_result(result: &ShareResult, style: assay_render::Style) -> String {
     out
 }
 
-/// Formats MB/s of each part as a table.
+/// Formats the throughput of each part in MB/s as a table.
 fn format_table(result: &ShareResult) -> String {
     let mut lines = vec![["MB/s", "write", "read", "client's CPU"].map(str::to_owned)];
     lines.push([

@@ -1,4 +1,5 @@
-//! `assay serve install` and `remove`: a hardened service that systemd starts when somebody connects.
+//! `assay serve install` and `remove`: a hardened service that systemd starts at the first connection (socket
+//! activation).
 
 use super::super::systemd_units::{InstalledUnits, choose_dir, print_units, quote_for_systemd};
 use crate::context;
@@ -8,12 +9,13 @@ use anyhow::Context as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Begins what assay wrote.
+/// First line of the units that assay writes.
 const FIRST: &str = "# Written by `assay serve install`; `assay serve remove` removes it.\n";
 const SERVICE: &str = "assay-serve.service";
 const SOCKET: &str = "assay-serve.socket";
 
-/// What the service may do: read the machine, write the directory of the store, speak with this machine.
+/// Restrictions of the service in its unit file. It can still read the machine, write to the directory of the store,
+/// and use network sockets.
 const HARDENING: &str = "\
 NoNewPrivileges=yes
 CapabilityBoundingSet=
@@ -44,7 +46,7 @@ MemoryMax=512M
 TasksMax=64
 ";
 
-/// What a service of a user may be forbidden without root.
+/// Restrictions that also work in a user's service, which has no root privileges.
 const USER_HARDENING: &str = "\
 NoNewPrivileges=yes
 LockPersonality=yes
@@ -79,7 +81,7 @@ pub(super) struct Install {
 /// Remove the installed service
 #[derive(clap::Args)]
 pub(super) struct Remove {
-    /// Also remove files that were changed since
+    /// Also remove files that were changed after installation
     #[arg(long)]
     force: bool,
 }

@@ -95,7 +95,7 @@ pub(super) fn understand(target: &Path) -> anyhow::Result<StackTarget> {
     }
 }
 
-/// Returns the next commands: the first layer of each kind with applicable advice.
+/// Returns commands to run next: for the first layer of each kind to which advice applies.
 fn next(stack: &Stack, target: &StackTarget) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let place = |kind: LayerKind| {

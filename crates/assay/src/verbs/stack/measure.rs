@@ -1,4 +1,4 @@
-//! `assay stack TARGET --measure`: measures the same workload at every layer, and the cost of each.
+//! `assay stack TARGET --measure`: measures the same workload at every layer, and computes what each layer costs.
 
 mod preparation;
 mod show;
@@ -64,7 +64,7 @@ pub struct Measure {
         requires = "measure"
     )]
     layers: Vec<LadderPart>,
-    /// Set image and disk options, as `assay lab up --disk` has them
+    /// Set image and disk options, with the syntax of `assay lab up --disk`
     #[arg(long, help_heading = HEADING, value_name = "OPTION,…", requires = "measure")]
     disk: Option<String>,
     /// Follow this disk of the virtual machine [default: first writable]
@@ -135,7 +135,7 @@ pub struct Measure {
 
 /// Measures, or shows a past measurement.
 impl Measure {
-    /// Adds the files and arguments for another machine.
+    /// Adds to `asked` the files and arguments that the other machine needs.
     pub(super) fn there(&self, asked: &mut RemoteWork) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.show.is_none(),
@@ -160,7 +160,7 @@ pub(super) fn is_asked(args: &Measure) -> bool {
     args.measure || args.show.is_some()
 }
 
-/// Measures, or shows a past measurement; `None` if neither was requested.
+/// Measures, or shows a past measurement; returns `None` if the user requested neither.
 pub(super) fn run(
     args: &Measure,
     target: Option<&Path>,

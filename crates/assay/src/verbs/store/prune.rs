@@ -68,15 +68,15 @@ pub(in crate::verbs) struct Document {
     kind: PrunableKind,
     /// Whether the records were removed; false if they are only listed.
     removed: bool,
-    /// Bytes of all records.
+    /// Size of all these records in bytes.
     bytes: u64,
-    /// Bytes by which the file is smaller; null if the space stays for later records.
+    /// Bytes by which the store's file shrank; null if the file keeps its size and reuses the space.
     file_smaller_by: Option<u64>,
-    /// Records, oldest first.
+    /// The removed or listed records, oldest first.
     records: Vec<PrunableRecord>,
 }
 
-/// Parses an age of at least an hour.
+/// Parses an age from 1 hour to 36500 days, such as `90d`, `12w` or `24h`.
 fn parse_age(text: &str) -> Result<SignedDuration, String> {
     let wrong = || "give an age such as 90d, 12w or 24h".to_owned();
     let unit = text.chars().last().ok_or_else(wrong)?;
@@ -93,7 +93,7 @@ fn parse_age(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
-/// Executes `prune`.
+/// Lists or removes the records.
 pub(super) fn run(args: &PruneArgs, global: &Global) -> anyhow::Result<Status> {
     let kind = args.kind.kind();
     let Some(mut store) = context::existing_store(global)? else {

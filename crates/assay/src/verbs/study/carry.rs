@@ -1,4 +1,4 @@
-//! Executes a study: plan, progress, store.
+//! Runs a study: prepares the plan, shows progress, stores the results.
 
 use super::{Args, past_studies, progress::Progress};
 use crate::context::{self, print};
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<
     carry_out(args, run, &args.dir, global)
 }
 
-/// Continues a study: creates its objects again, and skips finished measurements.
+/// Continues a study: creates its file systems and guests again, and skips finished measurements.
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let store = context::open_store(global)?;
     let id = store.resolve_study(asked)?;
@@ -209,7 +209,7 @@ fn carry_out(
     tell(args, &run, id, ended, global)
 }
 
-/// Refuses a target that the study cannot use.
+/// Fails if the study cannot use the dataset of `--on` or the directories of `--dir`.
 fn own(args: &Args, study: &Study, own: UserTarget) -> anyhow::Result<()> {
     let name = &study.name;
     if args.on.is_some() && own != UserTarget::Dataset {

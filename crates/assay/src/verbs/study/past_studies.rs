@@ -18,7 +18,7 @@ pub(super) struct Show {
     shape: Shape,
 }
 
-/// Prints a study in the requested format; writes the report if requested.
+/// Prints a study in the requested format; also writes the HTML report if requested.
 pub(super) fn shown(
     run: &StudyRun,
     id: Option<i64>,
@@ -39,7 +39,7 @@ pub(super) fn shown(
     )
 }
 
-/// `assay study show`.
+/// Runs `assay study show`.
 pub(super) fn show(show: &Show, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         anyhow::bail!("no study was run yet: `assay study` lists the studies");
@@ -51,7 +51,7 @@ pub(super) fn show(show: &Show, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// `assay study --list`.
+/// Runs `assay study --list`.
 pub(super) fn list(shape: &Shape, global: &Global) -> anyhow::Result<Status> {
     let mut all = Vec::new();
     if let Some(store) = context::existing_store(global)? {

@@ -13,7 +13,7 @@ pub(super) struct Progress {
     quiet: bool,
     bar: Option<ProgressBar>,
     clock: Clock,
-    /// Duration of a step according to the plan.
+    /// Planned duration of one step.
     step: Duration,
     begun: Option<Instant>,
     logged: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Starts or continues trials: converts the command line to plans, shows them, asks, and executes them.
+//! Starts or continues trials: converts the command line to plans, shows the plans, asks the user, and runs the trials.
 
 use super::super::advice::catalogue;
 use super::super::pool;
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     carry_out(begun, args, global, &env, &mut store)
 }
 
-/// Returns a trial of this machine.
+/// Returns the store and the id of a trial; fails if the trial began on another machine.
 fn begun_here(asked: &str, global: &Global) -> anyhow::Result<(Store, TrialId)> {
     let store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;
@@ -129,7 +129,7 @@ fn resume(
     carry_out(begun, args, global, env, &mut store)
 }
 
-/// Runs a second session of a finished trial, and reports the combined result.
+/// Repeats a finished trial in a second session, and reports the combined result.
 fn confirm(
     args: &Args,
     asked: &str,
@@ -201,7 +201,7 @@ fn confirm(
     )
 }
 
-/// Returns the trial of a page without open choices.
+/// Returns the trial of a page with all options and parameters decided.
 fn settle(
     args: &Args,
     page: &Advice,
@@ -232,7 +232,7 @@ fn settle(
     Ok(Candidate::new(page, &given, target, &options, env)?)
 }
 
-/// Returns the first of several pages that changes a setting on this target: it brings the load.
+/// Returns the trial of the first page that changes a setting on this target; its load is used for all pages.
 fn choose_first(
     args: &Args,
     pages: &[Advice],
@@ -256,7 +256,7 @@ fn choose_first(
     )
 }
 
-/// Returns the pages of advice, and the word that is not advice.
+/// Returns the pages of advice, and the argument that is the target.
 fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>)> {
     let catalogue = catalogue(&args.own)?;
     let (mut advice, mut target) = (Vec::new(), None);
@@ -290,7 +290,7 @@ fn own_page(path: &str) -> anyhow::Result<Advice> {
     )?)
 }
 
-/// Formats the plan for people.
+/// Formats the plan for the terminal, in full or short.
 fn shown(
     candidate: &Candidate,
     now: Option<&str>,
@@ -326,16 +326,16 @@ fn shown(
     }
 }
 
-/// Length of a printed plan.
+/// How detailed the printed plan is.
 #[derive(Clone, Copy)]
 enum Length {
-    /// Fits on a screen, before the trial begins.
+    /// Short enough for one screen; printed before the trial begins.
     Brief,
-    /// All of it.
+    /// The complete plan.
     Whole,
 }
 
-/// Checks that at least one change has an effect.
+/// Returns whether the change would have an effect; if not, prints that A and B would be the same.
 fn differs(candidate: &Candidate, now: Option<&str>) -> bool {
     let same = same_already(&candidate.plan, now);
     if let Some(now) = same {
@@ -348,7 +348,7 @@ fn differs(candidate: &Candidate, now: Option<&str>) -> bool {
     same.is_none()
 }
 
-/// Returns the current value of a setting if it equals the new one: then both sides are the same.
+/// Returns the current value of the setting if it equals the value of the change, so that A and B would be the same.
 fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
     let Change::Set { value, .. } = &plan.change else {
         return None;
@@ -356,7 +356,7 @@ fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
     now.filter(|now| value.as_deref() == Some(*now) && !plan.aa)
 }
 
-/// Refuses a budget with too few pairs for any verdict.
+/// Fails if `--budget` allows too few pairs for any verdict.
 fn verdict_is_possible(plan: &TrialPlan, args: &Args) -> anyhow::Result<()> {
     let Some(needed) = assay_measure::trials::too_small(plan, args.pairs) else {
         return Ok(());
@@ -376,8 +376,7 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-/// Returns the value that would be changed. Detects settings that cannot be changed before anything
-/// is touched.
+/// Returns the current value of the setting. Fails if the setting cannot be changed, before anything is changed.
 fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>> {
     let Change::Set { setting, .. } = &plan.change else {
         return Ok(None);
@@ -387,7 +386,7 @@ fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>
     Ok(Some(switch.read()?))
 }
 
-/// Whether the advice applies; reports why not.
+/// Returns whether the advice applies; prints the reasons if not.
 fn does_apply(candidate: &Candidate) -> bool {
     let Applicability::Not { reasons, .. } = &candidate.applies else {
         return true;
@@ -409,8 +408,7 @@ fn does_apply(candidate: &Candidate) -> bool {
     false
 }
 
-/// Returns whether to start. Changes of temporary objects need no consent; a setting of the machine
-/// does.
+/// Asks whether to start, if the trial changes a setting of the machine. Changes of temporary objects need no consent.
 fn agreed(plan: &TrialPlan, args: &Args) -> anyhow::Result<bool> {
     let touches = matches!(plan.change, Change::Set { .. }) && !plan.aa;
     if args.yes || !touches {

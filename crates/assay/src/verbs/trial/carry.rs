@@ -14,12 +14,12 @@ use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-/// A trial that starts or continues.
+/// A new trial, or a stopped trial that continues.
 pub(super) struct Begun {
     pub(super) trial: Trial,
-    /// Slots that are measured already.
+    /// Slots that were already measured.
     pub(super) slots: Vec<Slot>,
-    /// Its open target.
+    /// The opened target; `None` for a load without storage.
     pub(super) ground: Option<Ground>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn carry_out(
     })
 }
 
-/// Reports an error within a trial: measured slots, whether the machine is unchanged, and how to
+/// Prints the state after an error in a trial: the measured slots, whether the machine is unchanged, and how to
 /// continue.
 fn report_failure(
     uid: &str,
@@ -107,7 +107,8 @@ fn report_failure(
     Ok(())
 }
 
-/// Whether a setting has another value than before: it could not be reverted, or another program set it.
+/// Returns whether a setting now differs from its value before the trial: it could not be reverted, or another program
+/// set it.
 fn leaves_changes(error: &TrialError) -> bool {
     matches!(
         error,
@@ -159,7 +160,7 @@ fn report(one: &Finished, args: &Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for confirmation while a change is in effect that could lock the user out.
+/// Asks the user to confirm a change that could lock the user out; called while the change is in effect.
 fn confirm() -> bool {
     if !std::io::stdin().is_terminal() {
         eprintln!(

@@ -18,7 +18,7 @@ pub(super) struct Shown {
     quiet: bool,
     bar: Option<ProgressBar>,
     headed: bool,
-    /// Start of the first pair, and number of judged pairs since.
+    /// Start of the first pair, and the number of pairs judged since then.
     pairs: Option<(Instant, u32)>,
 }
 
@@ -109,7 +109,7 @@ impl Shown {
         }
     }
 
-    /// Estimates the time of another pair.
+    /// Estimates the duration of another pair from the pairs so far.
     fn a_pair(&mut self) -> Nanos {
         match &mut self.pairs {
             Some((since, judged)) => {

@@ -1,5 +1,5 @@
-//! `assay trial A B C TARGET`: one session of tuning with these pages. It has one load, one budget, and one command
-//! that reverts what it kept.
+//! `assay trial A B C TARGET`: tries several pages in one tuning session with one load and one budget; one command
+//! reverts everything that the session kept.
 
 use super::Args;
 use crate::global::Global;
@@ -10,7 +10,7 @@ use assay_measure::trials::Candidate;
 use assay_model::advice::RiskLevel;
 use assay_model::{Advice, Load};
 
-/// Runs the session. `first` is the first page on the target, which brings the load.
+/// Runs the session. `first` is the first page that applies to the target; its load is used.
 pub(super) fn run(
     args: &Args,
     pages: &[Advice],

@@ -11,7 +11,7 @@ use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{SCHEMA_VERSION, Trial};
 use assay_report::trial::{self, TrialView};
 
-/// A trial with derived results.
+/// A stored trial, and what is computed from its slots.
 pub(super) struct Seen {
     trial: Trial,
     slots: Vec<Slot>,
@@ -85,7 +85,7 @@ pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::
     }
 }
 
-/// Executes `--show`.
+/// Shows past trials (`--show`).
 pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         anyhow::bail!("{}", context::nothing_measured(global)?);
@@ -105,7 +105,7 @@ pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<
     Ok(Status::Ok)
 }
 
-/// Executes `--list`.
+/// Lists past trials (`--list`).
 pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut seen = Vec::new();
     if let Some(store) = context::existing_store(global)? {
@@ -127,7 +127,7 @@ pub(in crate::verbs) fn journal() -> anyhow::Result<Journal> {
     Ok(Journal::open(&context::journal_dir()?)?)
 }
 
-/// Prints and returns changes of processes with other state directories.
+/// Prints and returns the changes that assay processes with other state directories left.
 pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<Elsewhere>> {
     let left = journal.elsewhere(&LiveHost)?;
     for one in &left {
@@ -156,11 +156,11 @@ pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<
 pub(in crate::verbs) struct Recovery<'a> {
     schema: u32,
     recovered: Vec<Back<'a>>,
-    /// Changes of processes with other state directories.
+    /// Changes left by processes with other state directories.
     elsewhere: Vec<Other<'a>>,
-    /// Changes that another process is reverting.
+    /// Changes that another process is reverting at this moment.
     recovering: Vec<Now<'a>>,
-    /// Number of running processes, whose changes are in use and not left over.
+    /// Number of running assay processes, whose changes are in use.
     at_work: usize,
 }
 
@@ -168,7 +168,7 @@ pub(in crate::verbs) struct Recovery<'a> {
 struct Now<'a> {
     session: &'a str,
     target: &'a str,
-    /// Process id; `None` while it starts.
+    /// Id of the process that reverts the change; `None` while it starts.
     pid: Option<u32>,
 }
 
@@ -177,9 +177,9 @@ struct Back<'a> {
     what: &'a str,
     session: &'a str,
     target: &'a str,
-    /// State as text.
+    /// State of the change as text.
     told: String,
-    /// Whether it is not reverted.
+    /// Whether the change is still in effect.
     remains: bool,
 }
 
@@ -189,13 +189,13 @@ struct Other<'a> {
     session: &'a str,
     /// Previous value.
     was: &'a str,
-    /// The other state directory.
+    /// State directory of the other process.
     state: std::borrow::Cow<'a, str>,
-    /// Whether only the user can revert it.
+    /// Whether the journal is gone, so that only the user can revert the change.
     journal_gone: bool,
 }
 
-/// Executes `--recover`.
+/// Reverts what a crash left (`--recover`).
 pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let foreign = match (args.force, args.accept) {
         (true, _) => Foreign::Restore,

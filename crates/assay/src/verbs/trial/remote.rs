@@ -1,4 +1,4 @@
-//! `assay trial --host`: runs the trial on another machine, with the journal there.
+//! `assay trial --host`: runs the trial on another machine, which also keeps the journal.
 
 use super::Args;
 use super::begin::asks;
@@ -47,12 +47,13 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     done
 }
 
-/// Longest wait for the machine to revert its changes after the connection was lost.
+/// Longest wait for the other machine to revert its changes after the connection was lost.
 const REVERT_LIMIT: Duration = Duration::from_secs(60);
 /// Pause between two readings of the journal.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Reads the journal of the machine over a second connection, and prints what was reverted and what is left.
+/// Reads the journal of the other machine over a second connection, and prints which changes were reverted and which
+/// are still in effect.
 pub(in crate::verbs) fn report_after_loss(remote: &Remote) {
     let host = escape_line(remote.host());
     eprintln!("lost the connection to {host}; reading its journal to see what was reverted");
@@ -98,7 +99,8 @@ pub(in crate::verbs) fn report_after_loss(remote: &Remote) {
     }
 }
 
-/// Prints the plan from there and asks whether to begin. Returns the status to end with if nothing is begun.
+/// Prints the plan of the other machine and asks whether to begin. Returns the exit status if the trial should not
+/// begin.
 pub(in crate::verbs) fn agree_there(
     way: &mut Way<'_>,
     asked: &mut RemoteWork,
@@ -147,7 +149,7 @@ fn carry(
     Ok(done.status())
 }
 
-/// Returns the work on the other machine.
+/// Returns the command to run on the other machine, with the files and records that it needs.
 fn asked(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     let mut asked = RemoteWork {
         cut: vec![("--html", Value::One), ("--resume", Value::Optional)],

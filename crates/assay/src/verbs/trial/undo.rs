@@ -1,4 +1,4 @@
-//! `assay trial --undo`: reverts the change that a trial kept. What another program has changed since is left alone.
+//! `assay trial --undo`: reverts the change that a trial kept. Keeps a value that another program has changed since.
 
 use super::past_trials::{journal, told};
 use crate::context::{self, print};
@@ -9,7 +9,7 @@ use assay_changes::{Foreign, Journal, RecoveryOutcome};
 use assay_host::LiveHost;
 use assay_model::trial::Kept;
 
-/// Reverts what a trial kept.
+/// Reverts the change that a trial kept.
 pub(super) fn undo(asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;
@@ -40,8 +40,8 @@ pub(super) fn undo(asked: &str, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Reverts what the session `uid` kept, and prints each result. Returns what has still another value than before: it
-/// cannot be reverted, or another program changed it since.
+/// Reverts what the session `uid` kept, and prints each result. Returns the settings that still differ from their
+/// original value: they could not be reverted, or another program changed them.
 pub(in crate::verbs) fn revert_kept(journal: &Journal, uid: &str) -> anyhow::Result<Vec<String>> {
     let outcomes = journal.take_back_kept(uid, &LiveHost, Foreign::Leave)?;
     for one in &outcomes {

@@ -1,5 +1,6 @@
-//! `assay tune --apply`: tries on other machines what a session kept, ring by ring. Each machine proves it by itself:
-//! all changes together against that machine as it was. How the machines of a ring are reached is in `ring.rs`.
+//! `assay tune --apply`: tries on other machines the changes that a session kept, one ring (group of machines) after
+//! the other. Each machine tests all changes together against its own baseline. How the machines of a ring are changed
+//! is in `ring.rs`.
 
 mod ring;
 
@@ -22,10 +23,10 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::Path;
 
-/// Most machines of all rings together.
+/// Maximum number of machines in all rings together.
 const MOST_HOSTS: usize = 1000;
 
-/// Options of the first session that this one replaces.
+/// Options of the original session's command line that are replaced or dropped for the other machines.
 const REPLACED: [(&str, Value); 22] = [
     ("--only", Value::One),
     ("--seed", Value::One),
@@ -55,11 +56,11 @@ const REPLACED: [(&str, Value); 22] = [
 struct Applied {
     host: String,
     is_confirmed: bool,
-    /// Its changes are in effect.
+    /// Whether the changes are in effect on this machine.
     is_kept: bool,
-    /// One line for people.
+    /// The result as one line for the user.
     outcome: String,
-    /// Its session in the store of this machine.
+    /// Id of this machine's session in the local store.
     session: Option<TuneId>,
     gain: Option<f64>,
 }
@@ -130,7 +131,7 @@ pub(super) fn run(args: &Args, asked: &str, global: &Global) -> anyhow::Result<S
     report(args, id, &rings, &done)
 }
 
-/// Undoes what the machines of all rings kept, after an interruption.
+/// Undoes the changes that the machines of all rings kept; used after an interruption.
 fn undo_all(ring_work: &RingWork<'_>, done: &mut [Vec<Applied>]) {
     let mut kept: Vec<&mut Applied> = done
         .iter_mut()
@@ -145,7 +146,7 @@ fn undo_all(ring_work: &RingWork<'_>, done: &mut [Vec<Applied>]) {
     ring_work.undo(&mut kept);
 }
 
-/// Prints what was done, and how it is undone.
+/// Prints the result of each machine, and the command that undoes the changes.
 fn report(
     args: &Args,
     id: TuneId,
@@ -209,8 +210,8 @@ fn show_plan(id: TuneId, record: &TuneRecord, row: &Row, rings: &[Vec<String>]) 
     }
 }
 
-/// Reads the rings: each `--host` is a ring. It is a host, several with commas, or a path with a `/` to a file with one
-/// host a line; a file that happens to have the name of a host is not read.
+/// Parses the rings: each `--host` is one ring. It is a host, several hosts with commas, or, if it contains a `/`, the
+/// path of a file with one host per line.
 fn read_rings(hosts: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let mut rings = Vec::new();
     for word in hosts {
@@ -247,7 +248,8 @@ fn read_rings(hosts: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     Ok(rings)
 }
 
-/// The command line of the first session, with what it kept as the only pages, proved together.
+/// Returns the work for the other machines: the original command line, with the kept changes as the only pages and
+/// tested together.
 fn describe_work(args: &Args, record: &TuneRecord, row: &Row) -> anyhow::Result<RemoteWork> {
     let mut replaced = REPLACED.to_vec();
     let mut more: Vec<OsString> = Vec::new();
@@ -316,7 +318,7 @@ fn describe_work(args: &Args, record: &TuneRecord, row: &Row) -> anyhow::Result<
     Ok(work)
 }
 
-/// The value of an option of a stored command line.
+/// Returns the value of an option of a stored command line.
 fn value_of(words: &[String], option: &str) -> Option<String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -333,7 +335,7 @@ fn value_of(words: &[String], option: &str) -> Option<String> {
     None
 }
 
-/// The file of a page of the user's own: one that `--only` names now, or named then.
+/// Returns the file of the user's own page `id`, as named by `--only` of this command line or of the original one.
 fn find_own_page(args: &Args, record: &TuneRecord, id: &str) -> anyhow::Result<String> {
     let then = value_of(&record.command, "--only").unwrap_or_default();
     let words = args.only.iter().map(String::as_str).chain(then.split(','));

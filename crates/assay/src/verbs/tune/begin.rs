@@ -1,4 +1,4 @@
-//! Starts a session: converts the command line to a plan, shows it, asks, and executes it.
+//! Starts a session: converts the command line to a plan, shows it, asks the user, and runs it.
 
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const SECOND: u64 = 1_000_000_000;
-/// Time between checks whether the goal is met: five minutes, or less in a short session.
+/// Longest time between checks whether the goal is met; shorter in a short session.
 const BETWEEN_VISITS: Nanos = Nanos(300 * SECOND);
 
 /// Runs the verb.
@@ -85,7 +85,7 @@ fn absolute_target(target: &str) -> anyhow::Result<String> {
         .context("the path of the target is not valid UTF-8; use a symlink with a UTF-8 name")
 }
 
-/// Makes all choices before the first step.
+/// Makes all decisions of the session before its first step.
 fn settle(
     args: &Args,
     goal: Goal,
@@ -203,7 +203,7 @@ fn settle(
     })
 }
 
-/// Returns the arguments, with those of the questions and without those that only select the output.
+/// Returns the arguments to store: with the answers of the interview, and without options for the output or secrets.
 fn command_line(args: &Args) -> Vec<String> {
     let words = std::env::args_os().skip(1);
     let text = words.map(|word| word.to_string_lossy().into_owned());
@@ -214,7 +214,7 @@ fn command_line(args: &Args) -> Vec<String> {
     withhold_in_words(&words)
 }
 
-/// Estimates the time of steps before any was measured.
+/// Estimates the duration of each kind of step before any was measured.
 fn estimate_costs(load: &Load, slot: Nanos, washout: Nanos) -> Costs {
     let ms = |n: u64| Nanos(n * 1_000_000);
     match load {

@@ -1,4 +1,4 @@
-//! Results of earlier sessions on this machine for the same changes, load and kernel.
+//! Looks up results of earlier sessions on this machine with the same changes, load and kernel.
 
 use crate::context;
 use crate::global::Global;
@@ -9,7 +9,7 @@ use assay_tune::{Before, ProofEnd, Stage, TuneRecord};
 /// Fact with the version of the kernel.
 const KERNEL: &str = "kernel.release";
 
-/// Properties that an earlier session must share with this one.
+/// What an earlier session must have in common with this one.
 pub(super) struct Earlier<'a> {
     pub(super) load: &'a Load,
     pub(super) target: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// Adds the newest verdict of each candidate.
+    /// Adds to each candidate its newest verdict from an earlier session.
     pub(super) fn enter_verdicts(
         &self,
         found: &mut [FoundCandidate],

@@ -14,15 +14,15 @@ use assay_tune::{Allowed, EXAMPLES, Goal, Want};
 use serde::Deserialize;
 use std::path::Path;
 
-/// Settings that the administrator forbids to change.
+/// File with the settings that the administrator forbids to change.
 const NEVER: &str = "/etc/assay/never.toml";
 /// Default number of connections to a web server.
 const CONNECTIONS: u32 = 8;
 /// Default size of the test file.
 const SIZE: Bytes = Bytes(1 << 30);
 
-/// Parses the goals; with a command as the load, `p50 <= 3s` contains no workload, and `more tps` is a figure that
-/// the command prints.
+/// Parses the goals. If the load is a command, `p50 <= 3s` needs no workload name, and a name that is not a figure of
+/// assay, as in `more tps`, means a figure that the command prints.
 pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
     let parse = |text: &String| match args.load {
         Some(_) => Want::parse_for_command(text),
@@ -111,7 +111,8 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     })
 }
 
-/// The figure that the load prints, with its pattern of the goal file.
+/// Returns the figure that the load prints and the goal uses, with its pattern from the goal file; `None` if the goal
+/// uses none.
 fn read_printed(args: &Args, goal: &Goal) -> anyhow::Result<Option<PrintedFigure>> {
     let Some(name) = goal.wants.iter().find_map(Want::printed_name) else {
         ensure!(
@@ -128,7 +129,7 @@ fn read_printed(args: &Args, goal: &Goal) -> anyhow::Result<Option<PrintedFigure
     Ok(Some(PrintedFigure { name, pattern }))
 }
 
-/// The load that `--load` names.
+/// Returns the load for the command of `--load`.
 pub(super) fn read_command_load(
     command: &str,
     prints: Option<PrintedFigure>,
@@ -138,7 +139,7 @@ pub(super) fn read_command_load(
     Ok(Load::Command { argv, prints })
 }
 
-/// Refuses a web server on another machine: the settings that are tried are those of this one.
+/// Fails if the web server is on another machine, because the session changes settings of this one.
 fn check_is_here(url: &str) -> anyhow::Result<()> {
     let shown = withhold_in_text(url);
     let parsed = assay_http::Url::parse(url)
@@ -180,7 +181,7 @@ pub(super) fn read_allowed(args: &Args) -> anyhow::Result<Allowed> {
     Ok(allowed)
 }
 
-/// Settings that are never touched, and why.
+/// Parses the file of settings that must never be changed; returns the settings and the reason.
 fn read_never_file(name: &str, text: &str) -> anyhow::Result<(Vec<String>, String)> {
     let file: NeverFile = toml::from_str(text)
         .with_context(|| format!("cannot read {name}. It holds: settings = [\"vm.swappiness\"]"))?;

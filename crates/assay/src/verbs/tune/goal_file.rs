@@ -1,4 +1,4 @@
-//! A goal as a TOML file, for a repository. What the command line says wins.
+//! Reads a goal from a TOML file, which can be kept in a repository. Options of the command line override the file.
 
 use super::Args;
 use crate::verbs::trial::{guard, percent};
@@ -9,11 +9,11 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Largest file that is read, in bytes.
+/// Largest accepted file in bytes.
 const LARGEST: usize = 64 << 10;
-/// Most wishes of a file.
+/// Maximum number of goals in a file.
 const MOST_WANTS: usize = 16;
-/// The word for a p99 that may get worse.
+/// Value of a guard that permits p99 to get worse.
 const NO_GUARD: &str = "none";
 
 #[derive(Default, Deserialize)]
@@ -26,7 +26,7 @@ struct GoalFile {
     may: MayPart,
     #[serde(default)]
     never: NeverPart,
-    /// Metric and by how much it may get worse: `p99 = "25%"`.
+    /// For each metric, how much worse it may get: `p99 = "25%"`.
     #[serde(default)]
     guard: BTreeMap<String, String>,
     /// Figures that the load prints: name and regular expression, whose first group is the number.
@@ -68,10 +68,10 @@ struct NeverPart {
     because: Option<String>,
 }
 
-/// The arguments with what a goal file adds.
+/// Returns the arguments with the additional values of a goal file.
 ///
 /// # Errors
-/// The file cannot be read, is too large, or has a key or a value that is not known.
+/// The file cannot be read, is too large, or has an unknown key or value.
 pub(super) fn add_goal_file(args: &Args, path: &Path) -> anyhow::Result<Args> {
     let text = LiveHost.read_text(path)?;
     let name = path.display();
@@ -87,7 +87,8 @@ pub(super) fn add_goal_file(args: &Args, path: &Path) -> anyhow::Result<Args> {
     merge(args, file, place).with_context(|| format!("cannot use the goal in {name}"))
 }
 
-/// `place` is the directory of the file: its paths are relative to that.
+/// Adds the values of a goal file to the arguments. `place` is the directory of the file; relative paths in the file
+/// start there.
 fn merge(args: &Args, file: GoalFile, place: &Path) -> anyhow::Result<Args> {
     let mut merged = args.clone();
     let goal = file.goal;

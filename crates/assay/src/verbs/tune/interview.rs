@@ -1,4 +1,4 @@
-//! The questions that make a goal of what a user knows, on a terminal: at most six, each with a default.
+//! Asks the user on the terminal for what a goal needs: at most six questions, each with a default.
 
 use super::Args;
 use anyhow::{Context as _, bail};
@@ -7,10 +7,10 @@ use assay_model::target::is_url;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
-/// Times that a question is asked again after an answer that fits nothing.
+/// Number of times that a question is asked before an invalid answer is an error.
 const AGAIN: u32 = 3;
 
-/// What may lie in a directory: the words of the question, and the load that stands for it.
+/// What a directory may contain: the text of the choice, and the workload that represents it.
 const CONTENTS: [(&str, &str); 4] = [
     (
         "files that are read and now and then written",
@@ -23,23 +23,23 @@ const CONTENTS: [(&str, &str); 4] = [
     ),
     ("virtual disks", "randrw70-4k-qd4-fsync"),
 ];
-/// What may hurt: the words of the question, the figure, and whether less of it is wanted.
+/// What may be too slow: the text of the choice, the figure, and whether less of the figure is better.
 const PAINS: [(&str, &str, bool); 3] = [
     ("now and then something takes very long", "p99", true),
     ("everything takes a little too long", "p50", true),
     ("too little is done per second", "iops", false),
 ];
 
-/// Whether questions would help: a target without a goal, and somebody to ask.
+/// Returns whether to ask questions: there is a target but no goal, and standard input is a terminal.
 pub(super) fn is_needed(args: &Args) -> bool {
     let is_placed = args.target.is_some() || args.load.is_some();
     is_placed && args.want.is_empty() && args.goal.is_none() && std::io::stdin().is_terminal()
 }
 
-/// Asks on the terminal, and shows the line that says the same.
+/// Asks the questions on the terminal, and shows the command line that is equivalent to the answers.
 ///
 /// # Errors
-/// The terminal is closed, or an answer fits nothing several times.
+/// The terminal is closed, or answers are invalid several times.
 pub(super) fn ask_on_terminal(args: &Args) -> anyhow::Result<Args> {
     let guess = args
         .target
@@ -60,7 +60,7 @@ pub(super) fn ask_on_terminal(args: &Args) -> anyhow::Result<Args> {
     Ok(asked)
 }
 
-/// What lies in a directory, by the names in it: an index of [`CONTENTS`].
+/// Guesses the content of a directory from the file names in it; returns an index of [`CONTENTS`].
 fn guess_contents(host: &dyn Host, target: &str) -> usize {
     let names = host.list(Path::new(target)).unwrap_or_default();
     let has = |fits: fn(&str) -> bool| names.iter().any(|name| fits(&name.to_string_lossy()));
@@ -133,7 +133,7 @@ impl<R: BufRead, W: Write> Interview<R, W> {
         Ok(asked)
     }
 
-    /// Asks for one of several answers by its number.
+    /// Asks the user to choose one of several answers by its number; returns the index from 0.
     fn choose(&mut self, question: &str, words: &[&str], usual: usize) -> anyhow::Result<usize> {
         let mut text = question.to_owned();
         for (at, word) in words.iter().enumerate() {
@@ -151,7 +151,7 @@ impl<R: BufRead, W: Write> Interview<R, W> {
         Ok(number(&answer).unwrap_or(1) - 1)
     }
 
-    /// Reads an answer that fits; an empty line is the usual one.
+    /// Reads an answer until it is valid; an empty line selects the default.
     fn read(
         &mut self,
         question: &str,
@@ -182,7 +182,7 @@ impl<R: BufRead, W: Write> Interview<R, W> {
     }
 }
 
-/// The command line that says the same.
+/// Returns the command line that is equivalent to the answers.
 fn write_line(given: impl Iterator<Item = String>, asked: &Args) -> String {
     let words = ["assay".to_owned()].into_iter().chain(given);
     shell_words::join(words.chain(asked.asked.iter().cloned()))

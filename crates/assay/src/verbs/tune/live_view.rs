@@ -1,4 +1,4 @@
-//! What a user sees while a session goes on.
+//! Progress of a running session.
 
 use crate::context::shown;
 use assay_measure::engine::MeasureEvent;
@@ -10,11 +10,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-/// What the user sees while a session goes on: a line that is overwritten, and lines that stay.
+/// The progress display: a line that is overwritten, and lines that stay.
 pub(super) struct LiveView {
     quiet: bool,
     bar: Option<ProgressBar>,
-    /// The planner as it stands: it follows from what was seen.
+    /// Copy of the session's state, updated from the events that are shown.
     session: TuneSession,
 }
 

@@ -1,5 +1,5 @@
-//! The program that answers at a URL of this machine, and the configuration file that it was started with: pages
-//! about another server, or about another file, would change what the load never meets.
+//! Finds the program that listens at a URL of this machine, and the configuration file with which it was started. Pages
+//! about other servers or other files are excluded, because their changes would not affect the load.
 
 use assay_host::{Host as _, LiveHost};
 use assay_measure::tuning::FoundCandidate;
@@ -9,29 +9,29 @@ use assay_web::ServerProcesses;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Servers that have pages: the first word of a page's id, the names of their programs, and the option that names
-/// their configuration.
+/// Servers with advice pages: the first part of the pages' ids, the names of the programs, and the option that names
+/// their configuration file.
 const SERVERS: [(&str, &[&str], &str); 3] = [
     ("nginx", &["nginx"], "-c"),
     ("apache", &["apache2", "httpd"], "-f"),
     ("haproxy", &["haproxy"], "-f"),
 ];
-/// The parameter of a page that names the configuration.
+/// The page parameter that is the path of the configuration file.
 const CONFIG: &str = "config";
 
-/// What listens at a URL.
+/// The program that listens at a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LocalServer {
     /// Name of the program.
     program: String,
-    /// First word of the pages about it; none for a server without pages.
+    /// First part of the ids of the pages about the program; `None` if there are no such pages.
     pages: Option<&'static str>,
-    /// Its configuration, where it was started with one of its own.
+    /// Path of its configuration file, if the program was started with an option for it.
     config: Option<String>,
 }
 
 impl LocalServer {
-    /// Finds what listens at a URL; none where that cannot be seen, for instance without root.
+    /// Finds the program that listens at a URL; `None` if assay cannot see it, for example without root.
     pub(super) fn find(url: &str) -> Option<Self> {
         let address = *assay_http::Url::parse(url).ok()?.resolve().ok()?.first()?;
         let ServerProcesses::Processes(pids) = ServerProcesses::listening(&address) else {
@@ -71,7 +71,7 @@ impl LocalServer {
         }
     }
 
-    /// Names its configuration for all pages about it, unless the user named one.
+    /// Sets the configuration file as parameter of all pages about the program, unless the user set it.
     pub(super) fn enter_config(&self, pages: &[&Advice], given: &mut BTreeMap<String, String>) {
         let Some(config) = &self.config else { return };
         for page in pages {
@@ -84,7 +84,7 @@ impl LocalServer {
         }
     }
 
-    /// Leaves out pages about other servers.
+    /// Marks pages about other servers as not applicable.
     pub(super) fn leave_out_others(&self, found: &mut [FoundCandidate]) {
         for one in found {
             let other = SERVERS.iter().find(|(about, ..)| {

@@ -1,5 +1,5 @@
-//! The machine's own scheduler watches a session, so that everything is reverted also after a reboot, and when
-//! both assay and the process that stands by are killed. How it is installed is in `assay_changes::fixes`.
+//! Watches a session from outside with systemd, cron or atd: everything is reverted even after a reboot, or if both
+//! assay and its stand-by process are killed. `assay_changes::fixes` installs the watch.
 
 use super::Args;
 use crate::context;
@@ -10,18 +10,18 @@ use assay_tune::TuneRecord;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// A watch that is installed when the session begins.
+/// The watch of one session; installed when the session begins.
 pub(super) struct OutsideWatch {
     is_wanted: bool,
     is_quiet: bool,
-    /// Some change would still be there after a reboot.
+    /// Whether at least one change would survive a reboot.
     outlasts_boot: bool,
     within: Duration,
     armed: RefCell<Option<OutsideUndo>>,
 }
 
 impl OutsideWatch {
-    /// Nothing is installed yet.
+    /// Creates the watch without installing it.
     pub(super) fn new(args: &Args, record: &TuneRecord) -> Self {
         let touches_something = record.changes.iter().any(Option::is_some);
         Self {
@@ -37,7 +37,8 @@ impl OutsideWatch {
         }
     }
 
-    /// Installs the watch for a session of the journal. Without root or a scheduler the session goes on without.
+    /// Installs the watch for a session of the journal. Without root or a scheduler the session continues without a
+    /// watch.
     pub(super) fn arm(&self, session: &str) {
         if !self.is_wanted {
             return;
@@ -70,7 +71,7 @@ impl OutsideWatch {
         }
     }
 
-    /// Removes the watch: everything is kept or reverted.
+    /// Removes the watch after everything was kept or reverted.
     pub(super) fn disarm(&self) {
         if let Some(undo) = self.armed.take()
             && let Err(error) = undo.disarm(&LiveHost)

@@ -39,7 +39,7 @@ fn view((id, record, session): &(TuneId, TuneRecord, TuneSession)) -> TuneView<'
     }
 }
 
-/// Shows the notebook of a session.
+/// Shows the notebook (the record of all steps) of a session.
 pub(super) fn show(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         bail!("nothing was tuned yet: `assay tune DIRECTORY --want GOAL` does");

@@ -1,5 +1,5 @@
-//! Commands and addresses may contain passwords: what is stored, shown and written into the notebook is without
-//! them, and a session that is resumed needs them again.
+//! Removes passwords from commands and URLs before they are stored, shown or written to the notebook. To resume such a
+//! session, the user must give them again.
 
 use super::{Args, goal};
 use anyhow::{Context as _, bail, ensure};
@@ -9,7 +9,7 @@ use assay_model::secrets::{WITHHELD, withhold_in_text, withhold_in_words};
 use assay_model::target::is_url;
 use assay_tune::TuneRecord;
 
-/// The load without secrets.
+/// Returns the load without secrets.
 pub(super) fn withhold_in_load(load: &Load) -> Load {
     match load {
         Load::Command { argv, prints } => Load::Command {
@@ -20,7 +20,7 @@ pub(super) fn withhold_in_load(load: &Load) -> Load {
     }
 }
 
-/// The target without secrets: a path stays as it is.
+/// Returns the target without secrets; a path stays unchanged.
 pub(super) fn withhold_in_target(target: &str) -> String {
     match is_url(target) {
         true => withhold_in_text(target),
@@ -28,7 +28,7 @@ pub(super) fn withhold_in_target(target: &str) -> String {
     }
 }
 
-/// The guard command as words.
+/// Parses the guard command of `--while-ok`; `None` without the option.
 pub(super) fn read_guard_command(args: &Args) -> anyhow::Result<Option<Vec<String>>> {
     let words = args.while_ok.as_deref().map(shell_words::split).transpose();
     let words = words.context("cannot read the command of --while-ok")?;
@@ -38,7 +38,8 @@ pub(super) fn read_guard_command(args: &Args) -> anyhow::Result<Option<Vec<Strin
     Ok(words)
 }
 
-/// What a stored session runs: from its record, or from the command line where the record is without secrets.
+/// Returns the commands of a stored session: from its record, or from the command line if the record lacks their
+/// secrets.
 pub(super) fn find_commands(args: &Args, record: &TuneRecord) -> anyhow::Result<TuneCommands> {
     let is_whole = |words: &[String]| !words.iter().any(|word| word.contains(WITHHELD));
     let load = match &record.load {

@@ -1,4 +1,5 @@
-//! `assay tune --host`: runs the session on another machine, with the journal there. The record comes back here.
+//! `assay tune --host`: runs the session on another machine, which also keeps the journal. The record of the session is
+//! stored locally.
 
 use super::super::trial::{agree_there, report_after_loss};
 use super::Args;
@@ -82,7 +83,7 @@ fn carry(
     Ok(done.status())
 }
 
-/// Returns the work on the other machine: the command line, with files and records that it names.
+/// Returns the command to run on the other machine, with the files and records that it names.
 fn describe_work(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     let mut asked = RemoteWork {
         cut: vec![
@@ -121,7 +122,8 @@ fn describe_work(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     Ok(asked)
 }
 
-/// Adds a session that is continued there; returns its name.
+/// Adds the record of a stored session to the work, so that the other machine can continue it; returns the session's
+/// uid.
 pub(super) fn add_record(
     asked: &mut RemoteWork,
     store: &Store,

@@ -139,7 +139,7 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     carry_out(record, &commands, place.as_ref(), args, global, &env)
 }
 
-/// Opens a target on storage; a command, a web server or another address has none.
+/// Opens the target if it is storage; returns `None` for a command, a web server or another address.
 pub(super) fn open_place(
     target: &str,
     load: &Load,
@@ -154,7 +154,7 @@ pub(super) fn open_place(
     Ok(Some(Ground::open(env.host, target)?))
 }
 
-/// Measures the kept changes of a session again.
+/// Measures again whether the kept changes of a session help.
 pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::Ground::open()?;
@@ -229,8 +229,8 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
     })
 }
 
-/// Refuses to continue if a setting of the session changed since its start: figures of different
-/// states would be compared.
+/// Fails if a setting of the session has changed since the session started, because results of different states would
+/// be compared.
 fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result<()> {
     for change in record.changes.iter().flatten() {
         let now = inspect_setting(env.host, &change.setting, change.value.as_deref())
@@ -247,7 +247,7 @@ fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result
     Ok(())
 }
 
-/// Starts the stand-by process, which reverts everything if this process is killed: this program.
+/// Starts this program as the stand-by process, which reverts everything if this process is killed.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -261,7 +261,10 @@ fn start_stand_by(session: &str) -> std::io::Result<StandBy> {
     StandBy::start(command)
 }
 
-/// Asks on the terminal; without one the answer is no.
+/// Asks on the terminal whether to begin.
+///
+/// # Errors
+/// There is no terminal.
 pub(super) fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!(

@@ -1,4 +1,4 @@
-//! `assay trial A B C`: several pages under the load of the first, as one session of tuning.
+//! `assay trial A B C`: runs one tuning session that tries several pages under the load of the first page.
 
 use super::{Args, begin};
 use crate::global::Global;
@@ -11,47 +11,47 @@ use assay_model::criterion::Metric;
 use assay_model::{Load, Nanos};
 use std::path::PathBuf;
 
-/// Several pages of advice, as `assay trial` names them.
+/// A request of `assay trial` to try several pages together.
 pub struct PagesRequest {
     /// Pages by id or file.
     pub pages: Vec<String>,
     /// Target as the first page needs it: an absolute path, a URL or an address.
     pub target: String,
-    /// Load that all of them are measured under.
+    /// Load under which all pages are measured.
     pub load: Load,
-    /// Figure that decides.
+    /// Figure that decides the verdict.
     pub metric: Metric,
     /// Figures that must not get worse.
     pub guards: Vec<Guard>,
     /// Smallest relevant change, 0.03 for 3 %.
     pub margin: f64,
-    /// Highest risk of the pages.
+    /// Highest risk level that a page may have.
     pub risk: RiskLevel,
-    /// Time of the whole session.
+    /// Time limit of the whole session.
     pub budget: Option<Nanos>,
     /// Length of a slot.
     pub slot: Nanos,
-    /// Load before each slot.
+    /// Time that the load runs before each slot.
     pub washout: Nanos,
-    /// Parameters of the pages.
+    /// Parameters of the pages, as name and value.
     pub set: Vec<(String, String)>,
     /// Seed of all random choices.
     pub seed: Option<u64>,
-    /// Keep what is proved.
+    /// Whether to keep changes that are proved.
     pub keep: bool,
-    /// Only show the plan.
+    /// Whether to only show the plan.
     pub dry_run: bool,
-    /// Do not ask.
+    /// Whether to start without asking.
     pub yes: bool,
-    /// No progress.
+    /// Whether to hide progress.
     pub quiet: bool,
-    /// fio to use.
+    /// Path of fio, if not the one on PATH.
     pub fio: Option<PathBuf>,
-    /// Forms of the output.
+    /// Requested formats of the output.
     pub shape: Shape,
     /// Directory of the user's own pages.
     pub own: Own,
-    /// Whether to go on beside open changes.
+    /// Whether to measure although changes of killed processes are open.
     pub despite: Despite,
 }
 

@@ -1,4 +1,5 @@
-//! Undoing what a session kept: all of it, or some pieces. What another program has changed since is left alone.
+//! Undoes the changes that a session kept: all, or those of `--only`. Keeps a value that another program has changed
+//! since.
 
 use super::Args;
 use crate::context::{self, print};
@@ -11,8 +12,8 @@ use assay_host::LiveHost;
 use assay_measure::tuning::keep_rest;
 use assay_tune::{KeptState, Row, TuneId, TuneRecord};
 
-/// Reverts what a session kept, or the pieces of `--only`. What another program has changed since is left alone and
-/// named.
+/// Reverts the changes that a session kept, or those of `--only`. Keeps and prints values that another program has
+/// changed since.
 pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_tune(asked)?;
@@ -85,7 +86,8 @@ fn name_of(record: &TuneRecord, candidate: usize) -> String {
     }
 }
 
-/// What is reverted and what stays: all goes, or the pieces of `--only`, by advice or by setting.
+/// Returns the changes to revert and the changes to keep. Reverts all, or those that `--only` names by advice or
+/// setting.
 fn choose_pieces(args: &Args, record: &TuneRecord, kept: &Row) -> anyhow::Result<(Row, Row)> {
     if args.only.is_empty() {
         return Ok((kept.clone(), Row::new()));
@@ -115,8 +117,8 @@ fn choose_pieces(args: &Args, record: &TuneRecord, kept: &Row) -> anyhow::Result
     Ok((gone, rest))
 }
 
-/// Refuses to undo one of several where another program changed any of them: settings of one file are reverted
-/// together, and the rest is set again.
+/// Fails if another program changed any of the kept settings while only some are undone, because settings in one file
+/// are reverted together and the others are then set again.
 fn check_values(record: &TuneRecord, kept: &Row, id: TuneId) -> anyhow::Result<()> {
     for change in kept.iter().filter_map(|at| record.changes[*at].as_ref()) {
         let now = inspect_setting(&LiveHost, &change.setting, change.value.as_deref())?;

@@ -1,4 +1,5 @@
-//! `assay fleet watch install` and `remove`: a timer of systemd with the options of the command line.
+//! `assay fleet watch install` and `remove`: a systemd timer that runs `assay fleet watch now` with the options of the
+//! command line.
 
 use super::super::systemd_units::{InstalledUnits, choose_dir, print_units};
 use super::{What, dir, name, units};
@@ -10,7 +11,7 @@ use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Shortest interval: a check takes a second of every machine.
+/// Shortest interval, in nanoseconds; a check takes about one second of CPU time on every machine.
 const MOST_OFTEN: Nanos = Nanos(60_000_000_000);
 
 #[derive(clap::Args)]
@@ -30,7 +31,7 @@ pub(super) struct Install {
 
 #[derive(clap::Args)]
 pub(super) struct Remove {
-    /// Also remove files that were changed since
+    /// Also remove files that were changed after installation
     #[arg(long)]
     force: bool,
 }

@@ -1,4 +1,4 @@
-//! Sends news by a command of the user, or by mail.
+//! Sends new and ended alarms to a command of the user, or by mail.
 
 use super::What;
 use anyhow::Context as _;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 /// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Path of sendmail if it is not on PATH, as in a systemd service.
+/// Preferred path of sendmail, because it may not be on PATH in a systemd service.
 const SENDMAIL: &str = "/usr/sbin/sendmail";
 
-/// Notifies all recipients.
+/// Runs the user's command and sends the mail, if they are configured.
 pub(super) fn all(
     what: &What,
     document: &serde_json::Value,
@@ -60,7 +60,7 @@ fn mail(address: &str, news: &News, text: &str) -> String {
     )
 }
 
-/// Parses an address that has no other meaning for a header or sendmail.
+/// Parses a mail address; rejects characters that have a meaning in a mail header or for sendmail.
 pub(super) fn address(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, ',' | ';' | '<' | '>' | '"' | '\\');
     let good = !text.starts_with('-') && !text.is_empty() && text.len() <= 254;
@@ -70,7 +70,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs a program with input, and waits for its end.
+/// Runs a program with `input` on standard input, and waits until it exits.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this program to be told"

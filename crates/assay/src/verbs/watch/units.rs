@@ -1,18 +1,18 @@
-//! Text of the service and the timer.
+//! Text of the systemd service and timer of `assay fleet watch`.
 
 use super::super::systemd_units::quote_for_systemd;
 use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// First line of files of assay.
+/// First line of every unit; it marks files that assay wrote.
 pub(super) const FIRST: &str =
     "# Written by `assay watch install`; `assay watch remove` takes it away.\n";
 
-/// Name of the units.
+/// Name of the service and the timer.
 pub(super) const NAME: &str = "assay-watch";
 
-/// Returns the service; `None` if a word is not UTF-8, which unit files require.
+/// Returns the text of the service; `None` if an argument is not UTF-8, as unit files require.
 pub(super) fn service(
     program: &Path,
     words: &[OsString],
@@ -40,7 +40,7 @@ pub(super) fn service(
     Some(text)
 }
 
-/// Returns the timer.
+/// Returns the text of the timer.
 pub(super) fn timer(every: Nanos) -> String {
     let seconds = (every.0 / 1_000_000_000).max(60);
     format!(

@@ -173,7 +173,7 @@ pub struct Args {
     /// Print one JSON object: the raw steps and the results
     #[arg(long)]
     pub json: bool,
-    /// Also write a page
+    /// Also write an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
@@ -226,11 +226,11 @@ fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
         .collect()
 }
 
-/// Largest file that is uploaded in bytes: a list of URLs, or an access log.
+/// Largest file that is uploaded to a load generator, in bytes: a list of URLs, or an access log.
 const LONGEST_FILE: u64 = 256 << 20;
 
 impl Args {
-    /// Returns the work on another machine.
+    /// Returns the command for one other machine, with the files to upload.
     pub fn there(&self) -> anyhow::Result<AskedThere> {
         ensure!(
             self.html.is_none(),
@@ -240,7 +240,7 @@ impl Args {
         self.files_there()
     }
 
-    /// Returns the work of each of several machines.
+    /// Returns the command for each of several machines that generate load at the same time.
     pub fn there_at_once(&self) -> anyhow::Result<AskedThere> {
         let mut asked = self.files_there()?;
         // Combined results are shown locally, and so is the server if it runs on this machine.
@@ -364,15 +364,15 @@ impl Args {
         })
     }
 
-    /// Returns the seconds of a log to replay: all of a short one, the first minute of a longer
-    /// one, or the user's value.
+    /// Returns how many seconds of a log to replay: the user's value, else at most the first minute. `span` is the
+    /// length of the log in seconds.
     pub fn seconds_of_log(&self, span: f64) -> f64 {
         // The last request is due at the end of the span and must be included.
         let whole = (span + 0.001).max(0.1);
         whole.min(self.seconds.map_or(60.0, Nanos::as_secs_f64))
     }
 
-    /// Returns the load of every URL, in the form of plans.
+    /// Returns the load of all URLs as a plan describes it.
     pub fn load(&self) -> anyhow::Result<Http> {
         let text = |path: &PathBuf| {
             let path = path.to_str().map(str::to_owned);
@@ -413,7 +413,7 @@ impl Args {
         })
     }
 
-    /// Returns the load with the content of its files.
+    /// Returns the load with the contents of the files that it names.
     pub fn asked(&self, load: &Http, seed: u64) -> anyhow::Result<ConsentRequest> {
         let file = |path: &str| read(std::path::Path::new(path)).map_err(|error| error.to_string());
         let asked = ConsentRequest::of(load, Duration::from(self.limit), seed, &file)?;

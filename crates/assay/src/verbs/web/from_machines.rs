@@ -1,5 +1,5 @@
-//! `assay web --from`: several machines of an inventory load one server at once. This program is uploaded to each of
-//! them for the duration.
+//! `assay web --from`: several machines of an inventory load one server at the same time. assay is uploaded to each of
+//! them for the duration of the measurement.
 
 use super::{Args, What, measure, targets, watched};
 use crate::context;
@@ -21,28 +21,28 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most unread messages; a machine that sends more is blocked.
+/// Maximum number of unread messages; a machine that sends more has to wait.
 const WAITING: usize = 16;
 
 /// Time limit for the remote verb to resolve the servers. Its steps have their own limits.
 const READY: Duration = Duration::from_secs(300);
 
-/// A message of a machine.
+/// A message from a machine that generates load.
 enum Said {
     Begun(Speaker),
     Line(Instant, String),
-    /// On standard error.
+    /// Text that the machine printed on standard error.
     Complaint(String),
     /// The connection ended: the reason, and whether the connection itself failed.
     Ended(String, bool),
 }
 
-/// The connection to a machine, from the coordinator's side.
+/// The connection to one machine, as the coordinator uses it.
 struct Wire {
     heard: Receiver<Said>,
     speaker: Option<Speaker>,
     complaint: Option<String>,
-    /// Start time, until the first message.
+    /// When the connection began; `None` after the first message.
     silent_since: Option<Instant>,
     /// Set if the connection failed.
     cut: Arc<AtomicBool>,
@@ -219,7 +219,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Parameters of the connection to one machine.
+/// What the thread for one machine needs.
 struct Going<'a> {
     session: &'a SshSession,
     silence: Duration,
@@ -231,7 +231,7 @@ struct Going<'a> {
 }
 
 impl Going<'_> {
-    /// Connects, and forwards messages until the end.
+    /// Connects to the machine, and forwards its messages until the connection ends.
     fn go(
         mut self,
         asked: &crate::remote::RemoteWork,
@@ -289,8 +289,8 @@ impl Going<'_> {
     }
 }
 
-/// Returns the processes of a server whose CPU time is counted: on this machine if the server runs
-/// here, which need not generate load.
+/// Returns the processes of a server whose CPU time is counted on this machine; nothing is counted if the server runs
+/// elsewhere.
 fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     if let Some(pid) = args.server_pid {
         return Ok(ServerProcesses::process(pid)?);
@@ -311,7 +311,7 @@ fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     })
 }
 
-/// The remote side: resolves the servers, and executes requests from standard input.
+/// Runs on the other machine: resolves the servers, and executes the requests that arrive on standard input.
 pub fn generate(args: &Args) -> anyhow::Result<Status> {
     args.despite.check_here()?;
     let settings = args.settings(0)?;

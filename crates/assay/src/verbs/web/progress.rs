@@ -1,4 +1,4 @@
-//! Progress of a load on a server.
+//! Progress display of a load on web servers.
 
 use crate::progress::Meter;
 use assay_model::Nanos;
@@ -13,7 +13,7 @@ pub struct Progress<'a> {
     meter: Meter,
     urls: &'a [String],
     step: String,
-    /// Successful responses at the last update, and its time.
+    /// Number of successful responses at the last update, and the time of that update.
     last: (u64, Duration),
 }
 
@@ -30,7 +30,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows what happens.
+    /// Updates the display for an event.
     pub fn tell(&mut self, event: &WebEvent<'_>) {
         match event {
             WebEvent::Begins {

@@ -6,14 +6,14 @@ use assay_render::text::escape_line;
 use assay_web::{ServerProcesses, Target, There};
 use std::sync::Arc;
 
-/// Sessions with the machines of servers, one for each.
+/// The ssh sessions with the servers' machines.
 pub struct Watch {
-    /// Session of each target; `None` for this machine.
+    /// Session for each target; `None` if the server is on this machine.
     of: Vec<Option<Arc<There>>>,
 }
 
 impl Watch {
-    /// Logs in to the requested machines.
+    /// Logs in to the machines of `--server-host`.
     pub fn open(args: &Args, stop: &dyn Fn() -> bool) -> anyhow::Result<Self> {
         let (hosts, urls) = (&args.server_hosts, args.urls.len());
         ensure!(
@@ -51,8 +51,7 @@ impl Watch {
         Ok(Self { of })
     }
 
-    /// Returns the processes of each target that listen on its port; `here` returns them for this
-    /// machine.
+    /// Returns the processes that listen on the port of each target; `here` returns them for targets on this machine.
     pub fn servers(
         &self,
         args: &Args,
@@ -74,7 +73,7 @@ impl Watch {
         .collect()
     }
 
-    /// Returns messages about targets whose sessions ended before the measurement.
+    /// Returns a message for each target whose session with the server's machine has ended.
     pub fn lost(&self) -> Vec<(usize, String)> {
         let each = self.of.iter().enumerate();
         each.filter_map(|(target, there)| {

@@ -1,4 +1,4 @@
-//! `--host`: assay goes to the other machine and records there; the recording is judged here.
+//! `assay why --host`: an uploaded assay records on the other machine; the recording is judged locally.
 
 use super::Args;
 use crate::global::Global;
@@ -7,7 +7,7 @@ use crate::status::{Status, Unreadable};
 use assay_render::text::escape_line;
 use assay_why::{WatchRecording, read_recording};
 
-/// Options that are carried out here.
+/// Options that the local assay handles.
 const OURS: [(&str, Value); 4] = [
     ("--record", Value::One),
     ("--html", Value::One),
@@ -15,7 +15,8 @@ const OURS: [(&str, Value); 4] = [
     ("--markdown", Value::None),
 ];
 
-/// Records on the other machine. The second value is its exit status when it could not.
+/// Records on the other machine. Returns the recording and its bytes, or the remote exit status if there is no
+/// recording.
 pub(super) fn record(
     args: &Args,
     global: &Global,

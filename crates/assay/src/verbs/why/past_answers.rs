@@ -1,4 +1,4 @@
-//! Stored answers: each answer is stored, listed and shown again.
+//! Stores the answers of `assay why`, lists them, and shows them again.
 
 use super::{Args, print_answer};
 use crate::context;
@@ -26,14 +26,14 @@ pub(super) fn keep(answer: &SlownessAnswer, is_of_another_machine: bool, global:
     observation_log::keep(thing, answer, global);
 }
 
-/// Executes `--list`.
+/// Lists stored answers (`--list`).
 pub(super) fn list(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let empty = format!("{NOTHING}\n");
     observation_log::list(Observer::Why, &empty, &args.shape, global)?;
     Ok(Status::Ok)
 }
 
-/// Executes `--show`.
+/// Shows a stored answer (`--show`).
 pub(super) fn show(asked: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         bail!(NOTHING);

@@ -1,4 +1,4 @@
-//! The file of `--record` and `--replay`.
+//! Reads and writes the recording file of `--record` and `--replay`.
 
 use crate::context::unwritten;
 use crate::status::Unreadable;
@@ -7,7 +7,7 @@ use assay_why::{MachineLook, RecordingHeader, WatchRecording, read_recording, wr
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A recording that is being written; it gets its name when it is complete.
+/// A recording that is being written. The file appears under its final name only when it is complete.
 pub(super) struct RecordingFile {
     path: PathBuf,
     out: RecordingSink,
@@ -16,7 +16,7 @@ pub(super) struct RecordingFile {
 /// Where a recording goes.
 enum RecordingSink {
     File(BufWriter<OutputFile>),
-    /// `-`.
+    /// Standard output, for the path `-`.
     Standard(std::io::Stdout),
 }
 
@@ -30,7 +30,7 @@ impl RecordingSink {
 }
 
 impl RecordingFile {
-    /// Begins a recording.
+    /// Creates the file, and writes the header.
     pub(super) fn create(path: &Path, header: &RecordingHeader) -> anyhow::Result<Self> {
         let out = match path == Path::new("-") {
             true => RecordingSink::Standard(std::io::stdout()),
@@ -47,12 +47,12 @@ impl RecordingFile {
         Ok(file)
     }
 
-    /// Adds an observation.
+    /// Appends one sample of the machine.
     pub(super) fn add(&mut self, look: &MachineLook) -> anyhow::Result<()> {
         Ok(write_line(self.out.writer(), look)?)
     }
 
-    /// Ends the recording.
+    /// Completes the recording and publishes the file.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.out.writer().flush()?;
         let RecordingSink::File(file) = self.out else {
@@ -67,7 +67,7 @@ impl RecordingFile {
     }
 }
 
-/// Writes a recording that another machine made.
+/// Writes a complete recording that was received from another machine.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(std::io::stdout().write_all(bytes)?);

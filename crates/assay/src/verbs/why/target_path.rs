@@ -1,5 +1,5 @@
-//! The layers and disks under a path. A path whose file system does not answer is named as such: another process
-//! touches it first, so that nothing of assay is held up by it.
+//! Finds the layers and disks under a path. If the file system of the path does not respond, the result contains this
+//! fact: a separate process accesses the path first, so that assay itself never hangs.
 #![allow(
     clippy::disallowed_methods,
     reason = "starts a shell that touches the path in its own process"
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Time limit for a path.
+/// Longest wait for the file system of a path.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Finds the layers and disks under a path.
@@ -51,8 +51,8 @@ pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Watch
     })
 }
 
-/// Whether the file system of a path answers. A process that waits for a dead disk cannot be killed: it is left
-/// behind, and ends when the disk answers or is removed.
+/// Returns whether the file system of a path responds. A process that waits for a dead disk cannot be killed; it
+/// remains until the disk responds or is removed.
 fn answers(path: &Path) -> anyhow::Result<bool> {
     let mut command = Command::new("sh");
     command
@@ -68,7 +68,7 @@ fn answers(path: &Path) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// Discovers the layers on a thread of its own; none when they take too long.
+/// Discovers the layers on a separate thread; `None` if this takes longer than `DEADLINE`.
 fn discover_stack(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Option<Stack>> {
     let (sender, answer) = channel();
     let (asked, machine) = (path.to_owned(), Arc::clone(host));
@@ -81,7 +81,7 @@ fn discover_stack(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Option<St
     }
 }
 
-/// Kernel names of the block devices in a stack.
+/// Returns the kernel names of the block devices in a stack, sorted.
 fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     let mut names: Vec<String> = stack
         .layers
@@ -98,7 +98,7 @@ fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     names
 }
 
-/// The layers from the top, each with its kind.
+/// Returns the kind and name of each layer, from the top.
 fn list_layers(stack: &Stack) -> Vec<String> {
     let shown = stack.layers.iter();
     let shown = shown.filter(|layer| layer.kind != LayerKind::Path);
@@ -107,7 +107,7 @@ fn list_layers(stack: &Stack) -> Vec<String> {
         .collect()
 }
 
-/// Type, source and mount point of the file system of a path, without touching it.
+/// Returns the type, source and mount point of the path's file system, without accessing the path.
 fn describe_mount(host: &dyn Host, path: &Path) -> Vec<String> {
     let text = host.read(Path::new("/proc/self/mountinfo"));
     let mounts = mountinfo::parse(&text.unwrap_or_default()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! atd: a job for the next minute, which submits the job for the minute after. Jobs survive a reboot, and atd
+//! atd: submits a job that runs in the next minute; each job submits the following one. Jobs survive a reboot, and atd
 //! runs overdue jobs late.
 
 use super::{Order, OutsideError, absent_is_fine, write_file};
@@ -24,11 +24,11 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-/// Times that `at` is asked for a job, since nothing checks the change again without one.
+/// Number of attempts to submit a job; without a job, no further check would follow.
 const ATTEMPTS: usize = 3;
 
-/// Submits the job of the next check. The new job exists before the old one is removed, so that a failure or a
-/// kill in between leaves a job.
+/// Submits the job for the next check. The new job is submitted before the old one is removed, so that a job always
+/// exists, even after a failure or a kill.
 pub(super) fn enter_next_job(
     order: &Order,
     dir: &Path,

@@ -22,7 +22,7 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-/// A unit, and the target that starts it at boot.
+/// A unit, and the target that starts it at boot, if any.
 struct Unit {
     name: String,
     target: Option<&'static str>,

@@ -17,9 +17,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Size in bytes; xfs requires at least 300 MiB (mkfs.xfs(8)).
+/// Size of the twin in bytes; xfs requires at least 300 MiB (mkfs.xfs(8)).
 const SIZE: u64 = 320 << 20;
-/// Free space required: three times the tables and the journal; the file stays sparse.
+/// Required free space: three times the metadata tables and the journal; the rest of the file stays sparse.
 const ROOM: Bytes = Bytes(256 << 20);
 const MOUNT: &str = "proof-mnt";
 const FILE: &str = "numbered";

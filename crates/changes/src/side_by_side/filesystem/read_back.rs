@@ -77,7 +77,8 @@ fn find_mount_options(mounts: &str, device: &str) -> Option<String> {
     })
 }
 
-/// Returns the lines of `dumpe2fs -h` that mkfs decides and that are equal for equal options.
+/// Returns the lines of `dumpe2fs -h` that depend only on the options of mkfs, so that file systems with equal options
+/// have equal lines.
 fn read_ext_options(text: &str) -> String {
     let wanted = [
         "Filesystem features",

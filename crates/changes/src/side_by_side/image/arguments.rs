@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Name of the NBD socket in the arm's directory.
 pub(crate) const SOCKET: &str = "nbd.sock";
-/// Name of the monitor's socket.
+/// Name of the socket of QEMU's monitor (QMP).
 pub(crate) const QMP: &str = "qmp.sock";
 /// Name of the export.
 pub(crate) const EXPORT: &str = "arm";
@@ -18,7 +18,7 @@ pub(crate) const IMAGE: &str = "image";
 /// Name of the file with the throwaway key.
 pub(crate) const KEY: &str = "key";
 
-/// Options that name another file, or that assay sets itself.
+/// Options that refer to another file, or that assay sets itself; the user cannot set them.
 const OWN: [&str; 9] = [
     "backing_file",
     "backing_fmt",
@@ -138,7 +138,7 @@ pub(crate) fn daemon_arguments(arm: &ImageArm, file: &Value) -> Vec<String> {
     serve(arm, file, format_node(arm), true)
 }
 
-/// As above, but read-only, to read an image after a power cut; the cache mode is irrelevant then.
+/// Like `daemon_arguments`, but read-only, to read an image after a power cut. The cache mode does not matter then.
 pub(crate) fn daemon_read_only(arm: &ImageArm) -> Vec<String> {
     let file = json!({
         "driver": "file",
@@ -178,8 +178,8 @@ fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<Str
     args
 }
 
-/// Returns the arguments of `qemu-nbd`, for machines without the storage daemon. It requires an absolute path
-/// for its socket; its working directory has a short one.
+/// Returns the arguments of `qemu-nbd`, for machines without the storage daemon. It requires an absolute socket path;
+/// the path through `/proc/self/cwd` is absolute and short.
 pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     let mut args = vec![
         format!("--cache={}", arm.cache.name()),
@@ -189,7 +189,7 @@ pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     args
 }
 
-/// As above, but read-only, to read an image after a power cut.
+/// Like `qemu_nbd`, but read-only, to read an image after a power cut.
 pub(crate) fn qemu_nbd_read_only(arm: &ImageArm) -> Vec<String> {
     let mut args = vec!["--read-only".to_owned()];
     args.extend(image_options(arm));

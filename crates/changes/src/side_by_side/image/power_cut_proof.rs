@@ -20,9 +20,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 const SIZE: Bytes = Bytes(64 << 20);
-/// Free space for the image, for the disk's visible contents, and for its log.
+/// Required free space for the image, for the disk's present contents, and for its log.
 const ROOM: Bytes = Bytes(256 << 20);
-/// Free space for the growth of a qcow2 file; the disk has a fixed size.
+/// Space into which a qcow2 file can grow, because the disk has a fixed size.
 const GROWTH: u64 = 128 << 20;
 const BLOCK: usize = 4096;
 const WRITES: u64 = 3 * CUT_EVERY;
@@ -34,9 +34,9 @@ const CUT_EVERY: u64 = 79;
 pub(crate) enum Asked {
     /// A flush after the write.
     Flush,
-    /// The flag FUA.
+    /// A write with the flag FUA (force unit access).
     Fua,
-    /// No request: the cache mode itself guarantees durability.
+    /// No request: the cache mode itself makes each write durable.
     Nothing,
 }
 
@@ -91,7 +91,7 @@ struct Twin<'a> {
 }
 
 impl Twin<'_> {
-    /// Counts the acknowledged blocks that are missing after the worst power cut.
+    /// Runs the test, and returns the number of acknowledged blocks that are missing after the worst power cut.
     fn lose(&self, things: &mut Things<'_>) -> Result<u64, ArmError> {
         let (program, tool) = find_server(things.host)?;
         let path = self.dir.join(IMAGE);
@@ -125,8 +125,8 @@ impl Twin<'_> {
         Ok(worst)
     }
 
-    /// Writes all blocks. Returns, for each power cut, its moment and the number of blocks acknowledged
-    /// before.
+    /// Writes all blocks. For each power cut, returns its position in the disk's log and the number of blocks that were
+    /// acknowledged before it.
     fn write(&self, image: &VolatileFile) -> Result<Vec<(u64, usize)>, ArmError> {
         let mut moments = Vec::new();
         let mut client = self.client()?;

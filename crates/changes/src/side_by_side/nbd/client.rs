@@ -86,13 +86,13 @@ impl<S: Read + Write> Client<S> {
         self.reply()
     }
 
-    /// Requests that all acknowledged data become durable.
+    /// Flushes: returns when all acknowledged writes are durable.
     pub fn flush(&mut self) -> io::Result<()> {
         self.request(0, CMD_FLUSH, 0, 0)?;
         self.reply()
     }
 
-    /// Reads.
+    /// Fills `data` from `offset` of the export.
     pub fn read(&mut self, offset: u64, data: &mut [u8]) -> io::Result<()> {
         let length = u32::try_from(data.len()).map_err(io::Error::other)?;
         self.request(0, CMD_READ, offset, length)?;

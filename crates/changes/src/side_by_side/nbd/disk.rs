@@ -272,7 +272,7 @@ mod tests {
 
     const SIZE: u64 = 1 << 20;
 
-    /// Returns the contents after a power cut at each of some moments.
+    /// Runs the steps one after the other, and returns the contents after a power cut at each point in time.
     fn after(steps: &[fn(&mut Client)]) -> Vec<u8> {
         let dir = tempfile::tempdir().unwrap();
         let [now, log, left] = ["now", "log", "left"].map(|name| {

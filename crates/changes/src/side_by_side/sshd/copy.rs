@@ -9,7 +9,8 @@ pub(super) struct Without<'a> {
     pub global: &'a [String],
 }
 
-/// Function that is called with the patterns of an Include line and with whether the line is in a Match block.
+/// Function that copies the files of an Include line. Arguments: the patterns of the line, and whether the line is in a
+/// Match block.
 type Include<'a, E> = dyn FnMut(&[String], bool) -> Result<Vec<String>, E> + 'a;
 
 /// Copies a text. `include` is called with the patterns of an Include line, copies the included files, and
@@ -46,8 +47,8 @@ pub(super) fn copy<E>(
     Ok(copy)
 }
 
-/// Returns the keyword in lower case and its arguments; empty for a comment. A line with an unclosed quote
-/// still has a keyword; sshd reports the error.
+/// Parses a line: the keyword in lower case and its arguments; empty for a comment. A line with an unclosed quote still
+/// has a keyword, and sshd reports the error.
 fn read(line: &str) -> (String, Vec<String>) {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     match assay_config::ssh_statement(line.as_bytes()) {

@@ -5,7 +5,7 @@ use crate::side_by_side::ArmError;
 use crate::side_by_side::teardown::Things;
 use crate::side_by_side::tool::run;
 
-/// Properties that decide how data is stored and when a write is durable. `direct` exists since 2.3.
+/// Properties to read: they determine how data is stored and when a write is durable. `direct` exists since 2.3.
 const TOLD: [&str; 18] = [
     "type",
     "recordsize",
@@ -28,7 +28,7 @@ const TOLD: [&str; 18] = [
 ];
 
 impl Dataset {
-    /// Returns type and properties as `zfs get` prints them.
+    /// Returns the type and the properties in one line, as `summarize_properties` formats them.
     pub fn read_back(&self, things: &Things<'_>) -> Result<String, ArmError> {
         let argv = [
             "zfs",

@@ -6,7 +6,7 @@ use assay_host::seal::{has_seal, is_torn_line, unseal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The readable part of a journal.
+/// The readable part of a journal, and its damage.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The steps by their numbers.
@@ -16,11 +16,11 @@ pub struct Loaded {
     pub damaged: Vec<(usize, String)>,
     /// Number of damaged lines that were already reported.
     pub told: u64,
-    /// The run completed or was recovered.
+    /// Whether the run completed or was recovered.
     pub ended: bool,
-    /// An undo started and did not complete.
+    /// Whether an undo started and did not complete.
     pub undoing: bool,
-    /// Lines have numbers and checksums.
+    /// Whether lines have numbers and checksums.
     pub(super) sealed: bool,
     /// Number of the next line.
     pub(super) next: u64,

@@ -19,13 +19,13 @@ const NOT_LINKED: &str = "it is no longer a name of the copy that stayed";
 const CHANGED: &str =
     "the copy that stayed has been changed since; there is nothing to restore from";
 
-/// Action that restores a name.
+/// What must be done to restore a name.
 pub(super) enum Need {
     /// No action: the name is already restored.
     Nothing(OwnedFd),
-    /// Restore from a file with the content.
+    /// Restore the name with the original content.
     Content {
-        /// Source of the copy, if no other name of the file exists.
+        /// Open file from which the content is copied, if no other name of the original file exists.
         from: OwnedFd,
         /// File that currently has the name.
         here: Option<names::Inode>,
@@ -41,11 +41,11 @@ pub(super) struct Moved {
     pub name: Vec<u8>,
     pub fd: OwnedFd,
     pub inode: names::Inode,
-    /// This is the moved file itself and not a copy of it.
+    /// Whether this is the moved file itself, and not a copy of it.
     pub itself: bool,
 }
 
-/// An existing file to which the other names are linked.
+/// A file of the journal that still exists; its other names become hard links to it.
 pub(super) struct Living {
     pub fd: OwnedFd,
     /// The mount through which the file was opened; links do not cross mounts.
@@ -59,7 +59,7 @@ impl Living {
     }
 }
 
-/// Looks names up. Opens folders once and reads contents once.
+/// Finds the files of a journal. Opens each folder once and reads each content once.
 #[derive(Default)]
 pub(in crate::act) struct Finder {
     pub anchors: Anchors,
@@ -99,8 +99,8 @@ impl Finder {
         Ok(content)
     }
 
-    /// Returns whether an open file has the content of the removed file. Without a hash in the journal,
-    /// compares size and times.
+    /// Returns whether an open file has the content of the removed file. If the journal has no hash, compares size and
+    /// times.
     pub(super) fn has_content(
         &mut self,
         fd: &OwnedFd,
@@ -117,7 +117,7 @@ impl Finder {
         }
     }
 
-    /// Returns whether an open file equals the step's file in everything except the inode number.
+    /// Returns whether an open file equals the step's original file in everything except the inode number.
     fn is_as_before(&mut self, fd: &OwnedFd, entry: &JournalStep) -> bool {
         let like = &entry.step.remove;
         let Ok(stat) = sys::stat_fd(fd) else {
@@ -133,7 +133,7 @@ impl Finder {
             && self.has_content(fd, entry, true) == Ok(true)
     }
 
-    /// Finds a name that still refers to the file, or refers to it again.
+    /// Finds a name that still refers to the original file, or refers to it again after an undo.
     pub(super) fn find_living(&mut self, inode: &Inode<'_>) -> Option<Living> {
         let (_, sample) = inode.done.first()?;
         for other in &inode.others {

@@ -6,16 +6,16 @@ use crate::roots::Anchor;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A file whose names were changed by steps.
+/// A file of which steps changed one or more names.
 #[derive(Debug, Default)]
 pub(super) struct Inode<'j> {
     /// Steps to undo, with their numbers.
     pub done: Vec<(u64, &'j JournalStep)>,
     /// Names that no step changed, or that are already restored.
     pub others: Vec<Other<'j>>,
-    /// The file had names that no step was planned for.
+    /// Whether the file had names for which no step was planned.
     pub has_other_names: bool,
-    /// The file shared its blocks with the kept copy.
+    /// Whether the file shared its blocks with the kept copy.
     pub shared: bool,
 }
 
@@ -24,11 +24,11 @@ pub(super) struct Inode<'j> {
 pub(super) struct Other<'j> {
     pub path: &'j [u8],
     pub root: Arc<Anchor>,
-    /// The undone step; `None` if the name was never changed.
+    /// The step that was undone; `None` if no step changed the name.
     pub undone: Option<&'j JournalStep>,
 }
 
-/// Common data of all names of a file in a plan: device, inode, size, mtime, ctime.
+/// Values that all names of one file have in common in a plan: device, inode, size, mtime, ctime.
 type Key = (u64, u64, u64, i64, i64);
 
 impl<'j> Inode<'j> {
@@ -76,7 +76,7 @@ impl<'j> Inode<'j> {
         }
     }
 
-    /// Returns the bytes that changing its names has freed.
+    /// Returns the bytes that the changes of this file's names freed.
     pub fn freed(&self) -> u64 {
         self.done.iter().map(|(_, entry)| entry.step.gain).sum()
     }

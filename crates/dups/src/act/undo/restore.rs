@@ -12,16 +12,16 @@ use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// Tries the flags of renameat2 first.
+/// How names are changed: with the flags of renameat2 if they are supported.
 const NAMES: Names = Names { plain: false };
 
-/// Undoes steps.
+/// Restores files that steps of a run changed.
 pub(super) struct Restorer<'a> {
     finder: Finder,
     options: &'a UndoOptions<'a>,
 }
 
-/// Target of a restored file: folder, name, and the file that has the name now.
+/// Where a file is restored: folder, name, and the inode that has this name now.
 struct Place<'s> {
     folder: OwnedFd,
     name: &'s [u8],
@@ -36,7 +36,7 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Restores all names of a file. Returns the result of each by its step number.
+    /// Restores all names of a file. Returns the result for each step number.
     pub fn restore(&mut self, inode: &Inode<'_>) -> Vec<(u64, Result<(), String>)> {
         let mut living = self.finder.find_living(inode);
         let mut results = Vec::new();
@@ -210,7 +210,7 @@ fn make_copy(
     }
 }
 
-/// Returns whether two open files are on one file system; subvolumes count as one.
+/// Returns whether a file and a folder are on the same file system; subvolumes count as one.
 pub(super) fn is_beside(file: &OwnedFd, folder: &OwnedFd) -> bool {
     let id = |fd: &OwnedFd| rustix::fs::fstatvfs(fd).map(|fs| fs.f_fsid);
     let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);

@@ -23,7 +23,7 @@ pub struct UndoPlan {
     pub freed: u64,
     /// File systems with too little space.
     pub short: Vec<Shortage>,
-    /// Names that would get a separate copy although they were hard links of a file with other names.
+    /// Names that were hard links of a file, but would become separate copies; with the reasons.
     pub apart: Vec<Refusal>,
     /// Names that cannot be restored, with reasons.
     pub refused: Vec<Refusal>,
@@ -32,9 +32,9 @@ pub struct UndoPlan {
 /// A file system with too little space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// A folder on it.
+    /// A folder on this file system.
     pub folder: Vec<u8>,
-    /// Bytes of the copies there.
+    /// Bytes that the copies on this file system need.
     pub needed: u64,
     /// Free bytes.
     pub free: u64,
@@ -119,7 +119,7 @@ impl Planner {
         }
     }
 
-    /// Adds the cost of a copy.
+    /// Adds the cost of a copy to the plan.
     fn charge(&mut self, entry: &JournalStep, from: &OwnedFd, home: Option<&OwnedFd>) {
         let blocks = rustix::fs::fstat(from).map_or(0, |stat| stat.st_blocks);
         let bytes = u64::try_from(blocks).unwrap_or(0) * 512;

@@ -1,4 +1,4 @@
-//! Removes files that a killed undo left: files under temporary names, and moved files that are already
+//! Removes files that an interrupted undo left: files under temporary names, and moved files whose original is already
 //! restored.
 
 use super::current_names::Finder;

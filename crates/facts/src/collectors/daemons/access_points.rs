@@ -1,4 +1,4 @@
-//! Networks of hostapd and their protection. One file may define several networks, each beginning with `bss=`.
+//! Wi-Fi networks of hostapd and their protection. One file may define several networks, each beginning with `bss=`.
 
 use super::cleaned_words::HOSTAPD;
 use super::lines::{Line, files, note, read};
@@ -23,7 +23,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_files(g, "hostapd", all);
 }
 
-/// Notes the networks of these files as facts of this kind.
+/// Notes the networks in these files of hostapd; the facts' keys begin with `kind`.
 pub(crate) fn note_files(g: &mut Gather<'_>, kind: &str, all: impl IntoIterator<Item = String>) {
     let mut number = 0;
     for path in all {

@@ -1,10 +1,11 @@
-//! Cleans the files of these servers: keeps the words of one list and the signs between words. Every other word
-//! becomes `x`, so names, addresses, passwords and numbers stay on the machine, and the file keeps its structure.
+//! Removes private data from the configuration files of small servers: keeps only words of one list, and the
+//! punctuation between words. Every other word becomes `x`, so that names, addresses, passwords and numbers do not
+//! leave the machine, and the file keeps its structure.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Files that are read.
+/// Files that may be read after cleaning.
 pub(crate) const FILES: &[&str] = &[
     "/etc/apcupsd/apcupsd.conf",
     "/etc/apt/apt.conf",
@@ -39,7 +40,7 @@ pub(crate) const FILES: &[&str] = &[
     "/var/lib/kubelet/config.yaml",
 ];
 
-/// Directories, each with the patterns of the files that are read.
+/// Directories from which files may be read; where not all files are read, with the patterns of their names.
 pub(crate) const BIND: &str = "/etc/bind";
 pub(crate) const BIND_FILES: &[&str] = &["named.conf*"];
 pub(crate) const UNBOUND: &str = "/etc/unbound/unbound.conf.d";
@@ -119,7 +120,7 @@ pub(crate) const WORDS: &str = "\
     /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
     /etc/squid/conf.d/*.conf port1";
 
-/// Whether a path is one of these files.
+/// Returns whether a path is one of `FILES`, or in one of the directories.
 pub(crate) fn is_file(path: &str) -> bool {
     let in_dir = |dir: &&str| {
         let rest = path.strip_prefix(*dir);
@@ -157,7 +158,7 @@ fn is_separator(letter: char) -> bool {
         )
 }
 
-/// Keeps the allowed words of a line.
+/// Replaces all words of a line that are not in the list by `x`.
 pub(crate) fn redact(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

@@ -53,9 +53,10 @@ fn note_redis(g: &mut Gather<'_>, name: &str, path: &str) {
     g.about(["redis", name]);
 }
 
-/// Whether Redis or Valkey serves clients that do not authenticate, from the words of its lines in their order: it
-/// listens on TCP beyond this machine, protected mode is off, and the default user needs no password (redis.conf of
-/// 7.0; ACL LIST of Redis: a default user without a line of its own is `on nopass`).
+/// Returns whether Redis or Valkey serves clients that do not authenticate. `lines` are the words of the configuration
+/// lines in order. This is the case if the server listens on TCP beyond this machine, protected mode is off, and the
+/// default user needs no password (redis.conf of 7.0; ACL LIST of Redis: a default user without a line of its own is
+/// `on nopass`).
 pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     let last = |key: &str| {
         let line = lines.iter().rfind(|line| line.first() == Some(&key))?;
@@ -75,7 +76,7 @@ pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     listens && unprotected && !password && !asks && last("aclfile").is_none()
 }
 
-/// Memcached listens on all addresses unless `-l` or a socket is set.
+/// Notes whether memcached is open to other machines: it listens on all addresses unless `-l` or a socket is set.
 fn note_memcached(g: &mut Gather<'_>) {
     let lines = read(g, "memcached", MEMCACHED, &['#']);
     let Some(first) = lines.first() else { return };
@@ -102,7 +103,7 @@ fn note_memcached(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns lines that begin with an option; its case matters.
+/// Returns the lines that begin with an option (case-sensitive).
 fn of_option<'a>(lines: &'a [Line], option: &str) -> Vec<&'a Line> {
     let begins = |line: &&Line| line.text.split_whitespace().next() == Some(option);
     lines.iter().filter(begins).collect()
@@ -170,7 +171,7 @@ fn note_etcd(g: &mut Gather<'_>) {
     note(g, ("etcd", "clients"), "open", open, &line.place);
 }
 
-/// Mosquitto accepts anonymous clients if this is allowed and it listens beyond this machine.
+/// Notes whether Mosquitto accepts anonymous clients: they are allowed, and it listens beyond this machine.
 fn note_mosquitto(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/mosquitto/mosquitto.conf".to_owned()];
     all.extend(files(g, "mosquitto", MOSQUITTO, &[".conf"]));

@@ -13,7 +13,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_rsyncd(g);
 }
 
-/// Follows the sections of ProFTPD: whether anonymous users may write, and whether root may log in.
+/// Notes from the sections of ProFTPD's configuration whether anonymous users may write, and whether root may log in.
 fn note_proftpd(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/proftpd/proftpd.conf".to_owned()];
     all.extend(files(g, "proftpd", PROFTPD, &[".conf"]));

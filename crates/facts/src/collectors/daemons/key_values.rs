@@ -199,13 +199,13 @@ fn php_pools(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the installed PHP versions. If they cannot be listed, the facts below `key` are unknown.
+/// Returns the installed PHP versions. If they cannot be listed, notes `key` as unknown.
 fn php_versions(g: &mut Gather<'_>, key: &str) -> Vec<String> {
     let names = g.list(key, PHP);
     names.iter().take(20).map(|name| lossy(name)).collect()
 }
 
-/// Notes whether there is an array that `mdadm` monitors and checks.
+/// Notes whether the machine has an md array, which `mdadm` should monitor and check.
 fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("mdadm", "/proc/mdstat") else {
         return;

@@ -25,7 +25,7 @@ impl Line {
     }
 }
 
-/// Reads the lines of a file without comments; notes a fault under `key`.
+/// Reads the lines of a file without comments; if this fails, notes `key` as unknown.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str, comments: &[char]) -> Vec<Line> {
     let text = g.read(key, path).unwrap_or_default();
     let mut lines = Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Whether an address, perhaps with a port, is one of this machine alone.
+/// Returns whether an address, perhaps with a port, is reachable only from this machine.
 pub(crate) fn is_loopback(address: &str) -> bool {
     let bare = address
         .trim_start_matches(['-', '['])
@@ -89,7 +89,7 @@ pub(crate) fn is_loopback(address: &str) -> bool {
     bare.starts_with("127.") || bare.starts_with("localhost") || bare.starts_with("::1")
 }
 
-/// Whether a network is the whole Internet.
+/// Returns whether a network is the whole Internet, such as `0.0.0.0/0`.
 pub(crate) fn is_world(network: &str) -> bool {
     matches!(
         network,

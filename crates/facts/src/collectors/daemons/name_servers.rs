@@ -1,11 +1,11 @@
-//! Name servers: the clients that BIND and Unbound answer, and the clients that may transfer or update zones of BIND.
+//! Name servers: which clients BIND and Unbound answer, and which clients may transfer or update the zones of BIND.
 
 use super::cleaned_words::{BIND, UNBOUND};
 use super::lines::{Line, at_line, files, is_loopback, is_world, note, read};
 use super::nested::{Statement, read_braces};
 use crate::gather::Gather;
 
-/// Address lists of BIND that a check uses.
+/// Address lists of BIND that checks use.
 const LISTS: [&str; 4] = [
     "allow-recursion",
     "allow-query-cache",
@@ -107,7 +107,7 @@ fn recurses(all: &[&Statement], of_view: Option<usize>) -> bool {
     last(of_view).or_else(|| last(None)).unwrap_or(true)
 }
 
-/// Returns the first word of the innermost block.
+/// Returns the first word of the innermost block around a statement.
 fn first_word_of_block(one: &Statement) -> &str {
     let block = one.within.last().and_then(|(_, words)| words.first());
     block.map_or("", String::as_str)

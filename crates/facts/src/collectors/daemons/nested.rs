@@ -1,10 +1,11 @@
 //! Files with nested settings: blocks in braces as in named and apt, and the simple YAML of servers. A setting is a
 //! path of names with its value and its line.
 
-/// A statement within its blocks: the heads of the blocks around it, its words, its line.
+/// A statement: the heads of the blocks around it, its words, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement {
-    /// The words of each block around it, from outside, and a number that is the same for all in one block.
+    /// For each block around the statement, the outermost first: a number that identifies the block, and the words of
+    /// its head.
     pub(crate) within: Vec<(usize, Vec<String>)>,
     pub(crate) words: Vec<String>,
     pub(crate) line: usize,

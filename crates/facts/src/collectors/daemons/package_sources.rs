@@ -6,7 +6,7 @@ use super::nested::read_braces;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
-/// Options that a check uses, in lower case.
+/// Options of apt that checks use, in lower case.
 const OPTIONS: [&str; 5] = [
     "apt::get::allowunauthenticated",
     "acquire::allowinsecurerepositories",

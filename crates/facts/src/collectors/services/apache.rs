@@ -1,5 +1,5 @@
-//! Apache's multi-processing module (MPM), as Debian links it in `mods-enabled/mpm_*.load`, and loaded modules that
-//! do not support threads. Only names of links are read.
+//! Collects Apache's enabled multi-processing module (MPM), from Debian's symlinks `mods-enabled/mpm_*.load`, and the
+//! loaded modules that do not support threads. Reads only the names of the symlinks.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
@@ -26,7 +26,7 @@ pub(crate) const OTHERS: [&str; 2] = [
 
 pub(crate) const ENABLED: &str = "/etc/apache2/mods-enabled";
 
-/// The MPMs; a2enmod permits only one link.
+/// Names of the MPMs. a2enmod enables at most one of them at a time.
 const WAYS: [&str; 3] = ["event", "prefork", "worker"];
 
 /// Whether a module requires prefork in its `.load` file (`# Depends: mpm_prefork`): PHP inside of

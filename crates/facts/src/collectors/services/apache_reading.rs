@@ -11,7 +11,7 @@ use assay_model::FactPlace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Most nested includes (AP_MAX_INCLUDE_DEPTH is 20 in httpd), and most files.
+/// Maximum depth of nested includes (httpd's own limit AP_MAX_INCLUDE_DEPTH is 20), and maximum number of files.
 const DEEPEST: usize = 20;
 const MOST: usize = 1000;
 /// Modules that are built into every httpd and need no LoadModule.
@@ -26,7 +26,7 @@ const STATIC: [&str; 8] = [
     "mpm_common",
 ];
 
-/// A directive.
+/// A directive of the configuration, from whichever file contains it.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     /// Name in lower case.
@@ -63,8 +63,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Whether a server uses TLS: its own `SSLEngine`, else that of the main server, else off. If
-    /// nothing sets it, the main file may be unknown.
+    /// Whether a server uses TLS: its own `SSLEngine`, else that of the main server, else no. The result may be wrong
+    /// if the main file was not found.
     pub(crate) fn speaks_tls(&self, server: &Server) -> bool {
         let main = self.servers.first();
         let line = server.last("sslengine").or_else(|| main?.last("sslengine"));
@@ -117,7 +117,7 @@ pub(crate) fn read(host: &dyn Host) -> Reading {
     reader.out
 }
 
-/// State of the reader.
+/// State of the parser at one point of a file.
 #[derive(Clone, Default)]
 struct State {
     /// Open sections: the name, and whether their content applies.
@@ -473,7 +473,8 @@ mod tests {
         }
     }
 
-    /// Parts of a configuration; `Error` ends the reading with its text.
+    /// Configuration fragments from which random files are built. httpd stops at an `Error` directive and prints its
+    /// text, so that the test sees which lines httpd reads.
     const PIECES: [&str; 19] = [
         "<IfModule mod_alias.c>\n@\n</IfModule>\n",
         "<IfModule !mod_alias.c>\n@\n</IfModule>\n",
@@ -517,7 +518,7 @@ mod tests {
         out
     }
 
-    /// httpd and this parser stop at the same line.
+    /// In random configurations, httpd and this parser stop at the same `Error` directive.
     #[test]
     fn attack_httpd_reads_the_same_lines() {
         let program = "/usr/sbin/apache2";

@@ -1,5 +1,5 @@
-//! Cleans Apache's files for a capture: keeps sections without their arguments, includes, modules, and the TLS
-//! settings of a check. A continued statement is kept on its first line.
+//! Redacts Apache's files for a capture: keeps section tags without their arguments, includes, module names, and the
+//! TLS settings that a check needs. A statement that continues over several lines is kept on its first line.
 
 use super::apache_reading::logical_lines;
 use super::certificates::of_apache;
@@ -7,7 +7,7 @@ use crate::harmless::{is_path, is_pattern};
 
 const LEFT_OUT: &str = "left-out";
 
-/// Cleans the text of a file.
+/// Redacts one file; each line keeps its number.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = vec![String::new(); text.split('\n').count()];
@@ -91,7 +91,7 @@ fn is_name(name: &str) -> bool {
     (1..=40).contains(&name.len()) && name.bytes().all(known)
 }
 
-/// Whether a text consists of names of protocols and ciphers, and of signs between them.
+/// Whether a text contains only characters of protocol and cipher lists, and is 1 to 512 bytes long.
 pub(super) fn is_of_tls(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b":!+@=_., -".contains(&byte);
     (1..=512).contains(&text.len()) && text.bytes().all(known)

@@ -1,9 +1,9 @@
-//! Keys and certificate authorities that may log in: for every account, the files of sshd's AuthorizedKeysFile
-//! (sshd(8), AUTHORIZED_KEYS FILE FORMAT).
+//! Collects the keys and certificate authorities that may log in, from the files of sshd's AuthorizedKeysFile of every
+//! account (sshd(8), AUTHORIZED_KEYS FILE FORMAT).
 //!
-//! Only the type and size of a key and the names of its options are kept: [`redact`] converts each line to these
-//! words, and the collector reads the words. The files are read on the machine itself only; captures and bundles do
-//! not contain names of accounts.
+//! Keeps only the type and size of a key and the names of its options: [`redact`] reduces each line to these, and the
+//! collector parses the reduced line. These files are read only when assay runs on the machine itself, because captures
+//! and bundles must not contain account names.
 
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
@@ -19,7 +19,7 @@ pub(crate) const PASSWD: &str = "/etc/passwd";
 /// Default paths of the files (sshd_config(5), AuthorizedKeysFile).
 const DEFAULT: [&str; 2] = [".ssh/authorized_keys", ".ssh/authorized_keys2"];
 
-/// Most files that are read; a machine with more accounts has them from a directory service.
+/// Maximum number of files that are read. A machine with more accounts usually gets them from a directory service.
 const MOST: usize = 4096;
 
 /// Types of keys (sshd(8)); certificates do not occur in these files.
@@ -61,7 +61,7 @@ const OPTIONS: [&str; 20] = [
 /// The option that contains a date; the date is kept too.
 const EXPIRY: &str = "expiry-time";
 
-/// First word of a cleaned line with a key.
+/// First word of a redacted line that contains a key.
 const CLEAN: &str = "key";
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -91,7 +91,7 @@ pub(crate) struct OfAccount {
     pub(crate) home: String,
 }
 
-/// Returns the files that [`collect`] reads, existing or not.
+/// Returns the paths of the files that [`collect`] reads, whether they exist or not.
 pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
     let sshd = read_effective(Program::Sshd, Path::new(super::ssh::SERVER), &OfHost(host));
     let (Ok(sshd), Ok(accounts)) = (sshd, host.read_text(Path::new(PASSWD))) else {
@@ -111,7 +111,7 @@ pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
     all
 }
 
-/// Visits each file once, for the first account that uses it.
+/// Calls `take` once for each file, with the first account that uses the file.
 fn visit_files(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'_>, String)) {
     let patterns = list_patterns(sshd);
     let mut seen = BTreeSet::new();
@@ -125,8 +125,8 @@ fn visit_files(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'
     }
 }
 
-/// Returns the patterns of all scopes, because the accounts to which a block applies are unknown
-/// here.
+/// Returns the patterns of AuthorizedKeysFile in all scopes, because it is unknown which accounts a Match block applies
+/// to.
 fn list_patterns(sshd: &Effective) -> BTreeSet<String> {
     let said = sshd.settings().iter();
     let said = said.filter(|said| said.key == "authorizedkeysfile");
@@ -236,8 +236,8 @@ fn note_file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: b
     g.about(["authorized_keys", path]);
 }
 
-/// Whether other users may write to the file, or to a directory between it and the home directory.
-/// sshd checks this while StrictModes is yes (sshd(8), FILES).
+/// Notes whether other users may write to the file, or to a directory between the file and the home directory. sshd
+/// refuses such a file if StrictModes is yes (sshd(8), FILES).
 fn note_writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
     let fact = format!("{key}.others_write");
     let below = Path::new(path).starts_with(home);
@@ -278,7 +278,7 @@ fn note_writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
         .known(fact, found, FactKind::Runtime, FactPlace::from(path));
 }
 
-/// A cleaned line: `key TYPE BITS OPTION…`; BITS is `-` if the type implies the size.
+/// A redacted line: `key TYPE BITS OPTION…`; BITS is `-` if the type implies the size.
 struct Key<'a> {
     kind: &'a str,
     bits: Option<u64>,
@@ -332,13 +332,14 @@ fn is_time(text: &str) -> bool {
     matches!(digits.len(), 8 | 12 | 14) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a path may be such a file. The cleaned text is harmless for any file.
+/// Whether a path may be an authorized_keys file, judged by its name. A wrong answer reveals nothing, because the
+/// redacted text is harmless for any file.
 pub(crate) fn may_be(path: &str) -> bool {
     path.split('/')
         .any(|part| part.starts_with("authorized_keys"))
 }
 
-/// Cleans a line: keeps the type and size of the key, and the names of its options.
+/// Redacts a line: keeps the type and size of the key, and the names of its options.
 pub(crate) fn redact(line: &str) -> String {
     if Key::read(line).is_some() {
         return line.to_owned();
@@ -429,8 +430,7 @@ fn rsa_bits(key: &str) -> Option<u64> {
     Some(digits.len() as u64 * 8 - top)
 }
 
-/// Cleans a line of passwd: keeps the name, number and home directory, which are needed to find the
-/// files.
+/// Redacts a line of passwd: keeps the name, number and home directory, which are needed to find the files.
 pub(crate) fn redact_account(line: &str) -> String {
     let fields: Vec<&str> = line.split(':').collect();
     let plain = |text: &str, more: &[u8]| {

@@ -1,7 +1,7 @@
-//! Certificates that programs are configured to use, those of certbot, and the permissions of their keys.
+//! Collects the certificates that programs are configured to use, those of certbot, and the permissions of their keys.
 //!
-//! A certificate contains host names, so [`redact`] converts each one to one line with the properties of a check. The
-//! collector reads these lines, from a machine as from a capture.
+//! A certificate contains host names, so [`redact`] reduces each certificate to one line with the properties that
+//! checks need. The collector parses these lines, both on the machine and in a capture.
 
 mod apache;
 mod line;
@@ -32,11 +32,11 @@ const POSTFIX: (&str, &str) = ("smtpd_tls_cert_file", "smtpd_tls_key_file");
 /// since 3.4).
 pub(crate) const POSTFIX_CHAINS: &str = "smtpd_tls_chain_files";
 
-/// Permission bit that lets other users read a file, and the bit that lets them enter a directory.
+/// Permission bit that lets other users read a file, and permission bit that lets them enter a directory.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_ENTER: u32 = 0o001;
 
-/// Reason why a file is not read.
+/// Reason why a file is not read: a capture does not keep its path.
 const WITHHELD: &str = "a file is named with blanks, quotes, variables or without its directory, which is not kept: look at \
     this line and at the file on the machine";
 
@@ -94,7 +94,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Configuration of a program that cannot be read may refer to certificates and keys.
+/// Notes that certificates and keys are unknown if the configuration of the program `name` cannot be read, because it
+/// may refer to some.
 fn note_hidden(g: &mut Gather<'_>, name: &str) {
     let Some(fact) = g.facts.map.get(name) else {
         return;
@@ -167,8 +168,8 @@ fn add_files_of_dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut 
     }
 }
 
-/// Returns the time of the machine in seconds since 1970: boot time plus uptime. A tree of files
-/// that is not a capture has no time.
+/// Returns the current time of the machine in seconds since 1970: boot time plus uptime. Fails for a plain copy of a
+/// file tree, which contains neither.
 pub(crate) fn now(g: &mut Gather<'_>) -> Result<i64, String> {
     let read = |path: &str| {
         let text = g.host.read_text(std::path::Path::new(path));
@@ -254,7 +255,7 @@ fn format_day(seconds: i64) -> String {
     )
 }
 
-/// Notes `key_file.PATH`: the users that may read it.
+/// Notes `key_file.PATH`: whether other users may read the key.
 fn note_key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) {
     let subject = format!("key_file.{path}");
     match g.host.exists(std::path::Path::new(path)) {
@@ -366,7 +367,7 @@ pub(crate) fn may_be(path: &str) -> bool {
     ENDINGS.iter().any(|ending| path.ends_with(ending))
 }
 
-/// Cleans /proc/stat: keeps the boot time.
+/// Redacts /proc/stat: keeps the boot time.
 pub(crate) fn redact_stat(line: &str) -> String {
     let started = line
         .strip_prefix("btime ")

@@ -1,7 +1,7 @@
 //! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)): a word adds ciphers, `!` removes them
 //! permanently, `-` removes them until another word adds them, and `+` only reorders.
 
-/// What makes a cipher broken, and the words by which lists take all of these away.
+/// Kinds of broken ciphers, each with the words that remove all ciphers of this kind from a list.
 const BROKEN: [(&str, &[&str]); 5] = [
     ("RC4", &["RC4", "ALL", "COMPLEMENTOFALL"]),
     ("no encryption", &["eNULL", "NULL", "COMPLEMENTOFALL"]),
@@ -11,7 +11,7 @@ const BROKEN: [(&str, &[&str]); 5] = [
     ("3DES", &["3DES", "MEDIUM", "ALL"]),
 ];
 
-/// The words of a list that stay and offer something broken.
+/// Returns the words of a cipher list that add broken ciphers which no later word removes.
 pub(crate) fn weak(list: &str) -> Vec<String> {
     let words = list
         .trim()

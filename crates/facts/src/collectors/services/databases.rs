@@ -17,7 +17,7 @@ pub(crate) const DATA: &str = "/var/lib/postgresql";
 pub(crate) const ALTERED: &str = "postgresql.auto.conf";
 /// Main files of MariaDB and MySQL in reading order (mariadbd --help --verbose).
 pub(crate) const OPTIONS: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
-/// Directories of the other files on Debian and Red Hat.
+/// Directories of MariaDB's and MySQL's other option files on Debian and Red Hat.
 pub(crate) const BELOW: [&str; 2] = ["/etc/mysql/", "/etc/my.cnf.d/"];
 
 /// Settings of PostgreSQL that are noted. All are on by default (postgres --describe-config).
@@ -56,16 +56,16 @@ const INCLUDES: [&str; 5] = [
 ];
 /// Prefixes that modify the name of an option.
 const PREFIXES: [&str; 4] = ["loose_", "skip_", "disable_", "enable_"];
-/// Most files that are read in total.
+/// Maximum number of files that are read for one server.
 const FILES: usize = 200;
 
-/// Settings of the data directory in PostgreSQL and MariaDB, and MariaDB's default.
+/// Names of the data directory setting in PostgreSQL and MariaDB; below, MariaDB's default path.
 const DATA_DIRECTORIES: [&str; 2] = ["data_directory", "datadir"];
 const MARIADB_DATA: &str = "/var/lib/mysql";
-/// Replaces the path of an include that may be private.
+/// Replaces the path of an include that may contain private names.
 const LEFT_OUT: &str = "(left-out)";
 
-/// A line with content.
+/// A parsed line that is neither blank nor a comment.
 #[derive(Debug, PartialEq)]
 enum Line<'a> {
     Group(&'a str),
@@ -78,7 +78,7 @@ enum Line<'a> {
 enum Read {
     Yes,
     No,
-    /// The group belongs to a version, and the version of the server is unknown.
+    /// The group applies only to one version, and the version of the server is unknown.
     Perhaps,
 }
 
@@ -200,12 +200,12 @@ impl Server {
     }
 }
 
-/// A setting with its place.
+/// A setting with its file and line.
 struct Said {
     name: String,
     value: String,
     place: FactPlace,
-    /// Whether the group is that of a version, and the version of the server is unknown.
+    /// Whether the setting is in a group for one version while the version of the server is unknown.
     perhaps: bool,
 }
 
@@ -250,8 +250,8 @@ impl Lines {
             .find(|said| said.name == key && !said.perhaps)
     }
 
-    /// Reads a file and its includes. A missing main file has no settings; for a missing include,
-    /// by the line at `from`, settings may be hidden.
+    /// Reads a file and its includes. A main file that does not exist (`from` is `None`) counts as empty. If a file is
+    /// missing that the line at `from` includes, the server may have settings that are not seen here.
     fn read_file(&mut self, g: &Gather<'_>, path: &str, from: Option<&FactPlace>) {
         self.files += 1;
         if self.files > FILES {
@@ -348,7 +348,7 @@ impl Lines {
         self.missing.push((self.said.len(), why, place));
     }
 
-    /// Notes that some files were not read: settings without a line elsewhere are unknown.
+    /// Notes that some files were not read, so that settings without a line in the other files are unknown.
     fn note_missing(&self, g: &mut Gather<'_>, subject: &str) {
         if let Some((_, why, place)) = self.missing.first() {
             g.facts
@@ -405,7 +405,8 @@ impl Lines {
     }
 }
 
-/// Whether the packages of Debian or Red Hat create a directory for files of the administrator.
+/// Whether a package of Debian or Red Hat creates the directory for the administrator's own files; `from` is the file
+/// with the include.
 fn is_usual(from: &str, dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     let of_cluster = Path::new(from)
@@ -511,7 +512,7 @@ fn is_of_server(group: &str) -> bool {
     GROUPS.contains(&name.map_or(group, |(name, _)| name)) || GROUPS.contains(&group)
 }
 
-/// Cleans a line: keeps the relevant groups, includes, and the settings above.
+/// Redacts a line: keeps the relevant groups, includes, and the settings above.
 pub(crate) fn redact(line: &str) -> String {
     match parse_line(line) {
         Some(Line::Group(name)) if is_of_server(name) => format!("[{name}]"),

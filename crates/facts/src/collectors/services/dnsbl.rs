@@ -40,7 +40,7 @@ pub(crate) fn closed(word: &str) -> Option<&'static str> {
     zones.find(|zone| name == *zone || name.ends_with(&format!(".{zone}")))
 }
 
-/// Returns the date on which a list was closed.
+/// Returns the date on which a closed list was closed; `zone` is from [`CLOSED`].
 pub(crate) fn since(zone: &str) -> &'static str {
     let mut zones = CLOSED.into_iter();
     zones

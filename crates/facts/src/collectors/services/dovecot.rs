@@ -1,5 +1,6 @@
-//! Dovecot: the version whose syntax its files have, and whether it accepts passwords without TLS. 2.4 renamed most
-//! settings and does not start with a file of 2.3 (doc.dovecot.org, Upgrading Dovecot CE from 2.3 to 2.4).
+//! Collects which Dovecot version the configuration is written for, and whether Dovecot accepts passwords without TLS.
+//! Dovecot 2.4 renamed most settings and does not start with a 2.3 file (doc.dovecot.org, Upgrading Dovecot CE from 2.3
+//! to 2.4).
 
 use crate::gather::Gather;
 use crate::harmless::{is_pattern, kept_path};
@@ -9,14 +10,13 @@ use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::{Path, PathBuf};
 
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";
-/// Directories of the files.
+/// Directories of Dovecot's configuration files.
 pub(crate) const DIRS: [&str; 2] = ["/etc/dovecot", "/etc/dovecot/conf.d"];
-/// Most nested includes, and most files.
+/// Maximum depth of nested includes, and maximum number of files.
 const DEEPEST: usize = 16;
 const MOST: usize = 500;
 
-/// Settings that permit passwords without TLS: the name of 2.3, and the name of 2.4 with the
-/// opposite meaning.
+/// Settings that permit passwords without TLS, as (name in 2.3, name in 2.4). The 2.4 setting has the opposite meaning.
 pub(crate) const CLEARTEXT: [(&str, &str); 2] = [
     ("disable_plaintext_auth", "no"),
     ("auth_allow_cleartext", "yes"),
@@ -33,7 +33,7 @@ pub(crate) const TLS: [&str; 4] = [
 /// Blocks that override the outer settings for some connections (config-parser.c of 2.3.19).
 pub(crate) const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
 
-/// The first setting of a file for 2.4.
+/// The first setting of a file that is written for 2.4.
 pub(crate) const VERSION: &str = "dovecot_config_version";
 
 /// A line that applies, with its file.
@@ -44,12 +44,12 @@ pub(super) struct Line {
     blocks: Vec<String>,
 }
 
-/// Settings inside one path of filters and outside of other blocks.
+/// Settings inside the same nesting of filters and outside of other blocks.
 pub(super) struct Scope {
-    /// `everywhere`, or the filters with their number.
+    /// `everywhere`, or the names of the filters with a number.
     pub(super) name: String,
     heads: Vec<String>,
-    /// Settings, values and places; of several lines for one setting only the last.
+    /// Setting, value and place. If several lines set one setting, only the last.
     pub(super) own: Vec<(String, String, FactPlace)>,
 }
 
@@ -293,8 +293,8 @@ pub(crate) fn is_file(path: &str) -> bool {
     })
 }
 
-/// Cleans a line: keeps the start and end of blocks, includes, paths of certificates and keys, and
-/// settings of a check.
+/// Redacts a line: keeps the start and end of blocks, includes, paths of certificates and keys, and settings of a
+/// check.
 pub(crate) fn redact(line: &str) -> String {
     let line = line.trim();
     let known = || {
@@ -320,7 +320,7 @@ pub(crate) fn redact(line: &str) -> String {
     }
 }
 
-/// Cleans the head of a block: keeps filters, and whether a network is this machine.
+/// Redacts the head of a block: keeps filters, and whether a network is this machine.
 fn redact_head(head: &str) -> String {
     let mut words = head.split_whitespace();
     let (name, rest) = (

@@ -18,10 +18,10 @@ pub(crate) const LIST: [&str; 2] = ["postqueue", "-j"];
 /// postqueue(1)).
 const DOWN: i32 = 69;
 
-/// First word of a cleaned line.
+/// First word of a redacted line.
 const CLEAN: &str = "waits";
 
-/// Queues that are counted; mail that is being delivered is not waiting.
+/// Queues whose messages are counted. The active queue is left out: its messages are being delivered.
 const QUEUES: [&str; 2] = ["deferred", "hold"];
 
 /// Kinds of reasons. A text that contains `needle` in lower case is of this kind; the first match
@@ -58,7 +58,7 @@ pub(crate) const REASONS: [(&str, &str); 25] = [
 /// Kind of a reason that matches none of them.
 const OTHER: &str = "other";
 
-/// Reasons with a cause on this machine: waiting does not help.
+/// Reasons whose cause is on this machine, so that waiting does not help.
 const HERE: [&str; 6] = [
     "authentication",
     "local-service",
@@ -136,7 +136,7 @@ struct Waiting {
     codes: Vec<String>,
 }
 
-/// Describes a reason for a reader.
+/// Returns the reason as a phrase for the report.
 fn describe_reason(reason: &str) -> &'static str {
     match reason {
         "authentication" => "the relay does not accept the password of this machine",
@@ -180,8 +180,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Cleans a line of the list: keeps, for each kind of reason, the arrival time and the response
-/// code; no address, name or message id.
+/// Redacts a line of the list: keeps, for each kind of reason, the arrival time and the response code; no address, name
+/// or message id.
 pub(crate) fn redact(line: &str) -> Option<String> {
     if line.is_empty() || Line::read(line).is_some() {
         return Some(line.to_owned());

@@ -1,5 +1,5 @@
-//! TLS versions and ciphers that Postfix and Dovecot are configured to offer: one instance for each line. `tls_lines`
-//! and `nginx` have the same for web servers.
+//! Collects the TLS versions and ciphers that Postfix and Dovecot are configured to offer, one instance per
+//! configuration line. `tls_lines` and `nginx` do the same for web servers.
 
 use super::ciphers::weak;
 use super::dovecot::Scope;
@@ -8,7 +8,7 @@ use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting, expand_macros};
 use assay_model::{FactKind, FactPlace};
 
-/// Versions older than TLS, and those that RFC 8996 deprecates.
+/// SSL versions, and TLS versions that RFC 8996 deprecates.
 const SSL: [&str; 2] = ["SSLv2", "SSLv3"];
 const OLD: [&str; 2] = ["TLSv1", "TLSv1.1"];
 const ORDER: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
@@ -40,7 +40,7 @@ fn note(g: &mut Gather<'_>, line: Line<'_>) {
     g.about(["mail_tls", &which]);
 }
 
-/// Notes the lines of Postfix if a service of it offers TLS.
+/// Notes the TLS lines of Postfix if at least one of its services offers TLS.
 pub(super) fn postfix(g: &mut Gather<'_>, all: &Effective) {
     if !all.scopes().any(|(id, _)| speaks_tls(all, id)) {
         return;
@@ -104,9 +104,9 @@ fn speaks_tls(all: &Effective, id: ScopeId) -> bool {
     }
 }
 
-/// Returns the versions that a list of Postfix includes. A word adds a version, `!` removes it
-/// permanently, and since 3.6 `>=` and `<=` are bounds. A list with only `!` words includes all
-/// other versions of the library and names none.
+/// Returns the versions that a Postfix list includes by name. A word adds a version, `!` removes it permanently; since
+/// 3.6, `>=` and `<=` are bounds. For a list of `!` words only, the result is empty: such a list permits all other
+/// versions of the library.
 fn list_named_versions(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
     let words: Vec<&str> = list
         .split([' ', ',', '\t', ':', '\n', '\r'])

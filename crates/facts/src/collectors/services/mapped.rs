@@ -1,5 +1,5 @@
-//! Libraries that running programs still use although their files were deleted, as after an update without a restart
-//! (`/proc/PID/maps`, proc_pid_maps(5)).
+//! Collects libraries that running programs still use although their files were deleted, for example by an update
+//! without a restart (`/proc/PID/maps`, proc_pid_maps(5)).
 
 use crate::gather::{Gather, lossy};
 use assay_host::HostError;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Suffix that the kernel appends to the path of a deleted file.
 const GONE: &str = " (deleted)";
-/// The process ended while it was read (ESRCH).
+/// Error number if the process ended while its files were read (ESRCH).
 const ESRCH: i32 = 3;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -74,9 +74,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the service to restart. User sessions are not services, and restarting some services
-/// disrupts the machine, its network or its sessions (needrestart 3.6,
-/// /etc/needrestart/needrestart.conf: `override_rc`).
+/// Returns the service to restart; `None` for user sessions, and for services whose restart disrupts the machine, its
+/// network or its sessions (needrestart 3.6, /etc/needrestart/needrestart.conf: `override_rc`).
 fn find_restartable(unit: &str) -> Option<&str> {
     const NOT: [&str; 43] = [
         "dbus",
@@ -142,7 +141,7 @@ pub(crate) fn error_unless_ended(error: HostError) -> Option<HostError> {
 /// Label of processes that no system service started.
 const OTHERS: &str = "sessions and others";
 
-/// Returns the deleted library of a line of maps, if it is a library of the system.
+/// Returns the path of the deleted library in a line of /proc/PID/maps, if it is a system library.
 fn find_deleted_library(line: &str) -> Option<&str> {
     let path = line.strip_suffix(GONE)?;
     let path = &path[path.find('/')?..];
@@ -174,12 +173,12 @@ fn parse_unit(cgroup: &str) -> Option<String> {
     is_plain_path(&unit.replace('@', "-")).then(|| unit.to_owned())
 }
 
-/// Cleans a line of maps: keeps the names of deleted libraries.
+/// Redacts a line of /proc/PID/maps: keeps the names of deleted libraries.
 pub(crate) fn redact(line: &str) -> String {
     find_deleted_library(line).map_or_else(String::new, |path| format!("{path}{GONE}"))
 }
 
-/// Cleans the control group of a process: keeps a system service.
+/// Redacts the control group of a process: keeps a system service.
 pub(crate) fn redact_group(line: &str) -> String {
     parse_unit(line).map_or_else(String::new, |unit| format!("0::/system.slice/{unit}"))
 }

@@ -20,7 +20,7 @@ const KEYS: [(&str, Take); 6] = [
 /// Versions of TLS in nginx's spelling.
 const PROTOCOLS: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 
-/// Headers that a check knows; names of other headers may be private.
+/// Headers that a check uses. The names of other headers may be private.
 const HEADERS: [&str; 4] = [
     "Public-Key-Pins",
     "Public-Key-Pins-Report-Only",
@@ -111,7 +111,7 @@ fn weak_ciphers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     }
 }
 
-/// Whether the value of a header has an age of zero.
+/// Whether the value of a header sets an age of zero, which makes browsers forget the header.
 fn takes_back(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     let mut parts = value
@@ -121,7 +121,7 @@ fn takes_back(value: &str) -> bool {
     parts.any(|part| part.strip_prefix("max-age=").is_some_and(zero))
 }
 
-/// Cleans a value; returns `None` for a directive that no check uses.
+/// Redacts a value; returns `None` for a directive that no check uses.
 pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
     let words = || {
         value

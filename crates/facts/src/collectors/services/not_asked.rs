@@ -1,6 +1,6 @@
-//! Checks that run only on the machine itself, because they need names. Over ssh or from a capture, `not_asked.KIND`
-//! gives the reason for each kind of fact that could exist. Rules about such a kind are reported as not asked, so
-//! that a missing finding is not mistaken for a passed check.
+//! Notes facts for checks that run only on the machine itself, because they need names. Over ssh or from a capture,
+//! `not_asked.KIND` contains the reason for each kind of fact that could exist. Rules about such a kind are then
+//! reported as "not asked", so that a missing finding is not mistaken for a passed check.
 
 use super::packages::STATUS;
 use crate::gather::Gather;
@@ -9,11 +9,12 @@ use assay_config::effective::{Effective, Program, read_effective};
 use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::Path;
 
-/// Name of the script collector's own dependency check: number of unmet dependencies, and the first
-/// of them.
+/// Command line that makes the collector script check package dependencies itself. The output is the number of unmet
+/// dependencies, and the line of the first of them.
 pub(crate) const DEPENDENCIES: [&str; 2] = ["assay-collector", "unmet-dependencies"];
 
-/// The fact that is made from its output, and on the machine itself by `unredacted`.
+/// Fact with the number of unmet dependencies: over ssh from the output of `DEPENDENCIES`, on the machine itself from
+/// `unredacted`.
 const UNMET: &str = "packages.unmet_dependencies";
 
 const ACCOUNTS: &str = "files of keys carry the names of accounts, which stay on the machine";
@@ -26,7 +27,7 @@ const DOMAINS: &str = "/etc/libvirt/qemu";
 const DEFINITIONS: &str = "definitions of virtual machines are not taken by the collector";
 const DISKS: &str = "identifiers of disks stay on the machine";
 
-/// Notes the kinds if the certificates and packages of the machine are known.
+/// Notes the kinds that need names, if the machine may have such facts.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let sshd = read_effective(
         Program::Sshd,
@@ -86,7 +87,7 @@ fn may_trust_authority(sshd: &Effective) -> bool {
         })
 }
 
-/// Notes the number that the script counted; a capture does not have it.
+/// Notes the number of unmet dependencies that the collector script counted. A capture does not contain this number.
 fn note_dependencies(g: &mut Gather<'_>) {
     if matches!(g.host.exists(Path::new(STATUS)), Ok(false)) {
         return;

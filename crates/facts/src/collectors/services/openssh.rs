@@ -1,5 +1,5 @@
-//! The version of OpenSSH, and whether its server supports PAM, for advice about keywords of old versions. `ssh`
-//! reads the files of sshd.
+//! Collects the version of OpenSSH, and whether its server supports PAM, for advice about keywords of old versions. The
+//! module `ssh` reads sshd's configuration.
 
 use super::packages::{RELEASE, STATUS};
 use super::setting_lines::PAM_SSHD;
@@ -31,8 +31,8 @@ const WITH_PAM: [&str; 16] = [
     "gentoo",
 ];
 
-/// Distributions that build sshd without PAM; their package `openssh-server-pam` contains an sshd
-/// with PAM, and its PAM file.
+/// Distributions that build sshd without PAM. Their package `openssh-server-pam` contains a second sshd with PAM, and
+/// the PAM configuration file.
 const WITHOUT_PAM: [&str; 4] = ["alpine", "postmarketos", "openwrt", "immortalwrt"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {

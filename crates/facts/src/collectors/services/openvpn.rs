@@ -9,7 +9,7 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const DIR: &str = "/etc/openvpn/";
 const DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
 
-/// Options whose value is one cipher or a list of ciphers separated by colons.
+/// Options whose value is one cipher, or a list of ciphers separated by colons.
 pub(crate) const CIPHERS: [&str; 4] = [
     "cipher",
     "data-ciphers",
@@ -54,7 +54,7 @@ const SMALL: [&str; 6] = ["BF-", "CAST5-", "DES-", "DESX-", "IDEA-", "RC2-"];
 const WITHOUT_CIPHER: (u32, u32, u32) = (2, 6, 0);
 const WITHHELD: &str = "(withheld)";
 
-/// How client and server agree on keys.
+/// Key exchange between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Tls,
@@ -139,7 +139,7 @@ fn note_file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, 
     }
 }
 
-/// Returns whether an option has an effect.
+/// Returns whether an option has an effect in this mode and version; `None` if unknown.
 fn has_effect(
     option: &str,
     said: &[Said],
@@ -159,7 +159,7 @@ fn has_effect(
     }
 }
 
-/// Whether a cipher belongs to a kind.
+/// Predicate on a cipher name, such as `has_small_blocks`.
 type IsOfKind = fn(&str) -> bool;
 
 fn has_small_blocks(name: &str) -> bool {
@@ -231,7 +231,7 @@ fn parse_line(line: &str) -> Option<(&str, Option<&str>)> {
     Some((option, value.map(|word| word.trim_matches(['"', '\'']))))
 }
 
-/// Cleans a line: keeps the options above, and values that are words of OpenVPN.
+/// Redacts a line: keeps the options above, and values that are words of OpenVPN.
 pub(crate) fn redact(line: &str) -> String {
     let Some((option, value)) = parse_line(line) else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Packages: versions of the packages of checks as facts, all packages for comparisons (dpkg, rpm and apk), and the
-//! release of the system.
+//! Collects package versions: as facts for packages that a check uses, and all packages for comparisons of machines
+//! (dpkg, rpm and apk). Also collects the release of the operating system.
 
 use crate::gather::{Gather, LIMITS};
 use assay_host::Host;
@@ -15,7 +15,7 @@ pub(crate) const APK: &str = "/lib/apk/db/installed";
 
 /// Lists all packages of rpm, one `NAME VERSION` per line.
 pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"];
-/// Most packages that a capture keeps.
+/// Maximum number of packages that a capture keeps.
 pub(crate) const MOST: usize = 5000;
 
 /// Packages whose version is a fact, because a check uses it.
@@ -134,7 +134,7 @@ struct Installed<'a> {
     line: usize,
 }
 
-/// Returns the packages of checks that are installed and configured.
+/// Returns the installed and configured packages whose version a check uses.
 fn list_installed(text: &str) -> Vec<Installed<'_>> {
     let mut found: Vec<Installed<'_>> = Vec::new();
     for one in all_installed(text) {
@@ -168,11 +168,9 @@ fn all_installed(text: &str) -> Vec<Installed<'_>> {
     found
 }
 
-/// Returns the version of each installed package from dpkg, rpm and apk; `None` if no list can be
-/// read.
+/// Returns the versions of each installed package from dpkg, rpm and apk; `None` if no package list can be read.
 ///
-/// All versions are returned of a package for several architectures, and of one that rpm installed
-/// several times.
+/// A package has several versions if it is installed for several architectures, or several times by rpm.
 #[must_use]
 pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -216,7 +214,8 @@ pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
     (!found.is_empty()).then(|| found.into_iter().map(joined).collect())
 }
 
-/// Whether a list contains packages that no check uses: captures of earlier versions left them out.
+/// Whether a list contains packages that no check uses. Captures of earlier versions of assay contain only packages of
+/// checks, so they cannot be compared.
 #[must_use]
 pub fn has_all_packages(packages: &BTreeMap<String, String>) -> bool {
     packages
@@ -234,13 +233,13 @@ fn is_version(version: &str) -> bool {
     !version.is_empty() && version.len() <= 80 && version.bytes().all(known)
 }
 
-/// Cleans rpm's list: keeps lines with a name and a version.
+/// Redacts rpm's list: keeps lines with a name and a version.
 pub(crate) fn redact_rpm(line: &str) -> Option<String> {
     let (name, version) = line.split_once(' ')?;
     (is_name(name) && is_version(version)).then(|| line.to_owned())
 }
 
-/// Cleans dpkg's status: keeps name, state and version of the first packages, each on its line.
+/// Redacts dpkg's status file: keeps name, state and version of the first `MOST` packages, on their original lines.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let state = |value: &str| {
@@ -268,7 +267,7 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Cleans the database of apk: keeps names and versions of the first packages, each on its line.
+/// Redacts the database of apk: keeps names and versions of the first `MOST` packages, on their original lines.
 pub(crate) fn redact_apk(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let (mut asked, mut count) = (false, 0);
@@ -290,7 +289,7 @@ pub(crate) fn redact_apk(bytes: &[u8]) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Cleans os-release: keeps the name and version of the system.
+/// Redacts os-release: keeps the name and version of the system.
 pub(crate) fn redact_release(line: &str) -> String {
     let word = |value: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);

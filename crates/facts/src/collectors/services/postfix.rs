@@ -1,4 +1,4 @@
-//! Postfix: main.cf with its defaults, and the overrides of services in master.cf. `postfix_redact` cleans both files
+//! Postfix: main.cf with its defaults, and the overrides of services in master.cf. `postfix_redact` redacts both files
 //! for a capture.
 
 use super::scopes::{Take, note_own_settings};
@@ -23,7 +23,7 @@ const TIMES: [(&str, u64); 6] = [
     ("queue_run_delay", 300),
 ];
 
-/// Other parameters that are noted, for main.cf and every service.
+/// Parameters other than times that are noted, for main.cf and every service in master.cf.
 pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_security_level", Take::Word),
     ("smtp_tls_security_level", Take::Word),
@@ -60,9 +60,8 @@ pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_mandatory_ciphers", Take::Word),
 ];
 
-/// Programs that read a time parameter: binaries of Postfix 3.7.11 that contain its name (a test
-/// verifies this). bounce(8) only prints some of them. The parameter has no effect in other
-/// services.
+/// For each time parameter, the programs that read it: binaries of Postfix 3.7.11 that contain its name (a test
+/// verifies this). bounce(8) contains some names but only prints them. In other services the parameter has no effect.
 const READERS: [(&str, &[&str]); 6] = [
     ("maximal_queue_lifetime", MANAGERS),
     ("bounce_queue_lifetime", MANAGERS),
@@ -136,7 +135,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix_login::collect(g, &all, &commands);
 }
 
-/// Returns the parameters with restrictions, and others that may contain block lists.
+/// Returns the noted parameters that may name block lists: the restriction lists, and the sites of postscreen(8).
 pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
     let named = |name: &&str| name.ends_with("_restrictions") || *name == "postscreen_dnsbl_sites";
     KEYS.iter().map(|(key, _)| *key).filter(named)
@@ -156,7 +155,7 @@ fn read_commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     text.lines().filter_map(service).collect()
 }
 
-/// Notes options that the program of a service does not read.
+/// Notes options in master.cf that the program of the service does not read.
 fn note_unread_options(
     g: &mut Gather<'_>,
     all: &Effective,

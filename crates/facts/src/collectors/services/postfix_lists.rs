@@ -1,5 +1,5 @@
-//! Closed block lists that Postfix queries: one instance for each list and line. They are searched in the restriction
-//! parameters, in macros of these, and in restriction classes.
+//! Finds closed DNS block lists that Postfix queries, one instance per list and line. Searches the restriction
+//! parameters, the macros that they use, and restriction classes.
 
 use super::postfix_redact::CLASSES;
 use super::sshd_lines::number_name;
@@ -36,7 +36,8 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Returns the lines that take part in the decision about a client.
+/// Returns the lines that affect whether Postfix accepts a client: the restriction lists, and the macros and classes
+/// that they refer to.
 fn list_reached_settings(all: &Effective) -> Vec<&Setting> {
     let mut names: BTreeSet<String> = postfix::restrictions().map(str::to_owned).collect();
     names.insert(CLASSES.to_owned());
@@ -66,7 +67,7 @@ fn list_reached_settings(all: &Effective) -> Vec<&Setting> {
     ours.filter(counts).collect()
 }
 
-/// Returns the closed lists of a statement, each with its line.
+/// Returns the closed lists that a setting refers to, each with its line.
 fn list_closed_lists(said: &Setting, text: &str) -> Vec<(&'static str, FactPlace)> {
     let mut found = Vec::new();
     let end = said.place.span.end;

@@ -6,7 +6,7 @@ use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
-/// Notes each scope that sets the offer of logins or the TLS level.
+/// Notes each scope that itself sets whether logins are offered, or the TLS level.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
     for (id, scope) in all.scopes() {
         let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
@@ -49,7 +49,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<S
     }
 }
 
-/// Whether a service takes clear text, or no service is known.
+/// Whether at least one service accepts passwords in clear text. Also true if no smtpd service is known.
 fn is_followed(all: &Effective, commands: &BTreeMap<String, String>) -> bool {
     let mut services = all.scopes().filter(|(_, scope)| {
         let command = commands.get(&scope.head.join("/"));

@@ -1,5 +1,5 @@
-//! Cleans Postfix's files for a capture: keeps the noted parameters, and user-defined ones that contain restrictions
-//! or networks. Each line of a long value stays on its line.
+//! Redacts Postfix's files for a capture: keeps the noted parameters, and user-defined parameters that contain
+//! restrictions or networks. Each part of a value that continues over several lines stays on its line.
 
 use super::dnsbl;
 use super::postfix::is_asked;
@@ -7,14 +7,14 @@ use crate::harmless::kept_path;
 use assay_model::secrets;
 use std::collections::BTreeSet;
 
-/// Networks with at most this prefix length contain more addresses than any organisation owns.
+/// Prefix length: a network with this length or a shorter one contains more addresses than any organisation owns.
 pub(crate) const WIDE_V4: u8 = 7;
 pub(crate) const WIDE_V6: u8 = 3;
 
 /// Parameter with the names of restriction classes.
 pub(super) const CLASSES: &str = "smtpd_restriction_classes";
 
-/// Replaces a user-defined word.
+/// Replaces a user-defined word, which may be private.
 const LEFT_OUT: &str = "left-out";
 
 /// Prefixes of restrictions.
@@ -27,21 +27,21 @@ const STARTS: [&str; 6] = [
     "sleep",
 ];
 
-/// How the words of a value are cleaned.
+/// Kind of a value, which determines which of its words are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Noted parameter: any word in lower case.
+    /// Noted parameter: any lower-case word is kept.
     Words,
-    /// User-defined parameter: only restrictions and classes.
+    /// User-defined parameter: only restrictions and class names are kept.
     Restrictions,
-    /// Names of classes.
+    /// Names of restriction classes.
     Names,
     Networks,
     Path,
     Paths,
 }
 
-/// Cleans main.cf.
+/// Redacts main.cf; each line keeps its number.
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
@@ -183,7 +183,8 @@ fn clean_words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String
     kept.collect::<Vec<_>>().join(between)
 }
 
-/// Cleans a word with macros: the text between the signs is judged separately.
+/// Redacts a word that contains macros: each piece of text between `$`, braces and other signs is kept or replaced
+/// separately.
 fn clean_macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     let mut out = String::new();
     let mut piece = String::new();
@@ -244,7 +245,7 @@ fn is_plain(word: &str) -> bool {
         && (name.bytes().all(lower) || version || time || own.contains(&name))
 }
 
-/// Cleans a network: keeps whether it covers everyone, the machine itself, or is a table.
+/// Redacts a network: keeps whether it covers everyone, the machine itself, or is a table.
 fn clean_network(word: &str) -> String {
     let (sign, bare) = match word.strip_prefix('!') {
         Some(bare) => ("!", bare),
@@ -270,7 +271,7 @@ fn clean_network(word: &str) -> String {
     }
 }
 
-/// Cleans a line of master.cf: keeps the service and the noted options.
+/// Redacts a line of master.cf: keeps the service and the noted options.
 pub(crate) fn redact_master(line: &str) -> String {
     if line.trim_start().starts_with('#') {
         return String::new();

@@ -21,13 +21,13 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("mynetworks", "(the machine's own)"),
 ];
 
-/// Programs that accept connections of strangers.
+/// Programs that accept connections from strangers: any client on the internet.
 const PROGRAMS_OF_STRANGERS: [&str; 1] = ["smtpd"];
 
-/// Most nested restriction classes; Postfix itself has no limit.
+/// Maximum depth of nested restriction classes; Postfix itself has no limit.
 const DEEPEST: usize = 16;
 
-/// Decision about a stranger at the end of a list.
+/// Result of a restriction list for a stranger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passes,
@@ -104,7 +104,7 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Returns the decision about a stranger, and the line that makes it.
+    /// Returns whether the service relays mail for a stranger, and the line that decides this.
     fn judge(&self) -> (Outcome, Option<FactPlace>) {
         let mut unknown = false;
         for (key, _) in &DEFAULTS[..5] {
@@ -231,7 +231,7 @@ impl Service<'_> {
         }
     }
 
-    /// Whether strangers are part of `mynetworks`.
+    /// Whether `mynetworks` contains the addresses of strangers.
     fn networks(&self) -> Outcome {
         let text = self.text("mynetworks");
         let words = text.split([' ', ',', '\t', '\n', '\r']);

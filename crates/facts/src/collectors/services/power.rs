@@ -5,7 +5,7 @@
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// A shell reads the file: the last line applies.
+/// Mode file of NUT. A shell reads it, so the last line applies.
 pub(crate) const NUT: &str = "/etc/nut/nut.conf";
 pub(crate) const UPSMON: &str = "/etc/nut/upsmon.conf";
 
@@ -20,7 +20,7 @@ const MODES: [&str; 6] = [
     "manual",
 ];
 
-/// Words of upsmon.conf that are kept, without their arguments.
+/// Keywords of upsmon.conf that are kept, without their arguments.
 const WORDS: [&str; 2] = ["MONITOR", "SHUTDOWNCMD"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -60,12 +60,12 @@ fn first_word(line: &str) -> &str {
     line.split_whitespace().next().unwrap_or_default()
 }
 
-/// Cleans nut.conf: keeps the mode.
+/// Redacts nut.conf: keeps the mode.
 pub(crate) fn redact_nut(line: &str) -> String {
     parse_mode(line).map_or_else(String::new, |mode| format!("MODE={mode}"))
 }
 
-/// Cleans upsmon.conf: keeps the presence of a monitored supply and of a command.
+/// Redacts upsmon.conf: keeps the presence of a monitored supply and of a command.
 pub(crate) fn redact_upsmon(line: &str) -> String {
     let word = first_word(line);
     if WORDS.contains(&word) { word } else { "" }.to_owned()

@@ -1,5 +1,5 @@
-//! The order in which host names are resolved (nsswitch.conf(5)), and whether the domain of this network is `local`
-//! (resolv.conf(5)), which is reserved for multicast DNS (RFC 6762).
+//! Collects the order in which host names are resolved (nsswitch.conf(5)), and whether the machine's DNS domain is
+//! `local` (resolv.conf(5)), a name that is reserved for multicast DNS (RFC 6762).
 
 use super::setting_lines::place;
 use crate::gather::Gather;
@@ -77,7 +77,7 @@ fn is_local(name: &str) -> bool {
     name.trim_end_matches('.').eq_ignore_ascii_case("local")
 }
 
-/// Cleans nsswitch.conf: keeps the order for hosts.
+/// Redacts nsswitch.conf: keeps the order for hosts.
 pub(crate) fn redact_order(line: &str) -> String {
     let bare = line.split('#').next().unwrap_or_default().trim();
     let Some(words) = bare.strip_prefix("hosts:") else {
@@ -90,7 +90,7 @@ pub(crate) fn redact_order(line: &str) -> String {
     format!("hosts: {}", kept.join(" ")).trim_end().to_owned()
 }
 
-/// Cleans resolv.conf: keeps whether a domain is `local`.
+/// Redacts resolv.conf: keeps only whether a search domain is `local`.
 pub(crate) fn redact_domain(line: &str) -> String {
     match is_local_line(line) {
         true => "search local".to_owned(),

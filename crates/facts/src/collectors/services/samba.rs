@@ -1,5 +1,5 @@
-//! Settings of the Samba server: of the whole server, and of each share that guests may enter. Unreadable files are
-//! unknown under `samba`, and so are the settings that they may contain.
+//! Collects settings of the Samba server, both global ones and those of each share that guests may enter. If a file is
+//! unreadable, `samba` and the settings that the file may contain are unknown.
 
 use super::packages;
 use crate::gather::Gather;
@@ -8,12 +8,12 @@ use assay_model::{FactKind, FactPlace, secrets};
 use std::collections::BTreeMap;
 
 pub(crate) const MAIN: &str = "/etc/samba/smb.conf";
-/// Directory of the other files.
+/// Directory of Samba's other configuration files.
 pub(crate) const DIR: &str = "/etc/samba/";
 /// Name patterns of the files, for the shell collector.
 pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
 
-/// Settings of the server, without blanks and in lower case (smb.conf(5)), and what they are called as facts.
+/// Global settings, as (name without blanks in lower case, name in the fact); see smb.conf(5).
 const OF_SERVER: [(&str, &str); 17] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
@@ -33,7 +33,7 @@ const OF_SERVER: [(&str, &str); 17] = [
     ("unixextensions", "unix_extensions"),
     ("allowinsecurewidelinks", "allow_insecure_wide_links"),
 ];
-/// All names of settings whose values are words: those above, their other names, and those of shares.
+/// Names of all settings whose values are words: the settings above, their synonyms, and settings of shares.
 pub(crate) const NAMES: [&str; 32] = [
     "serversigning",
     "clientsigning",
@@ -274,7 +274,7 @@ fn seals_by_default(version: (u32, u32, u32)) -> bool {
     }
 }
 
-/// Notes whether links may lead out of a share: the first line that permits it.
+/// Notes whether symlinks may lead out of a share, with the first line that permits this.
 fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     let scopes = all.scopes().map(|(id, _)| id);
     let wide = scopes
@@ -381,7 +381,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// Notes whether guest logins exist, and whether guests are root.
+/// Notes whether guests can log in, and whether guests run as root.
 fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) {
     let mapped = effective_setting(all, ScopeId::ROOT, "maptoguest");
     let mapped = mapped.filter(|said| !said.text().eq_ignore_ascii_case("never"));
@@ -411,8 +411,8 @@ pub(crate) fn may_be(path: &str) -> bool {
     })
 }
 
-/// Cleans the text: keeps sections without names of shares, and settings with harmless values. A
-/// continued line is joined on its first line.
+/// Redacts smb.conf: keeps sections without names of shares, and settings with harmless values. A continued line is
+/// joined into its first line.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut out: Vec<String> = Vec::new();
@@ -476,7 +476,7 @@ fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
     }
 }
 
-/// Returns the name of a section; shares are numbered.
+/// Returns the redacted name of a section: the names of shares are replaced by numbers.
 fn clean_section(name: &str, sections: &mut Vec<String>) -> String {
     let words = name.split(BLANK).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();

@@ -17,8 +17,8 @@ pub(crate) enum Take {
     Names,
 }
 
-/// Notes the effective settings of the scope itself for these keys, and its block if there were
-/// any.
+/// Notes the effective settings for these keys that stand in the scope itself. Notes the head of its block too, if
+/// there is at least one such setting.
 pub(super) fn note_own_settings(
     g: &mut Gather<'_>,
     all: &Effective,
@@ -58,7 +58,7 @@ pub(super) fn note_own_settings(
     g.about(subject);
 }
 
-/// Splits a value at blanks, commas and colons.
+/// Splits a value into words at blanks, commas and colons.
 fn split_words(said: &Setting) -> Vec<Value> {
     said.text()
         .split([' ', '\t', ',', ':'])
@@ -68,9 +68,9 @@ fn split_words(said: &Setting) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the names of scopes in order: `everywhere` outside of all blocks, else the first word of
-/// the block's head with a number among equal words, `Match-2`. The names do not change when lines
-/// move.
+/// Returns the names of scopes in file order: `everywhere` outside of all blocks, else the first word of the block's
+/// head, with a number from the second such block on (`Match-2`). A name does not change when lines move within the
+/// file.
 pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let name = |(id, scope): (ScopeId, &Scope)| {

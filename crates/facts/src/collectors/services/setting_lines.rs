@@ -1,4 +1,4 @@
-//! Files with one setting per line, of which a check uses a few: PAM.
+//! Collects whether PAM opens systemd sessions and requires a second factor, from PAM files with one setting per line.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace, Span};
@@ -23,7 +23,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     second_factor(g);
 }
 
-/// Returns the place of a whole line.
+/// Returns the place of a whole line, without its indentation.
 pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
     let column = line.len() - line.trim_start().len() + 1;
     FactPlace::File {
@@ -85,12 +85,12 @@ fn find_second_factor(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Cleans a line of the PAM file of sshd.
+/// Redacts a line of sshd's PAM file.
 pub(crate) fn redact_pam_sshd(line: &str) -> String {
     find_second_factor(line).map_or_else(String::new, |module| format!("auth required {module}"))
 }
 
-/// Cleans a line of the session file: keeps the line of pam_systemd.
+/// Redacts a line of the PAM session file: keeps only the line of pam_systemd.
 pub(crate) fn redact_session(line: &str) -> String {
     let known = |word: &str| {
         let word = word.trim_start_matches(['#', '-']);

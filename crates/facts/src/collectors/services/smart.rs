@@ -1,5 +1,5 @@
-//! Health of disks from smartctl(8), without waking a sleeping disk. The verdict and a few counters are kept, no
-//! serial number; the text is that of smartmontools 7.3 (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp).
+//! Collects the health of disks with smartctl(8), without waking a sleeping disk. Keeps the verdict and a few counters,
+//! but no serial numbers. Parses the output of smartmontools 7.3 (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp).
 
 mod attributes;
 
@@ -12,14 +12,14 @@ use attributes::{is_attribute, read_attribute};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The command without the disk.
+/// smartctl command; the disk follows as last argument.
 pub(crate) const ASK: [&str; 5] = ["smartctl", "-n", "standby", "-H", "-A"];
 
 /// Prints the error counter log of a SCSI disk, which the command above does not.
 pub(crate) const ASK_LOG: [&str; 5] = ["smartctl", "-n", "standby", "-l", "error"];
 
-/// Bits of the exit status (smartctl(8), EXIT STATUS): invalid arguments, or a disk that cannot be
-/// opened or sleeps.
+/// Exit status bits for a disk whose health was not read: invalid arguments, or the disk cannot be opened or sleeps
+/// (smartctl(8), EXIT STATUS).
 const NOT_ASKED: i32 = 0b11;
 
 /// Counters of SCSI disks: the beginning of the line, and the name of the fact.
@@ -29,7 +29,7 @@ const SCSI_COUNTERS: [(&str, &str); 2] = [
 ];
 /// Rows of the error counter log; the last column counts uncorrected errors (scsiprint.cpp).
 const SCSI_ROWS: [&str; 3] = ["read:", "write:", "verify:"];
-/// The counter that is the sum of several lines.
+/// The counter that is the sum over the rows of the error counter log.
 const SUMMED: &str = "uncorrected_errors";
 const LEAST: &str = "life_left";
 
@@ -42,7 +42,7 @@ const NVME: [(&str, &str); 5] = [
     ("Media and Data Integrity Errors:", "media_errors"),
 ];
 
-/// The verdict of a disk: the end of its line.
+/// Verdicts, each with the end of the line that contains it.
 const VERDICTS: [(&str, &str); 3] = [
     (
         "SMART overall-health self-assessment test result: PASSED",
@@ -54,10 +54,10 @@ const VERDICTS: [(&str, &str); 3] = [
     ),
     ("SMART Health Status: OK", "passed"),
 ];
-/// A SCSI verdict that is not in the list is a warning of the disk.
+/// Start of the verdict line of a SCSI disk. A verdict that is not in `VERDICTS` counts as a warning of the disk.
 const SCSI: &str = "SMART Health Status: ";
 
-/// Whether a disk may report its health, by its kernel name.
+/// Whether a device can report SMART data, judged by its kernel name.
 fn may_know(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let nvme = name
@@ -130,9 +130,9 @@ fn is_scsi(g: &mut Gather<'_>, name: &str) -> bool {
     name.starts_with("sd") && vendor.is_some_and(|vendor| vendor.trim() != "ATA")
 }
 
-/// Whether attribute 197 of a disk changes to 1 and back without a lost sector: Crucial's MX500.
-/// smartmontools since 7.1 names it `Bogus_Current_Pend_Sect` (ticket 1227); older versions use the
-/// usual name.
+/// Whether a disk changes attribute 197 to 1 and back although no sector is lost, as Crucial's MX500 does.
+/// smartmontools since 7.1 names the attribute `Bogus_Current_Pend_Sect` for this disk (ticket 1227); older versions
+/// use the usual name.
 fn counts_pending_wrongly(g: &mut Gather<'_>, name: &str) -> bool {
     let path = format!("/sys/block/{name}/device/model");
     let model = g.read(&format!("smart.{name}.pending_sectors"), &path);
@@ -218,8 +218,8 @@ impl Answers {
     }
 }
 
-/// Cleans a line to fixed words: `health passed`, `counter media_errors 0`, `failed SSD_Life_Left
-/// old`, `sleeps`, `closed`. An attribute may give two lines.
+/// Redacts a line of smartctl to fixed words: `health passed`, `counter media_errors 0`, `failed SSD_Life_Left old`,
+/// `sleeps`, `closed`. One attribute may become two lines.
 pub(crate) fn redact(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     match words.as_slice() {
@@ -282,7 +282,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     }
 }
 
-/// Returns an unsigned integer as it is written.
+/// Returns the text of an unsigned integer unchanged; `None` for other text.
 fn number(text: &str) -> Option<String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (digits && text.len() <= 18).then(|| text.to_owned())

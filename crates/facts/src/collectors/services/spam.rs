@@ -1,9 +1,9 @@
-//! SpamAssassin: settings in /etc/spamassassin without effect: scores of undefined rules, disabled own rules, closed
-//! lists, and plugins that are loaded already. `spamassassin --lint` reports none of them (Conf/Parser.pm,
-//! `lint_check`: "not a lint warning any more").
+//! Collects SpamAssassin settings in /etc/spamassassin that have no effect: scores of undefined rules, own rules that
+//! are disabled, closed block lists, and plugins that are already loaded. `spamassassin --lint` reports none of them
+//! (Conf/Parser.pm, `lint_check`: "not a lint warning any more").
 //!
-//! Patterns of rules reveal what mail somebody blocks. [`redact`] therefore keeps only the kind and name of a rule,
-//! numbers, and words that a check knows.
+//! The patterns of rules reveal which mail is blocked. [`redact`] therefore keeps only the kind and name of a rule,
+//! numbers, and words that a check uses.
 
 use super::dnsbl;
 use super::setting_lines::place;
@@ -13,16 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 pub(crate) const DIR: &str = "/etc/spamassassin/";
-/// Directory of the rules of the package.
+/// Directory of the rules that the package contains.
 pub(crate) const SHIPPED: &str = "/usr/share/spamassassin/";
 /// Directory of the rules of sa-update(1p), with one directory per version.
 pub(crate) const UPDATES: &str = "/var/lib/spamassassin/";
 
-/// Files of the package in the configuration directory that users do not change (Debian 12 and 13).
+/// Package files in the configuration directory, which users normally do not edit (Debian 12 and 13).
 const OF_PACKAGE: [&str; 1] = ["65_debian.cf"];
 
-/// Plugins that a check knows. SpamAssassin 4.0.1 loads the first two in v310.pre and Check in
-/// v320.pre; OLEVBMacro is commented out in v343.pre.
+/// Plugins that a check uses. SpamAssassin 4.0.1 loads the first two in v310.pre and Check in v320.pre; OLEVBMacro is
+/// commented out in v343.pre.
 pub(crate) const PLUGINS: [&str; 4] = ["MIMEHeader", "ReplaceTags", "Check", "OLEVBMacro"];
 
 /// Keywords that define a rule (Mail::SpamAssassin::Conf and the plugins of 4.0.1).
@@ -44,7 +44,7 @@ pub(crate) const KINDS: [&str; 15] = [
     "urinsrhssub",
 ];
 
-/// Replaces a pattern that detects an archive by its declared type only.
+/// Replaces a pattern that detects a ZIP archive only by its declared MIME type.
 const BY_TYPE: &str = "zip-by-type";
 
 /// A line that is relevant to a check.
@@ -142,13 +142,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Content of the machine's own files.
+/// Scores and rules in the machine's own files.
 #[derive(Default)]
 struct Own {
-    /// The last score of each rule, which applies, and its place.
+    /// The last score of each rule (the one that applies) and its place.
     scores: BTreeMap<String, (f64, FactPlace)>,
     rules: BTreeMap<String, FactPlace>,
-    /// Rules in files of the package in the same directory.
+    /// Rules that files of the package in the same directory define.
     brought: BTreeSet<String>,
 }
 
@@ -234,8 +234,8 @@ fn list_shipped_rules(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
     any.then_some(all)
 }
 
-/// Whether the name is a directory of sa-update, such as `4.000001`; its keys are in the same
-/// directory.
+/// Whether the name is a rule directory of sa-update, such as `4.000001`. The directory of its keys, which is next to
+/// it, is not.
 fn is_version(name: &str) -> bool {
     name.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -256,7 +256,7 @@ pub(crate) fn may_be_listed(dir: &str) -> bool {
         .any(|known| dir.starts_with(known))
 }
 
-/// Cleans a line.
+/// Redacts a line of a rule file.
 pub(crate) fn redact(line: &str) -> String {
     match Line::read(line) {
         Some(Line::Plugin(plugin)) => format!("loadplugin Mail::SpamAssassin::Plugin::{plugin}"),

@@ -70,8 +70,8 @@ const CLIENT_KEYS: [(&str, Take); 14] = [
     ("userknownhostsfile", Take::Word),
 ];
 
-/// Keywords whose effective value in a scope is noted, even if an outer scope sets it: they have a
-/// meaning only together with another keyword, which may be set outside of the block.
+/// Keywords whose effective value is noted in every scope, even if an outer scope sets it. Their meaning depends on
+/// another keyword, which may be set outside of the block.
 const SERVER_IN_FORCE: [&str; 2] = ["trustedusercakeys", "revokedkeys"];
 const CLIENT_IN_FORCE: [&str; 4] = [
     "identityfile",
@@ -217,7 +217,7 @@ fn is_this_machine(pattern: &str) -> bool {
     matches!(pattern, "localhost" | "127.0.0.1" | "::1" | "127.*")
 }
 
-/// Whether two lines of a keyword can be compared: its value is a word or list without private
+/// Whether the values of two lines of a keyword can be compared: the value must be a word or list without private
 /// names.
 pub(super) fn is_compared(key: &str) -> bool {
     let mut asked = SERVER_KEYS.iter();
@@ -315,7 +315,8 @@ pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
     words.map(|(key, _)| *key)
 }
 
-/// Cleans a file of server or client: other lines contain users, hosts and addresses.
+/// Redacts a configuration file of the server or the client: keeps noted keywords only, because other lines contain
+/// users, hosts and addresses.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let name = name.to_ascii_lowercase();
@@ -379,8 +380,8 @@ pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
     found
 }
 
-/// Cleans a value. Names of algorithms are in lower case. A path reveals its owner only below a
-/// home directory; of other paths only whether everyone may write there is kept.
+/// Redacts a value. Lower-case algorithm names are kept. Of a path below a home directory nothing is kept, because it
+/// reveals its owner; of other paths only whether everyone may write there.
 fn harmless(name: &str, value: &str, take: Take) -> String {
     let word = value.trim().trim_matches('"');
     let algorithm = |text: &str| {
@@ -412,7 +413,7 @@ fn harmless(name: &str, value: &str, take: Take) -> String {
     }
 }
 
-/// Cleans the paths of authorized keys: keeps patterns, and paths without private names.
+/// Redacts the paths of AuthorizedKeysFile: keeps patterns, and paths without private names.
 fn files(value: &str) -> String {
     let kept = |word: &&str| {
         let named = word.starts_with("/home/") && !word.contains('%');
@@ -425,7 +426,7 @@ fn files(value: &str) -> String {
     }
 }
 
-/// Keeps words that these keywords define, and numbers.
+/// Keeps words that the noted keywords define, and numbers.
 fn kept_word(word: &str) -> String {
     const WORDS: [&str; 24] = [
         "yes",

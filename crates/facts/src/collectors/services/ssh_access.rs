@@ -1,5 +1,5 @@
-//! Who may log in to sshd: whether root can log in, whether a password alone suffices, and the account lists that
-//! decide it. The lines depend on each other, so they are evaluated together.
+//! Evaluates who may log in to sshd: whether root can log in, whether a password alone suffices, and which account
+//! lists decide this. These lines depend on each other, so they are evaluated together.
 
 use super::scopes::yes_or_no;
 use super::ssh::in_force;
@@ -103,7 +103,7 @@ fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
     is_shut_out(all, id).map(|shut| !shut)
 }
 
-/// Whether a password alone satisfies one of the lists of methods.
+/// Whether a password alone satisfies one of the method lists of an AuthenticationMethods line.
 fn is_alone(said: &Setting) -> bool {
     let by_password = |list: &str| {
         list.split(',').all(|method| {
@@ -116,8 +116,8 @@ fn is_alone(said: &Setting) -> bool {
     lists.peek().is_none() || lists.any(by_password)
 }
 
-/// Whether account lists exclude root: `allowed_user` in auth.c of OpenSSH. A list of users must
-/// not be empty, and a pattern with a host applies to some clients only.
+/// Whether account lists exclude root, as `allowed_user` in auth.c of OpenSSH decides; `None` if unknown. A list of
+/// users that is not empty must contain root; a pattern with a host applies to some clients only.
 fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
     let list = |key: &str| -> Vec<String> {
         let lines = all.get(id, key);
@@ -154,7 +154,7 @@ fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
     }
 }
 
-/// Cleans a list: keeps patterns that match root, and groups that exist on every system.
+/// Redacts an account list: keeps patterns that match root, and groups that exist on every system.
 pub(crate) fn redact(name: &str, value: &str) -> String {
     let names: &[&str] = match name.ends_with("groups") {
         true => &SYSTEM_GROUPS,
@@ -179,7 +179,7 @@ pub(crate) fn redact(name: &str, value: &str) -> String {
     words.join(" ")
 }
 
-/// Cleans AuthenticationMethods.
+/// Redacts AuthenticationMethods: keeps a value that consists of known methods, and replaces any other.
 pub(crate) fn redact_methods(value: &str) -> String {
     let known = |list: &&str| {
         list.split(',').all(|method| {

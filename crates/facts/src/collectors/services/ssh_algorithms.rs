@@ -47,7 +47,7 @@ pub(crate) const WEAK: [(&str, &[&str]); 5] = [
     ("pubkeyacceptedalgorithms", OF_KEYS),
 ];
 
-/// DSA, and RSA with SHA-1.
+/// Weak algorithms of host and user keys: DSA, and RSA with SHA-1.
 const OF_KEYS: &[&str] = &[
     "ssh-rsa",
     "ssh-dss",
@@ -55,7 +55,7 @@ const OF_KEYS: &[&str] = &[
     "ssh-dss-cert-v01@openssh.com",
 ];
 
-/// Notes the effective lines of a scope that offer weak algorithms, and all these algorithms.
+/// Notes the effective lines of a scope that offer weak algorithms, each with these algorithms.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &str) {
     for (keyword, weak) in WEAK {
         let counts = all.get(id, keyword);
@@ -77,7 +77,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
     }
 }
 
-/// Returns the weak algorithms that a line adds or keeps.
+/// Returns the algorithms of `weak` that a line adds to the defaults, or keeps from them.
 pub(crate) fn list_offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
     let text = said.text();
     let list = text.trim().trim_matches('"');

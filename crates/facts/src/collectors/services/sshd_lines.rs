@@ -1,5 +1,5 @@
-//! Lines of sshd's files without effect, or that sshd rejects: dead keywords, lines after another one for the same
-//! keyword, and global keywords in a Match block. `ssh` has the effective values.
+//! Finds lines in sshd's files that have no effect or that sshd rejects: keywords that sshd ignores, second lines for
+//! the same keyword, and global keywords in a Match block. The module `ssh` collects the effective values.
 
 use super::scopes::{names, yes_or_no};
 use super::ssh::{SERVER_DEAD, is_compared};
@@ -98,7 +98,7 @@ fn note_void_lines(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Appends a number to a name, from its second occurrence on.
+/// Returns the name, with a number appended from its second occurrence on.
 pub(super) fn number_name(seen: &mut BTreeMap<String, usize>, name: String) -> String {
     let times = seen.entry(name.clone()).or_default();
     *times += 1;

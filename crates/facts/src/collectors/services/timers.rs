@@ -4,10 +4,10 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// Timers that start at boot, as `systemctl enable` links them.
+/// Directory with the symlinks of enabled timers (`systemctl enable`), which start at boot.
 pub(crate) const WANTED: &str = "/etc/systemd/system/timers.target.wants";
 pub(crate) const CRONTAB: &str = "/etc/crontab";
-/// Directories of cron (crontab lines in the first, programs in the others), and root's crontab.
+/// Directories of cron, and root's crontab. The first directory contains crontab lines, the others contain programs.
 pub(crate) const CRON: [&str; 5] = [
     "/etc/cron.d",
     "/etc/cron.daily",
@@ -16,7 +16,7 @@ pub(crate) const CRON: [&str; 5] = [
     "/var/spool/cron/crontabs",
 ];
 
-/// Tasks: the fact, prefixes of timers, and words in script lines.
+/// Tasks, as (fact, prefixes of timer names, words to search in script lines).
 const TASKS: [(&str, &[&str], &[&str]); 2] = [
     (
         "schedule.zfs_scrub",
@@ -118,7 +118,7 @@ fn runs_one_of(line: &str, words: &[&str]) -> bool {
     !line.starts_with('#') && words.iter().any(|word| line.contains(word))
 }
 
-/// Cleans a line of cron: keeps the tasks that it runs.
+/// Redacts a line of cron: keeps the tasks that it runs.
 pub(crate) fn redact(line: &str) -> String {
     let known = TASKS.iter().flat_map(|(_, _, words)| words.iter());
     let done: Vec<&str> = known

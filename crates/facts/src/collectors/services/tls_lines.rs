@@ -1,5 +1,5 @@
-//! TLS versions and ciphers of Apache and lighttpd. An instance is a line, so that one line gives one finding: for
-//! Apache the last line of each server, for lighttpd every line in any block.
+//! Collects TLS versions and ciphers of Apache and lighttpd. Each instance is one configuration line, so that one line
+//! gives one finding: for Apache the last line of each server, for lighttpd every line in any block.
 //!
 //! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the
 //! pairs of `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
@@ -149,9 +149,9 @@ fn note(
     g.about([&format!("{who}.tls"), &which]);
 }
 
-/// Returns whether a list of protocols includes SSL 2 or 3 after all words are applied: `+` adds,
-/// `-` removes, and a name without a sign replaces the list (`ssl_cmd_protocol_parse` of mod_ssl).
-/// `all` includes SSL 3 if the library supports it.
+/// Returns the versions among SSL 2 and 3 that a list of protocols includes after all its words are applied: `+` adds,
+/// `-` removes, and a name without a sign replaces the list (`ssl_cmd_protocol_parse` of mod_ssl). `all` includes SSL 3
+/// if the library supports it.
 fn old_protocols(words: &[String]) -> Vec<&'static str> {
     const OLD: [&str; 2] = ["SSLv2", "SSLv3"];
     let mut offered: Vec<&'static str> = Vec::new();
@@ -179,7 +179,7 @@ fn note_lines(g: &mut Gather<'_>, file: &str, text: &str) {
     }
 }
 
-/// Whether a file name is one of the packages.
+/// Whether a file name is one that the packages of Apache or lighttpd use, and so not private.
 fn known_file(name: &str) -> bool {
     ["ssl", "default-ssl", "lighttpd", "10-ssl"].contains(&name)
 }
@@ -202,7 +202,7 @@ fn of_lighttpd(line: &str) -> Vec<(What, Vec<String>)> {
         .collect()
 }
 
-/// Returns the TLS settings of a line by name.
+/// Returns the TLS settings in a line as (name, value).
 fn lighttpd_pairs(line: &str) -> Vec<(&'static str, &str)> {
     let line = line.trim();
     if line.starts_with('#') {
@@ -235,7 +235,7 @@ fn ciphers(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Cleans a line of lighttpd.
+/// Redacts a line of lighttpd: keeps only the TLS settings.
 pub(crate) fn redact_lighttpd(line: &str) -> String {
     let pairs = lighttpd_pairs(line).into_iter();
     let kept = pairs.map(|(name, value)| match SETTINGS.contains(&name) {

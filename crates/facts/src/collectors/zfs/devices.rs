@@ -82,7 +82,7 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     known("raid", raid.map(|(name, place)| (name.into(), place)));
 }
 
-/// Notes the disks that a pool with autotrim trims continuously.
+/// Notes `disk.NAME.trimmed` for each disk of a pool with autotrim, which trims its disks continuously.
 pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     for (path, _) in &vdev.leaves {
         let Some(disk) = find_disk(g, path) else {
@@ -95,7 +95,7 @@ pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     }
 }
 
-/// Returns the whole disk of a leaf.
+/// Returns the whole disk that contains a leaf device of the pool.
 fn find_disk(g: &Gather<'_>, path: &str) -> Option<Device> {
     let name = path.strip_prefix("/dev/")?;
     // Names in subdirectories are links or files; `zpool status -L` resolves links.

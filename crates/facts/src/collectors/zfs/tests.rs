@@ -96,7 +96,7 @@ fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
     assert_eq!(ashift(1).unwrap(), 12);
 }
 
-/// The cache file answers for all pools; only a pool with a cache file of its own is read from its devices.
+/// The cache file gives the ashifts of all pools but one: a pool with its own cache file is read from its devices.
 #[test]
 fn pools_in_the_cache_file_are_not_read() {
     let cached = ZDB.replacen("MOS Configuration:", "tank:", 1);

@@ -1,4 +1,5 @@
-//! Space that thin volumes may still claim, and free space of their pool.
+//! Collects the space that thin volumes (zvols without a reservation) may still claim, and the free space of their
+//! pool.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};

@@ -1,9 +1,10 @@
-//! The processor of a Proxmox guest: `cpu`, `args` and `arch` of its file, and whether it has AES.
+//! Parses the processor of a Proxmox guest from `cpu`, `args` and `arch` of its configuration, and determines whether
+//! it has AES instructions.
 
 use super::Config;
 use std::collections::BTreeMap;
 
-/// Types of processors without AES (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
+/// QEMU processor types without AES instructions (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
 const WITHOUT_AES: [&str; 24] = [
     "kvm64",
     "kvm32",
@@ -40,8 +41,8 @@ fn cpu_of_arguments(args: &str) -> Option<&str> {
     named.next_back().map(|pair| pair[1])
 }
 
-/// Returns the model and flags of `kvm64,flags=+aes;-x`, `cputype=host` and of QEMU's own
-/// `host,+svm`.
+/// Splits a processor definition into its model and flags. Accepts `kvm64,flags=+aes;-x`, `cputype=host`, and QEMU's
+/// own `host,+svm`.
 fn model_and_flags(cpu: &str) -> (Option<&str>, Vec<&str>) {
     let mut model = None;
     let mut flags = Vec::new();

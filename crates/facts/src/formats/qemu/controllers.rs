@@ -1,9 +1,9 @@
-//! Finds the controller of a disk on the command line, and the resulting bus.
+//! Finds the controller of a disk on QEMU's command line, and the resulting bus.
 //!
-//! `bus=ID.N` names it. QEMU also assigns names to buses whose controller has no `id=`: `scsi.0`, `ide.2` and so on,
-//! counted per kind of bus after those of the board (`qbus_init_internal`, hw/core/bus.c). Without `bus=` QEMU uses
-//! the last matching controller (`qbus_find_recursive`, softmmu/qdev-monitor.c; `bus_add_child` inserts at the
-//! front). All three cases were verified with QEMU 7.2.
+//! `bus=ID.N` names the bus explicitly. Without `bus=` QEMU uses the last matching controller (`qbus_find_recursive`,
+//! softmmu/qdev-monitor.c; `bus_add_child` inserts at the front). A controller without `id=` gets generated bus names:
+//! `scsi.0`, `ide.2` and so on, counted per kind of bus after those of the board (`qbus_init_internal`, hw/core/bus.c).
+//! All three cases were verified with QEMU 7.2.
 
 use super::interface;
 use super::options::Map;
@@ -15,8 +15,8 @@ enum Kind {
     Ide,
 }
 
-/// Returns the controller of `device`, which is one of `devices`; `None` if the disk needs none, or
-/// uses one of the board.
+/// Returns the controller of the disk `device` among all `devices`; `None` if the disk needs no controller, or uses one
+/// of the board.
 pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> Option<&'a Map> {
     let kind = bus_kind_of_disk(driver_of(device));
     let ours = |map: &&Map| kind.is_some() && kind == bus_kind_of_controller(driver_of(map));

@@ -12,7 +12,7 @@ pub enum Storage {
     File(PathBuf),
     /// Another protocol or driver: `nbd`, `rbd`, `null-co`. Its address is dropped.
     Elsewhere(String),
-    /// An empty drive.
+    /// A drive without a medium.
     Nothing,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Chain {
     /// Drivers from the top: `throttle`, `qcow2`. `probed` stands for a format that QEMU detects.
     pub(super) formats: Vec<String>,
     pub(super) storage: Storage,
-    /// Cache flags of the node that opens the file: O_DIRECT, and ignored flushes.
+    /// Cache flags of the node that opens the file: whether it uses O_DIRECT, and whether it ignores flushes.
     pub(super) direct: bool,
     pub(super) no_flush: bool,
     /// I/O backend of the file: `threads`, `native`, `io_uring`.
@@ -31,9 +31,9 @@ pub(super) struct Chain {
     pub(super) discard: bool,
     pub(super) detect_zeroes: Option<String>,
     pub(super) read_only: bool,
-    /// Limits of the drive itself.
+    /// I/O limits of the drive itself, without those of its throttle group.
     pub(super) limits: Limits,
-    /// Name of its throttle group.
+    /// Name of the throttle group that limits the drive.
     pub(super) group: Option<String>,
 }
 
@@ -63,7 +63,7 @@ const FILES: [&str; 5] = [
     "virtio-blk-vfio-pci",
 ];
 
-/// Most layers; more are taken for a cycle.
+/// Maximum number of layers; a longer chain is treated as a cycle.
 const DEPTH: usize = 16;
 
 /// Nodes of `-blockdev`, by name.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Options that take no argument (qemu-options.hx of QEMU 2.1 to 10.1, those of `-help`).
+/// Options that take no argument, from qemu-options.hx of QEMU 2.1 to 10.1 and the output of `-help`.
 pub(crate) const WITHOUT_ARGUMENT: [&str; 45] = [
     "S",
     "alt-grab",
@@ -55,8 +55,8 @@ pub(crate) const WITHOUT_ARGUMENT: [&str; 45] = [
 /// Flattened settings: nested settings have dotted names, as in QEMU (`file.cache.direct`).
 pub(super) type Map = BTreeMap<String, String>;
 
-/// Returns options with their arguments in the order of the command line; an image without an
-/// option is `hda`, as in QEMU.
+/// Returns the options with their arguments in the order of the command line. A disk image without an option becomes
+/// `hda`, as in QEMU.
 pub(super) fn options(argv: &[String]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut words = argv.iter().skip(1);
@@ -75,8 +75,8 @@ pub(super) fn options(argv: &[String]) -> Vec<(String, String)> {
     found
 }
 
-/// Parses `value,key=value,…` or a JSON object. A comma in a value is doubled. A first word without
-/// `=` is the value of `implied`; another such word is a flag that is on.
+/// Parses `value,key=value,…` or a JSON object. A doubled comma in a value means one comma. A first word without `=` is
+/// the value of the key `implied`; any other word without `=` is a flag that is on.
 pub(super) fn settings(text: &str, implied: &str) -> Map {
     let mut map = Map::new();
     if text.starts_with('{') {
@@ -148,7 +148,7 @@ fn flatten(prefix: &str, value: &Value, map: &mut Map) {
     }
 }
 
-/// Whether QEMU reads the value of a flag as on.
+/// Whether QEMU reads the value of a flag as true.
 pub(super) fn is_on(value: &str) -> bool {
     matches!(value, "on" | "yes" | "true" | "y")
 }

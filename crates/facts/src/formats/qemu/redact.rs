@@ -1,4 +1,4 @@
-//! Cleans QEMU's command line: drops secrets and what identifies the machine.
+//! Redacts QEMU's command line: drops secrets and what identifies the machine.
 
 use super::nodes::protocol;
 use super::options::{Map, options, settings};
@@ -7,7 +7,7 @@ use crate::limits::is_limit;
 use assay_model::secrets::{WITHHELD, is_plain};
 use serde_json::Value;
 
-/// Options that describe the machine and its disks; other options are dropped.
+/// Options that describe the machine and its disks. All other options are dropped.
 pub(crate) const OPTIONS: [(&str, &str); 18] = [
     ("id", ""),
     ("name", "guest"),
@@ -73,9 +73,9 @@ pub(crate) const KEYS: [&str; 40] = [
     "writeback",
 ];
 
-/// Cleans `/proc/PID/cmdline` to the content of the facts: the machine type, its disks and their
-/// settings, and directories of images without their names. With `identity` it keeps the names of
-/// the machine and of its images. Cleaning twice changes nothing.
+/// Redacts `/proc/PID/cmdline` to what becomes facts: the machine type, its disks and their settings, and the
+/// directories of images without file names. With `identity` keeps the names of the machine and of its images.
+/// Redacting twice changes nothing.
 #[must_use]
 pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     let argv = super::argv(cmdline);
@@ -138,8 +138,8 @@ fn clean_object(map: Map, identity: bool) -> String {
     Value::Object(clean).to_string()
 }
 
-/// Keeps a device name, or the directory of a file; with `identity` the whole path. For other
-/// storage keeps the protocol.
+/// Keeps a device name, or the directory of a file; with `identity` the whole path. For network storage keeps only the
+/// protocol.
 pub(crate) fn file(name: &str, identity: bool) -> String {
     match protocol(name) {
         "file" => {}

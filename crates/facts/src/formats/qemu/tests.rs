@@ -52,7 +52,7 @@ fn libvirt() {
     assert!(!format!("{found:?}").contains("S3RIAL"));
 }
 
-/// The XML of the same domain gives the same settings.
+/// The libvirt XML of the domain in the previous test gives the same settings as its command line.
 #[test]
 fn libvirt_and_its_command_line_agree() {
     let status = include_str!("../../../fixtures/libvirt-9.0-domstatus.xml");
@@ -107,8 +107,7 @@ fn plain() {
     assert_eq!(second.formats, ["raw"]);
 }
 
-/// Written like the output of qemu-server, 6.x with `-drive` and 9.x with `-blockdev`; not
-/// recorded.
+/// Command lines modelled on those of qemu-server (6.x with `-drive`, 9.x with `-blockdev`); not recorded.
 #[test]
 fn proxmox() {
     let six = "/usr/bin/kvm\n-id\n100\n-name\nweb\n-smp\n4,sockets=1,cores=4,maxcpus=4\n-nodefaults\n\

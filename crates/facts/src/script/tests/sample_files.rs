@@ -1,6 +1,6 @@
-//! Files with secrets, as the cleaner gets them: directory, name and content.
+//! Files that contain secrets, as input for the redaction script: directory, name and content.
 
-/// Returns a sample of each kind of file, with text that must not pass.
+/// Returns a sample of each kind of file, with text that the script must drop.
 pub(super) fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let nginx = include_str!("../../../fixtures/nginx-1.22.1-debian12.conf");
     let sshd = "Include /etc/ssh/sshd_config.d/*.conf\n# hunter2\nPort 2222\nListenAddress 10.1.2.3\n\

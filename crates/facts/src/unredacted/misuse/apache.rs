@@ -1,4 +1,5 @@
-//! Apache: methods that `<Limit>` leaves open, home directories of root, and TRACE.
+//! Finds mistakes in Apache's configuration: methods that a `<Limit>` section leaves open, home directories of root,
+//! and TRACE.
 
 use super::super::lines_of_files::{exists, files, read};
 use super::Misuses;
@@ -13,7 +14,7 @@ const DIRS: [&str; 4] = [
     "/etc/httpd/conf.d",
 ];
 
-/// Reads the settings in the order in which Apache reads the files.
+/// Notes the mistakes. Settings are read in the same file order as Apache reads them.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all: Vec<String> = MAINS
         .into_iter()

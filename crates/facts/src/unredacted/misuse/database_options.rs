@@ -1,5 +1,6 @@
-//! MariaDB, MySQL and PostgreSQL: logs that do not serve, files and memory without a limit, old hashes, and names that
-//! a client states itself. Durability is in `collectors::services::databases`.
+//! Finds mistakes in options of MariaDB, MySQL and PostgreSQL: logs without use, files and memory without a limit, old
+//! password hashes, and client names that the client itself chooses. `collectors::services::databases` collects the
+//! durability settings.
 
 use super::super::lines_of_files::{Line, files, is_loopback, read};
 use super::Misuses;
@@ -15,7 +16,7 @@ const DIRS: [&str; 4] = [
     "/etc/my.cnf.d",
 ];
 const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
-/// Commands of `archive_command` that keep nothing.
+/// Values of `archive_command` that discard the archived log.
 const KEEP_NOTHING: [&str; 5] = ["true", "/bin/true", "/usr/bin/true", ":", "exit 0"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -71,7 +72,7 @@ fn note_mariadb(g: &mut Gather<'_>) {
     found.note(g, "mariadb.misuse");
 }
 
-/// Takes the last value of each option of the server.
+/// Adds the options of the server to `said`; the last value of each option wins.
 fn take_options(lines: Vec<Line>, said: &mut BTreeMap<String, (String, FactPlace)>) {
     let mut counts = false;
     for line in lines {
@@ -112,7 +113,7 @@ fn parse_size(text: &str) -> Option<u64> {
     text[..end].parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Returns `MemTotal` in bytes.
+/// Returns `MemTotal` of /proc/meminfo in bytes.
 fn total_memory(text: &str) -> Option<u64> {
     let line = text
         .lines()

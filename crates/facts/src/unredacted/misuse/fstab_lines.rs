@@ -1,4 +1,4 @@
-//! Lines of fstab that hide each other, or that name an option that does not exist.
+//! Finds lines of fstab that hide each other, or that contain an option that does not exist.
 
 use super::super::lines_of_files::read;
 use super::Misuses;
@@ -7,7 +7,7 @@ use assay_model::FactPlace;
 use std::collections::BTreeMap;
 
 const FSTAB: &str = "/etc/fstab";
-/// Options of btrfs(5) of Linux 6.1 and the generic ones that people write.
+/// Options of btrfs(5) of Linux 6.1, and generic options that people often use with it.
 const BTRFS: &[&str] = &[
     "acl",
     "autodefrag",
@@ -247,7 +247,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     found.note(g, "fstab_line");
 }
 
-/// Whether an option is unknown, and one or two letters from a known one; a new option is further away.
+/// Whether an option is unknown but differs from a known option by at most one letter, in long names by at most two.
+/// Options of newer kernels usually differ more.
 fn is_misspelt(option: &str, known: &[&str]) -> bool {
     let name = option.split('=').next().unwrap_or(option);
     let is = |one: &&&str| **one == name;
@@ -277,7 +278,7 @@ fn is_swapped(a: &str, b: &str) -> bool {
         && a[at + 2..] == b[at + 2..]
 }
 
-/// Returns how many letters have to be changed, added or removed.
+/// Returns the number of letters that must be changed, added or removed to convert one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,5 +1,5 @@
-//! nginx: access rules without effect, origins that are reflected, logs and limits that are misunderstood, and `if`
-//! beside `try_files`.
+//! Finds mistakes in nginx's configuration: access rules without effect, reflected CORS origins, misunderstood logs and
+//! limits, and `if` together with `try_files`.
 
 use super::super::nginx_blocks::{own_value, own_values, words};
 use super::Misuses;
@@ -42,7 +42,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     found.note(g, "nginx.misuse");
 }
 
-/// Access rules of a location that let everybody else in, or that an answer of `return` precedes.
+/// Notes `allow` rules without a `deny` for everyone else, and `deny` rules that a `return` in the same location
+/// bypasses.
 fn note_access(all: &Effective, id: ScopeId, found: &mut Misuses) {
     if let (Some(deny), Some(answer)) = (own_value(all, id, "deny"), own_value(all, id, "return")) {
         let said = words(answer);
@@ -70,7 +71,7 @@ fn note_access(all: &Effective, id: ScopeId, found: &mut Misuses) {
     }
 }
 
-/// `if` with other statements than the safe ones in a location that has `try_files`.
+/// Notes an `if` with unsafe statements in a location that has `try_files`.
 fn note_if(all: &Effective, id: ScopeId, found: &mut Misuses) {
     if own_value(all, id, "try_files").is_none() {
         return;
@@ -97,7 +98,7 @@ fn note_if(all: &Effective, id: ScopeId, found: &mut Misuses) {
     }
 }
 
-/// A header that allows the origin that asks, with credentials.
+/// Notes a CORS header that allows any requesting origin, with credentials.
 fn note_origin(all: &Effective, id: ScopeId, found: &mut Misuses) {
     // Inside of an `if` the origin was compared.
     if all.scope(id).head.first().is_some_and(|head| head == "if") {
@@ -125,7 +126,8 @@ fn note_origin(all: &Effective, id: ScopeId, found: &mut Misuses) {
     found.add("origin_reflected", reflected && credentials, &origin.place);
 }
 
-/// Whether a redirect begins with a host name: nginx takes it for a path. `None` without a redirect.
+/// Whether a redirect target starts with a host name without `http://`, so that nginx treats it as a path. `None` if
+/// there is no redirect.
 fn lacks_scheme(words: &[String]) -> Option<bool> {
     let [_, target, flag] = words else {
         return None;
@@ -149,7 +151,7 @@ fn lacks_scheme(words: &[String]) -> Option<bool> {
     )
 }
 
-/// More connections than a worker may open files.
+/// Notes if a worker may have more connections than open files.
 fn note_open_files(all: &Effective, found: &mut Misuses) {
     let number = |id: ScopeId, key: &'static str| {
         let said = own_value(all, id, key)?;

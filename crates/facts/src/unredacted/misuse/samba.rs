@@ -1,4 +1,5 @@
-//! Samba: accounts that act as root, passwords that are wrong, and an unencrypted directory.
+//! Finds mistakes in Samba's configuration: accounts that act as root, wrong passwords that are accepted as guest
+//! logins, and an unencrypted connection to the LDAP server.
 
 use super::Misuses;
 use crate::collectors::services::samba::MAIN;
@@ -7,7 +8,7 @@ use assay_config::effective::files::OfHost;
 use assay_config::effective::{Effective, Program, ScopeId, Setting, read_effective};
 use std::path::Path;
 
-/// Groups whose members are administrators anyway.
+/// Groups whose members are administrators anyway, so that admin rights in Samba add nothing.
 const ADMINISTRATORS: [&str; 7] = [
     "root",
     "admin",
@@ -64,7 +65,7 @@ fn note_server(all: &Effective, found: &mut Misuses) {
     found.add("directory_in_the_clear", clear, &said.place);
 }
 
-/// Settings of a share; those of `[global]` count for each share.
+/// Notes the mistakes of a share; settings of `[global]` apply to each share.
 fn note_share(all: &Effective, id: ScopeId, found: &mut Misuses) {
     let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
     if let Some(said) = own("adminusers") {
@@ -89,7 +90,7 @@ fn note_share(all: &Effective, id: ScopeId, found: &mut Misuses) {
     }
 }
 
-/// Splits a list of names; a name in quotation marks contains blanks.
+/// Splits a list of names. A name in quotation marks may contain blanks.
 fn names(list: &str) -> Vec<String> {
     match list.contains('"') {
         true => vec![list.trim().to_owned()],

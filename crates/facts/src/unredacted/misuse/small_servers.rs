@@ -1,5 +1,5 @@
-//! lighttpd's lists of directories, chronyd's commands over the network, and containers of Proxmox VE without
-//! confinement.
+//! Finds mistakes in small servers: lighttpd's directory listings, chronyd's commands over the network, and containers
+//! of Proxmox VE without confinement.
 
 use super::super::lines_of_files::{files, is_loopback, read};
 use super::Misuses;

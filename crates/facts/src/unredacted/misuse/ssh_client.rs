@@ -1,4 +1,4 @@
-//! The system's file of the ssh client: broken algorithms that it offers to every server.
+//! Finds broken algorithms that the system-wide configuration of the ssh client offers to every server.
 
 use super::Misuses;
 use crate::collectors::services::ssh_algorithms::{WEAK, list_offered};
@@ -9,7 +9,8 @@ use std::path::Path;
 
 const FILE: &str = "/etc/ssh/ssh_config";
 
-/// Notes each list of algorithms that holds for all servers; a block for an old device is meant so.
+/// Notes each algorithm list that applies to all servers. Lists in a block for certain hosts are left out, because they
+/// are usually meant for an old device.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(all) = read_effective(Program::Ssh, Path::new(FILE), &OfHost(g.host)) else {
         return;

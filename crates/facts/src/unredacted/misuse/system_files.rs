@@ -1,4 +1,5 @@
-//! Accounts that stand twice or that belong to NIS, and a mask that lets everybody write.
+//! Finds mistakes in system files: duplicate accounts, NIS entries in passwd, and a umask that lets everyone write to
+//! new files.
 
 use super::super::lines_of_files::{files, read};
 use super::Misuses;

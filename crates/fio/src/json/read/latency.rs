@@ -15,14 +15,14 @@ struct RawLatency {
     bins: Bins,
 }
 
-/// Bins as printed, and whether the keys are indices (fio 2.x) instead of latencies.
+/// Bins as printed. The flag is whether the keys are bin numbers (fio 2.x) or latencies.
 #[derive(Default)]
 struct Bins {
     pairs: Vec<(u64, u64)>,
     indices: bool,
 }
 
-/// Parses a latency section into nanoseconds; `unit` is the number of nanoseconds per unit.
+/// Parses a latency section into nanoseconds; `unit` is the length of the section's time unit in nanoseconds.
 pub(super) fn read_latency<'de, A: MapAccess<'de>>(
     map: &mut A,
     unit: u64,

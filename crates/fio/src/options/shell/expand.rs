@@ -48,7 +48,7 @@ impl Value {
     }
 }
 
-/// State at one place of a script.
+/// Variables, arguments and loops at one point of a script.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     /// Possible values of each variable; several if branches differ.
@@ -98,7 +98,7 @@ impl Scope {
         self.set(name, sum);
     }
 
-    /// Merges the states after branches, of which one ran or, unless `always`, none.
+    /// Merges the states after several branches, of which exactly one ran (`always`) or at most one.
     pub fn merge(&mut self, ends: Vec<Scope>, always: bool) {
         const MOST: usize = 8;
         let before = (!always).then(|| self.variables.clone());

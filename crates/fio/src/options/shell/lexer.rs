@@ -103,10 +103,10 @@ struct Lexer {
     chars: Vec<char>,
     at: usize,
     out: Vec<Token>,
-    /// Here-documents whose text starts on the next line: position of the token, end word, whether variables
-    /// are expanded, whether leading tabs are removed.
+    /// Here-documents whose text starts on the next line, as (position of the token, end word, whether variables are
+    /// expanded, whether leading tabs are removed).
     waiting: Vec<(usize, String, bool, bool)>,
-    /// Number of characters searched for an end that may be missing.
+    /// Number of characters that were searched so far for closing brackets that may be missing.
     searched: usize,
 }
 
@@ -379,8 +379,8 @@ impl Lexer {
         }
     }
 
-    /// Reads a substitution that starts with `$` or a backtick. If it is only a character, skips it and
-    /// returns `None`.
+    /// Reads a substitution that starts with `$` or a backtick. If the `$` is a plain character, skips it and returns
+    /// `None`.
     fn dollar(&mut self, quoted: Quoted) -> Option<Part> {
         let tick = self.take() == Some('`');
         if tick {
@@ -425,7 +425,8 @@ impl Lexer {
         (!name.is_empty()).then(|| Part::Variable(name, String::new(), quoted))
     }
 
-    /// Returns whether more searching is permitted: a text of only opening brackets would take very long.
+    /// Returns whether more searching is permitted. The limit bounds the time for a text of only opening brackets,
+    /// which would take quadratic time.
     fn may_search(&self) -> bool {
         self.searched <= self.chars.len().saturating_mul(MOST_SEARCHED)
     }

@@ -1,4 +1,4 @@
-//! Parses words and operators into commands, loops and branches. Skips what does not fit.
+//! Parses words and operators into commands, loops and branches. Skips what it cannot parse.
 
 use super::is_name;
 use super::lexer::{Part, Token, Word};
@@ -7,7 +7,7 @@ use super::lexer::{Part, Token, Word};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Simple(Simple),
-    /// Branches of an `if` or `case`, of which one runs; and whether one always runs.
+    /// Branches of an `if` or `case`, of which at most one runs. The flag is whether one of them always runs.
     Branches(Vec<Vec<Node>>, bool),
     For {
         name: String,
@@ -58,7 +58,7 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// Returns a word that may be a reserved word of the shell.
+/// Returns the text of an unquoted word, which may be a reserved word of the shell.
 fn plain_word(token: Option<&Token>) -> Option<&str> {
     match token {
         Some(Token::Word(word)) => match word.as_slice() {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub(in crate::options) struct Command {
     /// Words; [`UNKNOWN`] marks values that the text does not contain.
     pub words: Vec<String>,
-    /// Values chosen for variables of loops and branches.
+    /// Values of loop variables and branches for which the command runs like this.
     pub chosen: Vec<(String, String)>,
     /// Variables that are assigned for this command or exported.
     pub environment: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ pub(in crate::options) struct Command {
 /// Result of interpreting a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::options) struct Script {
-    /// Commands in order; in loops, one for each value.
+    /// Commands in order. A command in a loop is listed once for each value.
     pub commands: Vec<Command>,
     /// Files that the script writes, with their texts.
     pub files: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ const DEEPEST: usize = 12;
 const LONGEST_SCRIPT: usize = 512 * 1024;
 /// Maximum bytes of a file that a script writes.
 const MOST_WRITTEN: usize = 1 << 20;
-/// Maximum number of steps: nested loops and functions multiply.
+/// Maximum number of interpreted commands, because nested loops and functions multiply.
 const MOST_STEPS: usize = 5_000;
 
 /// Interprets a script; `known` contains variables that are set outside.
@@ -159,7 +159,7 @@ impl Runner {
         }
     }
 
-    /// Interprets functions that are never called; their arguments are unknown.
+    /// Interprets the functions that are never called, with unknown arguments.
     fn uncalled(&mut self, scope: &mut Scope) {
         let left = self.functions.values().filter(|one| !one.1);
         let left: Vec<Vec<Node>> = left.map(|one| one.0.clone()).collect();

@@ -19,7 +19,7 @@ pub(super) fn tee_file(command: &Command) -> Option<String> {
     names.next().map(|name| (*name).to_owned())
 }
 
-/// Returns the combinations of values for variables with several possible values.
+/// Returns one scope for each combination of values, if variables of the command have several possible values.
 pub(super) fn choose_values(words: &[Word], scope: &Scope) -> Vec<Scope> {
     let mut all = vec![scope.clone()];
     let names = words.iter().flatten().filter_map(|part| match part {
@@ -85,7 +85,7 @@ pub(super) fn split_assignments(words: &[Word]) -> (Vec<(String, bool, Word)>, &
     (before, rest)
 }
 
-/// Expands `{1..4}` and `{a,b}` alone in an unquoted word; any other word stays.
+/// Expands braces in an unquoted word that consists only of `{1..4}` or `{a,b}`; returns any other word unchanged.
 pub(super) fn expand_braces(field: &str, word: &Word) -> Vec<String> {
     let whole = vec![field.to_owned()];
     let unquoted = matches!(word.as_slice(), [Part::Text(_, false)]);

@@ -1,11 +1,12 @@
-//! Deadline of an exchange that depends on its size. A slow trickle of bytes does not extend the deadline.
+//! Deadline of an exchange that grows with the number of its bytes. A slow trickle of bytes does not extend the
+//! deadline.
 
 use std::time::{Duration, Instant};
 
 /// Slowest supported connection, in bytes per second: a modem of 128 kbit/s.
 const SLOWEST: u64 = 16 << 10;
 
-/// Deadline of an exchange: a fixed patience plus the time for its bytes on the slowest connection.
+/// Deadline of an exchange: a fixed `patience` plus the time that its bytes take on the slowest connection.
 #[derive(Debug)]
 pub(super) struct Clock {
     patience: Duration,
@@ -16,7 +17,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Starts the clock. The exchange is also late after `patience` without progress.
+    /// Starts the clock. Without any progress the exchange is late after `patience`.
     pub(super) fn start(patience: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -27,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// Adds bytes that were sent or received.
+    /// Adds the size of sent or received bytes to the exchange.
     pub(super) fn enter(&mut self, bytes: usize) {
         self.enter_at(bytes, Instant::now());
     }
@@ -37,7 +38,7 @@ impl Clock {
         self.went_on = now;
     }
 
-    /// Returns whether the machine must be given up.
+    /// Whether the exchange took too long, so that the machine must be given up.
     pub(super) fn is_late(&self) -> bool {
         self.is_late_at(Instant::now())
     }

@@ -1,11 +1,11 @@
-//! Fetches records in pieces while a verb runs.
+//! Fetches records in chunks while a verb runs.
 
 use super::FETCH;
 use crate::remote::records::{LONGEST, Records};
 use assay_protocol::Reply;
 use std::time::Instant;
 
-/// Records that are being fetched.
+/// State of records that are being fetched.
 pub(super) struct Fetch {
     pub(super) request: u64,
     pub(super) bytes: Vec<u8>,
@@ -31,7 +31,7 @@ impl Fetch {
         due
     }
 
-    /// Adds a piece. Returns the records after the last one.
+    /// Adds a chunk. Returns the records after the last chunk, else `None`.
     pub(super) fn take(&mut self, reply: Reply) -> Option<Records> {
         match reply {
             Reply::Piece(piece) if self.bytes.len() + piece.len() <= LONGEST => {

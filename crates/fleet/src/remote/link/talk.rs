@@ -9,10 +9,10 @@ use assay_render::text::escape_line;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of an output line. A step of a load has some hundred thousand bytes.
+/// Maximum bytes of an output line. The result of one load step has some hundred thousand bytes.
 const LONGEST: usize = 16 << 20;
 
-/// Time limit for the end of a stopped verb, in which its results must arrive.
+/// Maximum time for a stopped verb to end and send its results.
 const TO_END: Duration = Duration::from_secs(20);
 
 /// Sends input to a running verb, from any thread.
@@ -23,13 +23,13 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// Sends bytes to standard input.
+    /// Sends bytes to the standard input of the verb.
     pub fn say(&self, bytes: &[u8]) {
         let input = AgentRequest::Input(bytes.to_vec());
         self.out.put(input.frame(self.request).encode());
     }
 
-    /// Closes standard input.
+    /// Closes the standard input of the verb.
     pub fn end(&self) {
         self.say(&[]);
     }

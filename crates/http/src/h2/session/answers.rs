@@ -11,7 +11,7 @@ const MOST_FRAMES: u32 = 64;
 /// Maximum number of interim answers (1xx).
 const MOST_INTERIM: u32 = 64;
 
-/// The last decoded head. Equal bytes have the same meaning until the decoder's table changes.
+/// The last decoded head. As long as the decoder's table does not change, equal bytes have the same meaning.
 #[derive(Debug, Default)]
 pub struct Known {
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Known {
     meaning: Option<Meaning>,
 }
 
-/// Relevant content of a head.
+/// The parts of a head that the session needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Meaning {
     status: u16,
@@ -27,7 +27,7 @@ struct Meaning {
 }
 
 impl H2Session {
-    /// Processes a head or part of one.
+    /// Processes a HEADERS or CONTINUATION frame: a whole head or part of one.
     pub(super) fn head(
         &mut self,
         head: &Head,
@@ -98,7 +98,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// Interprets a head. The inner error concerns only this answer.
+    /// Interprets a head. The outer error ends the connection; the inner error concerns only this response.
     fn read(&mut self, block: &[u8]) -> Result<Result<Meaning, &'static str>, H2Fault> {
         let version = self.decoder.version();
         if let Some(meaning) = self.known.meaning
@@ -273,7 +273,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// Processes the end of an answer.
+    /// Processes the end of a response.
     fn end(&mut self, at: usize, events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let stream = &self.streams[at];
         let body = stream.body.bytes;

@@ -174,7 +174,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// Sends body data as far as the windows permit and the outbox is short.
+    /// Appends body data to the outbox as far as the windows permit, until the outbox contains enough.
     pub(super) fn upload(&mut self) {
         if !self.uploading {
             return;
@@ -201,7 +201,7 @@ impl H2Session {
     }
 }
 
-/// Returns how much of a body can be sent now.
+/// Returns how many bytes of a body can be sent now; `None` if none.
 fn piece(stream: &Stream, sendable: i64) -> Option<usize> {
     let (body, sent) = stream.upload.as_ref()?;
     let window = stream.sendable.min(sendable);

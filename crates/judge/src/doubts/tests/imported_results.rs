@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Sections of a job file: which ran at the same time and which are summed, according to recorded results and
-/// according to the job file itself.
+/// Sections of a job file: which of them ran at the same time and which are summed must be the same from recorded
+/// results and from the job file.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -89,7 +89,7 @@ fn sections_of_a_job_file() {
     }
 }
 
-/// A result without the engine's name, from a system with another default engine.
+/// A result without the engine's name comes from a system with another default engine.
 #[test]
 fn the_default_engine_of_other_systems() {
     let result = |options: &str, alone: f64| {
@@ -124,8 +124,8 @@ fn the_default_engine_of_other_systems() {
     }
 }
 
-/// posixaio: glibc does the requests of a file one after another, macOS and the BSDs limit their number, and fio's own
-/// count shows that limit.
+/// posixaio: glibc executes the requests to a file one after another, macOS and the BSDs limit the number of requests;
+/// fio's own depth count shows which.
 #[test]
 fn posixaio_of_other_systems() {
     let result = |options: &str, levels: &str| {

@@ -4,7 +4,7 @@ use super::*;
 use crate::trial::look_schedule::list_reached_looks;
 use proptest::prelude::*;
 
-/// Direct implementation of the rule: sorts all sums and uses no tables.
+/// Direct implementation of the rule, without tables: sorts all sums.
 fn slowly(flips: &SignFlips, x: &[f64], looks: &[PlannedLook]) -> Option<usize> {
     let all = flips.0.len() + 1;
     let mut alive = flips.0.clone();
@@ -50,7 +50,7 @@ fn slowly(flips: &SignFlips, x: &[f64], looks: &[PlannedLook]) -> Option<usize> 
     None
 }
 
-/// Sizes with many ties and zeros, or none.
+/// Values with many ties and zeros, or without any.
 fn values() -> impl Strategy<Value = Vec<f64>> {
     let tied = prop_oneof![Just(0.0), Just(0.1), Just(-0.1), Just(0.3), Just(0.2)];
     let free = prop_oneof![-0.5..0.5, -0.01..0.2, Just(-9.0)];
@@ -87,8 +87,8 @@ proptest! {
     }
 }
 
-/// For sizes of any kind, the fraction of all sign vectors that is rejected at any look is at most the level.
-/// The seeds are fixed, so the random flips add the same error in every run.
+/// For values of any size, the fraction of all sign vectors that is rejected at any look is at most the level. The
+/// seeds are fixed, so the random flips add the same error in every run.
 #[test]
 fn of_all_sign_vectors_the_level_is_rejected() {
     let sizes = [
@@ -149,7 +149,7 @@ fn the_same_seed_gives_the_same_flips_and_another_gives_others() {
     assert_eq!(SignFlips::new(7, 0.00125).0.len(), 39_999);
 }
 
-/// The order of a trial and the sign flips may use the same seed. The flips must differ from the random order,
+/// The randomised order of a trial and the sign flips may use the same seed. The flips must differ from the order,
 /// because otherwise the observed signs would be among the flips.
 #[test]
 fn flips_are_not_the_coins_of_the_same_seed() {

@@ -1,4 +1,4 @@
-//! Failures by chance, and failures caused by the change.
+//! Tests failures that occur by chance, and failures that the change causes.
 
 use super::{measured, rule};
 use crate::trial::judge_trial_pairs;

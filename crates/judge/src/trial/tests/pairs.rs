@@ -1,4 +1,4 @@
-//! Computes pairs from slots, on recorded samples.
+//! Tests the computation of pairs from slots, with recorded samples.
 
 use crate::tests::recorded;
 use crate::trial::{TrialRule, forecast, judge_pairs, judge_slots_for_display, judge_trial};
@@ -83,7 +83,7 @@ pub(super) fn fio(speed: f64) -> Sample {
     sample
 }
 
-/// A sample of assay's own load generator: `operations` in 5 s, each of `ns` nanoseconds.
+/// Returns a sample of assay's own load generator: `operations` in 5 s, each of `ns` nanoseconds.
 fn own(kind: Operation, operations: u64, ns: u64) -> Sample {
     let mut histogram = Histogram::default();
     histogram.record(ns, operations);

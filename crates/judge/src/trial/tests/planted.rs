@@ -1,5 +1,5 @@
-//! Effects planted in recorded and in simulated noise. All seeds are fixed, so results are reproducible;
-//! `bench/trials/run` computes the full tables.
+//! Tests known effects that are added to recorded and to simulated noise. All seeds are fixed, so results are
+//! reproducible; `bench/trials/run` computes the full tables.
 
 use crate::noise;
 
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 const TRIALS: u64 = 40;
 
-/// Returns the verdicts of the simulated trials, and their mean number of pairs.
+/// Returns the verdicts of simulated trials with this gain, and their mean number of pairs.
 fn ends(noise: &Noise, gain: f64) -> (Vec<Verdict>, f64) {
     let ends: Vec<(Verdict, usize)> = (0..TRIALS)
         .map(|seed| {

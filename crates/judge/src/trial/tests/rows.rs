@@ -1,11 +1,11 @@
-//! All figures of a table follow one rule.
+//! Tests that all figures of a table follow one rule.
 
 use super::pairs::{fio, slots, trial};
 use crate::trial::judge_trial;
 use assay_model::Trial;
 use assay_model::trial::{FigureJudgement, Slot};
 
-/// Pairs in which B is faster by some factor, with a skewed distribution like real ones.
+/// Returns pairs in which B is faster by some factor, with a skewed distribution as in real trials.
 fn skewed(metric: &str, guards: &[&str]) -> (Trial, Vec<Slot>) {
     let ratios = [0.81, 0.8, 1.3, 0.82, 2.9, 0.79, 1.25, 0.8, 1.4, 0.83, 1.2];
     let levels = [1.0, 4.0, 0.3, 5.0, 0.2, 4.5, 0.4, 3.9, 0.3, 4.2, 0.5];
@@ -22,7 +22,7 @@ fn row(trial: &Trial, slots: &[Slot], metric: &str) -> FigureJudgement {
     *found.unwrap()
 }
 
-/// With a fixed block size, bytes and I/Os per second change by the same ratio, whichever of them decides.
+/// With a fixed block size, bytes and I/Os per second change by the same ratio, whichever of the two decides.
 #[test]
 fn bytes_and_operations_of_one_block_size_change_alike() {
     let (by_bytes, slots) = skewed("throughput", &["read.iops"]);

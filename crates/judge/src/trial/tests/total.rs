@@ -1,4 +1,4 @@
-//! Total work and total time compared with the typical pair.
+//! Tests the comparison of total work and total time with the typical pair.
 
 use super::{measured, rule};
 use crate::trial::{TrialRule, decide_verdict, judge_trial_pairs};
@@ -6,8 +6,8 @@ use assay_model::trial::{PairOutcome, Verdict};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Pairs with this typical gain and a little noise; one in `slow` slots of B, the first of them early, is
-/// three times slower.
+/// Returns pairs with this typical gain and a little noise. One in `slow` slots of B, the first of them early, takes
+/// three times as long.
 fn stalling(gain: f64, slow: usize, n: usize) -> Vec<PairOutcome> {
     (0..n)
         .map(|at| {
@@ -59,7 +59,7 @@ fn no_gain_with_rare_slow_slots_is_no_equality() {
     );
 }
 
-/// A small gain is undecided until it withstands one more slow slot; a large gain is decided at once.
+/// A small gain is undecided until it stays a gain with one more slow slot; a large gain is decided at once.
 #[test]
 fn a_small_gain_needs_pairs_in_which_nothing_was_slow() {
     assert_eq!(
@@ -76,7 +76,7 @@ fn a_small_gain_needs_pairs_in_which_nothing_was_slow() {
     );
 }
 
-/// Slow slots with the same probability on both sides prove nothing, also with drift.
+/// Slow slots with the same probability on both sides prove nothing, even with drift.
 #[test]
 fn slow_slots_on_both_sides_are_noise() {
     let mut worse = 0;
@@ -119,8 +119,8 @@ fn what_is_no_work_is_left_out() {
     assert_eq!((judgement.pairs, judgement.left_out), (6, 1));
 }
 
-/// Pairs in which a percentile is better by `gain`, and in one of `rare` slots of B a stall reduces the work
-/// to the fraction `left`.
+/// Returns pairs in which a percentile is better by `gain`, and in which a stall reduces the work to the fraction
+/// `left` in one of `rare` slots of B.
 fn percentile_with_stalls(gain: f64, rare: usize, left: f64, n: usize) -> Vec<PairOutcome> {
     (0..n)
         .map(|at| {
@@ -142,7 +142,7 @@ fn by_latency() -> TrialRule {
     }
 }
 
-/// The median is 7 % better, but stalls that no percentile shows take 4 to 18 % of the work.
+/// The median is 7 % better, but stalls, invisible in the percentiles, reduce the work done by 4 to 18 %.
 #[test]
 fn a_percentile_is_not_better_when_less_is_done() {
     for (rare, left) in [(2, 0.7), (3, 0.4), (4, 0.25), (3, 0.5), (2, 0.55)] {

@@ -1,9 +1,9 @@
-//! Figures of one table row agree with each other, with the rankings and with a comparison of two runs, also where the
-//! rounds differ.
+//! Tests that the figures of one table row agree with each other, with the rankings and with a comparison of two runs,
+//! even if the rounds differ.
 
 use super::*;
 
-/// Builds a round with this rate and this number of CPUs of the server.
+/// Returns a round with this rate and this number of CPUs used by the server.
 fn round(target: usize, number: u32, rate: u64, cpus: f64) -> Step {
     let mut step = closed();
     let nanos = 10 * S / rate;
@@ -21,7 +21,7 @@ fn round(target: usize, number: u32, rate: u64, cpus: f64) -> Step {
     step
 }
 
-/// One round of five is slow, and its answers are dear.
+/// Returns five rounds, of which one is slow and needs more CPU time per answer.
 fn rounds(target: usize, factor: u64) -> Vec<Step> {
     [
         (10_000, 0.95),

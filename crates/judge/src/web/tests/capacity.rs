@@ -24,7 +24,7 @@ fn capacity_is_where_more_connections_bring_no_more() {
     assert!((two.per_percent.unwrap() - 9_700.0 / 25.0).abs() < 1e-6);
 }
 
-/// A server limited by latency does more with each additional connection, so the highest measured rate is not
+/// A server that is limited by latency does more with each additional connection, so the highest measured rate is not
 /// its capacity.
 #[test]
 fn a_capacity_that_still_rises_is_a_lower_bound() {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Forty stretches of a step of 40 s with the latency and rate that `of` returns.
+/// Replaces the figures over time by forty intervals of a step of 40 s, with the latency and rate that `of` returns.
 fn over_time(step: &mut Step, of: impl Fn(u64) -> (u64, u64)) {
     step.measured.window = Nanos(40 * S);
     step.measured.stretch = Nanos(S);
@@ -89,8 +89,8 @@ fn an_open_loop_that_is_slower_than_the_capacity_raises_a_doubt() {
     assert!(of(18) && !of(1));
 }
 
-/// A server that is slow every other second answers most requests of a closed loop in its fast seconds. That half of
-/// the evenly sent requests take longer is no drift.
+/// A server that is slow every other second answers most requests of a closed loop in its fast seconds. It is no drift
+/// that half of the evenly sent requests of an open loop take longer.
 #[test]
 fn a_server_that_is_slow_from_time_to_time_is_not_slower_than_its_capacity() {
     let of = |slow: u64| {
@@ -134,7 +134,7 @@ fn failures_that_begin_late_say_when() {
     assert!(!of(2).contains("none in the first"), "{}", of(2));
 }
 
-/// Rounds that differ by a factor of two are reported in their order.
+/// Rounds that differ by a factor of two are reported in the order of their numbers.
 #[test]
 fn rounds_of_a_server_that_slows_down_differ() {
     let round = |round: u32, answers: u64| {

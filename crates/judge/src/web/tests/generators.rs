@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Three generators with the same load.
+/// Returns a step of three generators with equal load.
 fn of_three() -> Step {
     let whole = closed();
     let part = |generator: &str| Part {

@@ -1,8 +1,8 @@
-//! Judges who limited a step: the server, its backend, the network, the generator or a quota.
+//! Judges what limited a step: the server, its backend, the network, the generator or a quota.
 
 use super::*;
 
-/// The cause of the server's waiting, from its sockets and control groups.
+/// The reason why the server waits is found from its sockets and control groups.
 #[test]
 fn who_keeps_the_server_waiting() {
     let with = |change: &dyn Fn(&mut Step, &mut SocketUse)| {
@@ -153,7 +153,7 @@ fn who_limited() {
     assert_eq!(who(closed(), &unseen), Limited::NotKnown);
 }
 
-/// The server runs on another machine: that machine's CPUs and queue count, not the local ones.
+/// If the server runs on another machine, that machine's CPUs and accept queue count, not the local ones.
 #[test]
 fn a_server_on_another_machine_is_judged_by_that_machine() {
     let there = |change: &dyn Fn(&mut ServerUse, &mut ServerMachine)| {

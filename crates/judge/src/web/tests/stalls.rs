@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// 4 stalls of 200 ms in 4 s meet 8 connections each; all other requests take 0.4 ms.
+/// Adds 4 stalls of 200 ms in 4 s, each of which meets 8 connections; all other requests take 0.4 ms.
 fn stopped(base: Step) -> Step {
     let times: Histogram = [(400_000, 60_000), (200_000_000, 32)].into_iter().collect();
     let mut step = base;

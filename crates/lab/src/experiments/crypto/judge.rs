@@ -1,19 +1,19 @@
-//! Judges the comparison; pure functions.
+//! Judges the comparison of encryption rates: pure functions that return findings.
 
 use super::{Comparison, CryptoSide, Model};
 use crate::Accel;
 use serde::Serialize;
 
-/// A finding about a model.
+/// A finding about a CPU model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Stable name, `kebab-case`.
     pub code: &'static str,
     /// Value of `-cpu`.
     pub cpu: String,
-    /// Evidence.
+    /// Evidence as a sentence.
     pub evidence: String,
-    /// Fix.
+    /// What the user can do.
     pub remedy: String,
 }
 
@@ -58,7 +58,7 @@ pub fn judge_models(comparison: &Comparison) -> Vec<Finding> {
     comparison.models.iter().filter_map(of).collect()
 }
 
-/// Returns whether the kernel uses the CPU's instructions for AES.
+/// Whether the kernel uses the CPU's AES instructions.
 fn is_accelerated(side: &CryptoSide) -> bool {
     let mut drivers = side.drivers.values();
     drivers.any(|driver| driver.contains("aesni") || driver.contains("vaes"))
@@ -89,7 +89,8 @@ fn describe_hidden(comparison: &Comparison, model: &Model) -> String {
     format!("the host's processor has aes, this model hides it{driver}{cause}")
 }
 
-/// Returns the measured model that differs only in the flag.
+/// Returns the measured model that differs from this one only in the missing flag; `None` if no such model was
+/// measured.
 fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model> {
     let plain = model.cpu.strip_suffix(",-aes");
     let with = format!("{},+aes", model.cpu);
@@ -100,7 +101,7 @@ fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model
     })
 }
 
-/// Returns the ratio of encryption rates of two sides; `None` if one is unknown.
+/// Returns the encryption rate of one side ÷ that of the other; `None` if one is unknown.
 #[must_use]
 pub fn encryption_ratio(
     one: &CryptoSide,

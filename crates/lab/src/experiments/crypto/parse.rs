@@ -1,4 +1,4 @@
-//! Parses the output of the tools.
+//! Parses the output of openssl, cryptsetup and the kernel.
 
 use super::FLAGS;
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ pub(super) fn parse_cryptsetup(text: &str) -> Option<(f64, f64)> {
     Some((bytes(rates.next()?), bytes(rates.next()?)))
 }
 
-/// Parses the driver with the highest priority for each algorithm from /proc/crypto. Internal drivers are
-/// skipped, because only other drivers use them.
+/// Parses from /proc/crypto the driver with the highest priority for each algorithm. Internal drivers are skipped,
+/// because only other drivers can use them.
 pub(super) fn parse_drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, String> {
     let mut best: BTreeMap<String, (i64, String)> = BTreeMap::new();
     for block in text.split("\n\n") {
@@ -67,7 +67,7 @@ pub(super) fn parse_drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String,
 mod tests {
     use super::*;
 
-    /// A CPU without any flag differs from a CPU with unknown flags.
+    /// A CPU without any of the flags differs from a CPU whose flags are unknown.
     #[test]
     fn no_flag_is_not_no_answer() {
         let line = "processor\t: 0\nflags\t\t: fpu sse2 aes ssse3 hypervisor\n";
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(parse_flags("Features\t: fp asimd aes\n"), None);
     }
 
-    /// OpenSSL 3.0.19: `openssl speed -mr -seconds 1 -bytes 16384 -evp aes-256-gcm`.
+    /// Output of OpenSSL 3.0.19: `openssl speed -mr -seconds 1 -bytes 16384 -evp aes-256-gcm`.
     #[test]
     fn openssl_tells_bytes_a_second() {
         let text = "+H:16384\n+F:25:AES-256-GCM:4180494628.57\n";

@@ -1,7 +1,7 @@
-//! Compares the counters of a sample; pure functions.
+//! Compares the counters of a sample; pure functions that return doubts.
 //!
-//! Three places count: fio in the guest, the guest's kernel (iostats), and QEMU (requests at the device, and
-//! bytes of its process on the host).
+//! Three places count: fio in the guest, the guest's kernel (iostats), and QEMU (requests at the device, and bytes that
+//! its process transferred on the host).
 
 use super::{GuestSide, HostSide};
 use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
@@ -9,13 +9,13 @@ use assay_model::doubt::Severity;
 use assay_model::workload::{Durability, Workload};
 use assay_model::{Bytes, Doubt};
 
-/// Fraction from which a value counts as reached; the rest may be edge effects of the sample.
+/// Fraction from which a value counts as complete; the rest may be edge effects of the sample.
 const ENOUGH: f64 = 0.9;
-/// Fraction below which most of a value comes from elsewhere.
+/// Fraction below which most of a value has another source.
 const HALF: f64 = 0.5;
-/// Ratio from which writes count as amplified.
+/// Ratio of bytes written by the host to bytes written by the guest from which writes count as amplified.
 const AMPLIFIED: f64 = 1.5;
-/// Minimum bytes for a comparison; metadata and the kernel's own reads may amount to this.
+/// Minimum number of bytes for a comparison. Metadata and the kernel's own reads may amount to less than this.
 const LEAST: u64 = 1 << 20;
 /// Minimum flushes for a comparison.
 const LEAST_FLUSHES: u64 = 8;
@@ -55,7 +55,7 @@ fn share_of(part: u64, whole: u64) -> f64 {
     part as f64 / (whole as f64).max(1.0)
 }
 
-/// fio read or wrote more than the device received, so the guest's page cache served it.
+/// Doubt if fio read or wrote more than the device received, because the guest's page cache served the rest.
 fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let fio = guest.fio_read + guest.fio_written;
     let device = host.read_bytes + host.written_bytes;
@@ -74,7 +74,7 @@ fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     )
 }
 
-/// The host's page cache served the guest's reads.
+/// Doubt if the host's page cache served the guest's reads.
 fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     if guest.fio_read < LEAST || share_of(host.process_read, host.read_bytes) >= HALF {
         return None;
@@ -96,7 +96,8 @@ fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> 
     )
 }
 
-/// The host wrote more than the device received. Through the page cache this is unknown.
+/// Doubt if the host wrote more than the device received. Cannot be determined if the host writes through its page
+/// cache.
 fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let factor = share_of(host.process_written, host.written_bytes);
     if guest.fio_written < LEAST || !disk.cache.direct() || factor < AMPLIFIED {
@@ -122,7 +123,7 @@ fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option
     )
 }
 
-/// QEMU's NVMe device does not count flushes (hw/nvme/ctrl.c of 7.2, `nvme_flush`).
+/// Doubt that flushes are not counted: QEMU's NVMe device does not count them (hw/nvme/ctrl.c of 7.2, `nvme_flush`).
 fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     if disk.bus != Bus::Nvme || host.flushes > 0 || guest.flushes < LEAST_FLUSHES {
         return None;
@@ -138,7 +139,7 @@ fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<
     )
 }
 
-/// Flushes of the guest's kernel did not reach the device.
+/// Doubt if flushes of the guest's kernel did not reach the device.
 fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let counted = disk.bus != Bus::Nvme;
     let missing = share_of(host.flushes, guest.flushes) < ENOUGH;
@@ -156,7 +157,7 @@ fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Do
     )
 }
 
-/// QEMU received flushes and never sends them to the host.
+/// Doubt if QEMU receives flushes but its cache mode never sends them to the host.
 fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     if disk.cache != CacheMode::Unsafe || host.flushes == 0 {
         return None;
@@ -172,7 +173,7 @@ fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     )
 }
 
-/// fio requested durability, but the guest's kernel sent almost no flush.
+/// Doubt if fio requested durability but the guest's kernel sent almost no flush.
 fn no_flush_asked(disk: &Disk, workload: &Workload, guest: &GuestSide) -> Option<Doubt> {
     // Without a volatile write cache, each completed write is durable, which QEMU ensures.
     let forced = guest.fua && workload.durability == Durability::Dsync;

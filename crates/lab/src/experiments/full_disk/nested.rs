@@ -1,10 +1,9 @@
-//! Runs a QEMU inside the guest and drives its disk by the controller's registers, without a nested operating
-//! system.
+//! Runs a QEMU inside the guest, and drives its disk through the registers of the controller, without a nested
+//! operating system.
 //!
-//! Device, block layer and error policy are QEMU's real ones. Only the requester is assay: it writes and reads
-//! I/O ports with QEMU's monitor commands `o` and `i`, while that machine's CPU halts at its first
-//! instruction. An operating system would use the same registers, but would need minutes to boot in nested
-//! emulation.
+//! Device, block layer and error policy are those of the real QEMU; only the requests come from assay. It writes and
+//! reads I/O ports with QEMU's monitor commands `o` and `i`, while the CPU of the nested machine halts at its first
+//! instruction. An operating system would use the same registers, but would take minutes to boot in nested emulation.
 
 use crate::record::{SIZE, record};
 use crate::{Guest, LabError};
@@ -15,18 +14,18 @@ use std::path::Path;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// Time limit for an answer of an emulated QEMU.
+/// Maximum time for an answer of the nested, emulated QEMU.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 /// Time limit after which QEMU is killed.
 const LONGEST: Duration = Duration::from_secs(1800);
-/// Address of the descriptors in that machine's memory; the records follow.
+/// Address of the DMA descriptors in the nested machine's memory; the records follow.
 const DESCRIPTORS: u32 = 1 << 20;
 const RECORDS: u32 = 2 << 20;
-/// File in the guest with this content.
+/// File in the guest with the content of the nested machine's memory.
 const BLOB: &str = "/run/assay-records";
-/// Firmware of that machine.
+/// File in the guest with the firmware of the nested machine.
 const FIRMWARE: &str = "/run/assay-halt";
-/// Address of the bus master registers (Intel 82371SB, PIIX3, 2.5), set here as firmware would.
+/// Address of the bus master registers (Intel 82371SB, PIIX3, 2.5). Assay sets it, as firmware would.
 const BUS_MASTER: u16 = 0xc000;
 /// Address of the first ATA channel's registers.
 const ATA: u16 = 0x1f0;
@@ -37,17 +36,17 @@ pub(super) enum Done {
     Fine,
     /// Failed, with the drive's status and error registers.
     Failed(u8, u8),
-    /// QEMU paused its machine; the request waits.
+    /// QEMU paused the nested machine, and the request waits.
     Paused,
 }
 
-/// The drive and QEMU's monitor.
+/// A nested machine's disk, driven through QEMU's monitor.
 pub(super) struct Drive {
     pub(super) qmp: Qmp,
 }
 
 impl Drive {
-    /// Starts a QEMU in the guest with one IDE disk on this node. It ends when its input closes.
+    /// Starts a QEMU in the guest with one IDE disk on this block node. QEMU ends when its standard input is closed.
     pub(super) fn start<'scope, 'env: 'scope>(
         scope: &'scope Scope<'scope, 'env>,
         guest: &'env Guest,
@@ -90,7 +89,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Configures the device as firmware does: an address for the bus master, and permission to use memory.
+    /// Configures the device as firmware does: sets the address of the bus master registers, and permits DMA.
     fn enable(&mut self) -> Result<(), LabError> {
         // PCI configuration mechanism 1: bus 0, device 1, function 1.
         const IDE: u32 = 0x8000_0900;
@@ -100,7 +99,7 @@ impl Drive {
         self.out('h', 0xcfc, 0x0005)
     }
 
-    /// Writes a port: `b` is a byte, `h` two, `w` four.
+    /// Writes a value to an I/O port. `size` is `b` for one byte, `h` for two, `w` for four.
     fn out(&mut self, size: char, port: u16, value: u32) -> Result<(), LabError> {
         let line = format!("o/{size} {port:#x} {value:#x}");
         self.monitor(&line).map(drop)
@@ -173,7 +172,8 @@ fn refused_command(command: &str, reason: String) -> LabError {
     })
 }
 
-/// Builds the descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the records they refer to.
+/// Returns the nested machine's memory: the DMA descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the
+/// records to which they refer.
 fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let size = u32::try_from(SIZE).unwrap_or(0);
@@ -186,14 +186,14 @@ fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
     bytes
 }
 
-/// Firmware that does nothing: at the CPU's start address (Intel SDM 3A, 10.1.4), `cli; hlt; jmp` back.
+/// Returns firmware that does nothing: at the CPU's start address (Intel SDM 3A, 10.1.4), `cli; hlt; jmp` back.
 fn idle_firmware() -> Vec<u8> {
     let mut bytes = vec![0; 64 << 10];
     bytes[0xfff0..0xfff4].copy_from_slice(&[0xfa, 0xf4, 0xeb, 0xfd]);
     bytes
 }
 
-/// Parses the value in `portb[0x01f7] = 0x50`.
+/// Parses the value in the monitor's answer `portb[0x01f7] = 0x50`.
 fn parse_port_byte(said: &str) -> Option<u8> {
     let (_, value) = said.rsplit_once("0x")?;
     u8::from_str_radix(value.trim(), 16).ok()

@@ -1,10 +1,10 @@
-//! Observations when the host ran out of space, and their interpretation.
+//! Records what happened when the host ran out of space, and interprets it.
 
 use crate::Sync;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An event of QEMU about a failed write, or about pausing the guest.
+/// An event of QEMU: a failed write, or a pause or resumption of the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Event")]
 pub struct RefusedWrite {
@@ -12,14 +12,14 @@ pub struct RefusedWrite {
     pub event: String,
     /// QEMU's action: `report`, `stop` or `ignore`.
     pub action: Option<String>,
-    /// QEMU knows that space is missing.
+    /// Whether QEMU recognised that space is missing; `None` if it did not report this.
     pub nospace: Option<bool>,
     /// The host's error as text.
     pub reason: Option<String>,
 }
 
 impl RefusedWrite {
-    /// Selects the relevant events (qemu-qmp-ref(7)).
+    /// Selects the events about failed writes and pauses from all events of QEMU (qemu-qmp-ref(7)).
     pub(super) fn all(events: &[Value]) -> Vec<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         events
@@ -47,17 +47,17 @@ pub struct FullDiskOutcome {
     pub what: String,
     /// Method by which the guest requested durability.
     pub sync: Sync,
-    /// Free bytes on the host at the start of the writing.
+    /// Free bytes on the host when the writing started.
     pub free: u64,
     /// Number of records acknowledged before the host ran out of space.
     pub before: u64,
-    /// Number of pauses.
+    /// Number of times that QEMU paused the guest.
     pub pauses: u32,
-    /// Writes that QEMU reported as refused.
+    /// Events of QEMU about writes that the host refused.
     pub events: Vec<RefusedWrite>,
-    /// Error of the guest's writer: number (0 if unknown) and text.
+    /// Error of the writer in the guest: errno (0 if unknown) and text.
     pub error: Option<(i32, String)>,
-    /// Number of records acknowledged after there was space again.
+    /// Number of records acknowledged after space was freed.
     pub after: u64,
     /// Total number of acknowledged records.
     pub acknowledged: u64,
@@ -69,7 +69,7 @@ pub struct FullDiskOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// The guest was paused and noticed nothing.
+    /// The guest was paused, and its writer got no error.
     Paused,
     /// The guest's writer got an error.
     Error,
@@ -95,13 +95,13 @@ impl FullDiskOutcome {
         }
     }
 
-    /// Returns whether the guest continued when there was space.
+    /// Whether the guest continued after space was freed.
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.after > 0 || self.ending() == Ending::Paused
     }
 
-    /// Returns whether all acknowledged records exist.
+    /// Whether all acknowledged records exist.
     #[must_use]
     pub fn kept(&self) -> bool {
         self.lost == 0 || self.sync == Sync::Never

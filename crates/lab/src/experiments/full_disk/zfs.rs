@@ -1,8 +1,8 @@
-//! Tests a full pool in the guest: a thin zvol and files on a dataset, written by a program and by a QEMU in
-//! the guest.
+//! Tests a full ZFS pool in the guest: a thin zvol and files on a dataset, written by a program and by a QEMU in the
+//! guest.
 //!
-//! The reservation of another dataset makes the pool full. ZFS then refuses the next byte by the same rule as
-//! on a pool with full disks (`dsl_dir_tempreserve_impl`). Removing the reservation frees the space at once.
+//! The reservation of another dataset makes the pool full. ZFS then refuses the next byte by the same rule as in a pool
+//! whose disks are full (`dsl_dir_tempreserve_impl`). Removing the reservation frees the space at once.
 
 use super::nested::{Done, Drive};
 use super::{FullDiskFindings, FullDiskOutcome, RefusedWrite, Told};
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Parameters of the test.
 #[derive(Clone, Debug)]
 pub struct ZfsTrial {
-    /// Free bytes in the pool at the start of the writing.
+    /// Free bytes in the pool when the writing starts.
     pub room: u64,
     /// Number of records to write after space was freed.
     pub after: u64,
@@ -35,7 +35,7 @@ pub struct ZfsTrial {
 const POOL: &str = "lab";
 const BALLAST: &str = "lab/ballast";
 
-/// Target of the records.
+/// Where the records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     /// A thin zvol.
@@ -46,7 +46,7 @@ enum On {
     Qcow2,
 }
 
-/// The writer.
+/// Who writes the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// A program in the guest.
@@ -68,7 +68,7 @@ const CASES: [(On, By); 10] = [
     (On::Qcow2, By::Qemu { direct: false }),
 ];
 
-/// Number of outcomes.
+/// Number of tested cases, each of which gives one outcome.
 pub const ZFS_CASES: usize = CASES.len();
 
 impl On {
@@ -209,7 +209,7 @@ fn run_trial(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<FullDisk
     Ok(outcome)
 }
 
-/// Frees the space. udev may still read a volume that was just closed.
+/// Destroys the target to free its space. Retries, because udev may still read a volume that was just closed.
 fn destroy(guest: &Guest, on: On) -> Result<(), LabError> {
     const TRIES: u32 = 20;
     let dataset = match on {
@@ -244,7 +244,7 @@ fn make(guest: &Guest, on: On, size: u64) -> Result<(), LabError> {
     .map(drop)
 }
 
-/// The pool.
+/// The ZFS pool in the guest.
 struct Pool<'a> {
     guest: &'a Guest,
 }
@@ -263,7 +263,7 @@ impl Pool<'_> {
         })
     }
 
-    /// Takes space until about `left` bytes are free. Returns the free bytes.
+    /// Reserves space until about `left` bytes are free. Returns the number of free bytes.
     fn leave(&self, left: u64) -> Result<u64, LabError> {
         // Freed space counts after the next transaction group.
         run_command(self.guest, &["zpool", "sync", POOL])?;
@@ -279,7 +279,7 @@ impl Pool<'_> {
     }
 }
 
-/// A program in the guest writes until it is refused, and continues from there when there is space.
+/// Lets a program in the guest write until it gets an error, frees space, and lets it continue.
 fn program(
     pool: &Pool<'_>,
     on: On,
@@ -325,7 +325,7 @@ fn write(
     }
 }
 
-/// Writes to a drive and flushes each record. Frees space for a paused QEMU and resumes it.
+/// Writes records to a drive of the nested QEMU and flushes each. If QEMU is paused, frees space and resumes it.
 fn drive_on(
     drive: &mut Drive,
     pool: &Pool<'_>,
@@ -333,7 +333,7 @@ fn drive_on(
     records: u64,
     outcome: &mut FullDiskOutcome,
 ) -> Result<(), LabError> {
-    /// Maximum number of pauses; QEMU pauses again if the retry fails.
+    /// Maximum number of pauses, because QEMU pauses again each time the retry fails.
     const ENOUGH: u32 = 3;
     let mut freed_at = None;
     for number in 0..records {

@@ -17,9 +17,9 @@ use crate::record::SIZE;
 use assay_loads::Cancel;
 use std::path::{Path, PathBuf};
 
-/// Mount point in the second guest.
+/// Directory of the second guest under which it imports the pools (`altroot`).
 const ALTROOT: &str = "/cut";
-/// Maximum number of disks of the second guest; detecting each takes time.
+/// Maximum number of disks that are attached to the second guest at once; the guest needs time to detect each.
 const MOST: usize = 128;
 
 /// Targets that are written in turn on each pool.
@@ -42,7 +42,7 @@ const TARGETS: [Target; 4] = [
     },
 ];
 
-/// A zvol, or a file on a dataset.
+/// What the test writes to: a zvol, or a file on a dataset.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     volume: bool,
@@ -73,23 +73,24 @@ impl Target {
 struct Written {
     disk: usize,
     target: Target,
-    /// Length of the log at the start, and at each acknowledgement.
+    /// Length of the write log in bytes when writing to the target starts; `moments` has the length at each
+    /// acknowledgement.
     begin: u64,
     moments: Vec<u64>,
 }
 
-/// A power cut: the rebuilt disk, and the number of acknowledged records.
+/// A simulated power cut: the rebuilt disk, and the number of records acknowledged before the cut.
 struct Cut {
     written: usize,
     acknowledged: u64,
     disk: Disk,
 }
 
-/// Like [`super::run`], for zvols and files on pools, each on one of the trial's disks. Calls `told` with the
-/// number of checked cuts and their total.
+/// Like [`super::run`], for zvols and files on pools, each on one of the trial's disks. Calls `told` with the number of
+/// checked cuts and the total number of cuts.
 ///
 /// # Errors
-/// As [`Guest::boot`], or ZFS in the guest refuses. Nothing remains.
+/// As [`Guest::boot`], or ZFS in the guest refuses. The guests are removed in any case.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -190,7 +191,8 @@ fn pool_name(disk: &Disk) -> String {
     format!("lab-{}", disk.name)
 }
 
-/// Creates the pools and writes to each target in turn. The last writer is interrupted by the cut.
+/// Creates the pools and writes to each target, one after the other. The power cut interrupts the writer of the last
+/// target.
 fn write_all(
     guest: &Guest,
     disks: &[Disk],
@@ -243,7 +245,7 @@ fn make(guest: &Guest, target: Target, pool: &str, size: &str) -> Result<(), Lab
     }
 }
 
-/// Rebuilds the disk as after a cut at this point.
+/// Rebuilds the disk as it is after a power cut at this length of the write log.
 fn rebuild_disk(
     guest: &Guest,
     disk: &Disk,

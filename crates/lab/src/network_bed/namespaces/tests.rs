@@ -31,7 +31,7 @@ fn bed(discipline: Discipline) -> Option<Bed> {
     }
 }
 
-/// Median round trip of UDP packets in milliseconds while the other person downloads, and the downloaded
+/// Median round-trip time of UDP packets in milliseconds while the other client downloads, and the number of downloaded
 /// bytes.
 fn under_load(bed: &Bed) -> (f64, u64) {
     let echo = bed

@@ -1,11 +1,11 @@
-//! Names the program that a login waits for, without its arguments. Other waits are named in the parent module.
+//! Names the program that a login waits for, without its arguments. The parent module names all other waits.
 
 use super::is_users_shell;
 use crate::activity::ActivityShare;
 use crate::cause::{Named, PamLine, ServerKnowledge, name_cause};
 use crate::{Login, LoginPart};
 
-/// Describes a program that the server started.
+/// Describes a program that the server started as the cause of a wait.
 pub(super) fn name_program(
     share: &ActivityShare,
     words: &[String],
@@ -162,7 +162,8 @@ pub(super) fn name_pam_program(
     ))
 }
 
-/// Command that times each program of pam_motd; `run-parts --test` would print only names.
+/// Advice in a finding: a shell command that times each program of pam_motd. `run-parts --test` would only print the
+/// names.
 const TIME_MOTD: &str = "time each of them: `for f in /etc/update-motd.d/*; do [ -x \"$f\" ] && \
     echo \"$f\" && bash -c 'time \"$0\" >/dev/null' \"$f\"; done`";
 
@@ -170,7 +171,7 @@ pub(super) fn is_set(value: &str) -> bool {
     !value.is_empty() && value != "none"
 }
 
-/// Returns whether words of a process are this command.
+/// Returns whether the words of a command line run this command.
 pub(super) fn is_command(words: &[String], command: &str) -> bool {
     let command = command.trim();
     if command.is_empty() {
@@ -185,8 +186,8 @@ pub(super) fn first_word(command: &str) -> &str {
     command.split_whitespace().next().unwrap_or(command)
 }
 
-/// Returns the program of a process without its arguments, which may contain secrets: the script of an
-/// interpreter, the first word after `sh -c`.
+/// Returns the name of a process's program: for an interpreter the script, for `sh -c` the first word after it.
+/// Arguments are left out, because they may contain secrets.
 pub(super) fn program_name(words: &[String]) -> String {
     const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "env", "python3"];
     let base = |word: &str| {
@@ -210,8 +211,8 @@ pub(super) fn program_name(words: &[String]) -> String {
     "unknown".to_owned()
 }
 
-/// Returns whether a command line is that of a shell with start-up files. A login shell that is a script has its path
-/// in the second word.
+/// Returns whether a command line is that of a shell with known start-up files. If the login shell is a script, its
+/// path is the second word.
 fn is_known_shell(words: &[String]) -> bool {
     const SHELLS: [&str; 13] = [
         "bash", "sh", "dash", "ash", "busybox", "zsh", "ksh", "ksh93", "mksh", "fish", "csh",

@@ -26,7 +26,7 @@ pub(super) fn name_server_lookup(
     )
 }
 
-/// Describes the service behind a Unix socket.
+/// Describes the service behind a Unix socket as the cause of a wait.
 pub(super) fn name_service(process: &str, path: &str, known: &ServerKnowledge) -> Named {
     let seen = format!("{process} waited for {path}");
     let of = |module: &str| pam_line(known, module).map(|line| line.place.clone());

@@ -12,22 +12,22 @@ use assay_model::{Bytes, Nanos, Workload};
 use std::path::Path;
 use std::time::Duration;
 
-/// Points of the rate over time in a sample: enough to show a slope or a stall, with little data.
+/// Number of points of the rate over time in a sample: enough to show a slope or a stall without much data.
 const POINTS: u64 = 15;
-/// Shortest and longest interval between two points, in nanoseconds.
+/// Minimum and maximum interval between two points, in nanoseconds.
 const POINT: (u64, u64) = (20_000_000, 10_000_000_000);
-/// Time for fio's own start and end, in nanoseconds.
+/// Time limit for fio's own start and end, in nanoseconds, in addition to the load.
 const START_AND_END: u64 = 30_000_000_000;
 
-/// Interval for a job file with an unknown duration.
+/// Interval between two points for a job file with an unknown duration.
 const LOG_EVERY: Nanos = Nanos(500_000_000);
 
-/// Durations of a sample.
+/// Durations of a sample with fio.
 struct Times {
-    /// Duration of the load.
+    /// Duration of the load: ramp and runtime.
     planned: Nanos,
     log_every: Nanos,
-    /// Time after which fio counts as hanging.
+    /// Time limit; a fio that runs longer counts as hanging.
     limit: Nanos,
 }
 
@@ -110,7 +110,7 @@ fn render(
     })
 }
 
-/// Runs a job file unchanged in a work directory: for jobs that are not a workload. Returns how it
+/// Runs a job file unchanged in a work directory, for jobs that are not one of assay's workloads. Returns how the job
 /// ended, and the output of fio.
 ///
 /// # Errors
@@ -132,7 +132,7 @@ pub fn run_job_file(
     Ok(parse_result(&fio.run(&request, cancel)?))
 }
 
-/// Parses fio's result; returns how the sample ended.
+/// Parses fio's result. Returns how the sample ended, and one worker per job.
 #[must_use]
 pub fn read(output: &FioOutput) -> (Outcome, Vec<Worker>) {
     let (outcome, document) = parse_result(output);

@@ -82,7 +82,7 @@ impl Taken {
     }
 }
 
-/// Returns the load with the target as its URL, if it has none.
+/// Returns the load with the target's address as its URL, unless the load has a URL already.
 fn pointed_at(load: &Http, place: &LoadTarget) -> Http {
     match place {
         LoadTarget::Named { path } if load.url.is_empty() => Http {

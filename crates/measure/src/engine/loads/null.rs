@@ -1,4 +1,4 @@
-//! Does nothing, which shows the overhead of measuring.
+//! Runs the load that does nothing, to measure the overhead of a sample.
 
 use crate::engine::Meter;
 use assay_loads::{LoadError, LoadResult, Timing, null};

@@ -25,7 +25,7 @@ struct Null {
     breaks: bool,
     /// Whether the load always fails.
     broken: bool,
-    /// Slot in which the user interrupts.
+    /// Slot during which the user interrupts, and the flag to set.
     cancel_at: Option<(u32, Cancel)>,
     entered: Vec<Side>,
     slot: Nanos,
@@ -279,8 +279,8 @@ fn an_interrupted_trial_goes_on_to_the_same_answer() {
     assert!(pairs.is_sorted() && pairs.len() == 2 * judgement.pairs as usize);
 }
 
-/// If the plan leaves the length open, a quiet machine gets short slots and a noisy one longer
-/// ones. The pairs have the chosen length; a plan with a fixed length keeps it.
+/// If the plan leaves the slot length open, a quiet machine gets short slots and a noisy one longer slots. The pairs
+/// then use this length. A plan with a fixed length keeps it.
 #[test]
 fn noise_decides_how_long_slots_are() {
     let mut open = trial();

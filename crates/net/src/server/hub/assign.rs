@@ -4,12 +4,12 @@ use super::{Client, Refused};
 use crate::plan::NetPlan;
 use std::collections::BTreeMap;
 
-/// Silence after which a client is gone if the same device joined again. Without a run, a client polls four times
-/// a second, a browser page once.
+/// Time without a poll, in microseconds, after which a client is gone if the same device joined again. While no run is
+/// in progress, a client polls four times a second, a web page once.
 const REPLACED: i64 = 2_000_000;
 
-/// Forgets clients whose device joined again under the same name from the same address, and gives the device its
-/// name back.
+/// Removes clients whose device joined again under the same name and from the same address. The new client of the
+/// device then gets the original name.
 pub(super) fn replace_returned(clients: &mut BTreeMap<u64, Client>, now: i64) {
     let is_silent = |client: &Client| now - client.heard > REPLACED;
     let returned = |number: u64, gone: &Client| {
@@ -37,9 +37,9 @@ pub(super) fn replace_returned(clients: &mut BTreeMap<u64, Client>, now: i64) {
     }
 }
 
-/// Assigns a client to every person: the client that the plan names, else the client with the person's name,
-/// else the person's client in the previous run, else the next client in the order of joining. `free` is in
-/// that order; `before` maps each person to the client's name.
+/// Assigns a client to every person: the client that the plan names, else the client with the person's name, else the
+/// person's client of the previous run, else the next client in the order of joining. `free` lists the clients in this
+/// order; `before` maps each person to the name of its previous client.
 ///
 /// # Errors
 /// A client that the plan names is missing, or there are fewer clients than people.

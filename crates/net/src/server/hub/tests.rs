@@ -181,7 +181,7 @@ fn a_person_gets_the_device_of_the_same_name_and_keeps_it() {
     assert_eq!(clients(&hub, second, later), pairs("tablet", "tv"));
 }
 
-/// A device that joined again at once gets its person, not the connection that it left.
+/// If a device joins again at once, its person is assigned to the new connection, not to the old one.
 #[test]
 fn a_device_that_joined_again_replaces_its_old_connection() {
     let mut hub = Hub::default();

@@ -1,4 +1,4 @@
-//! Computes the verdicts for the participating devices. They equal the controller's verdicts.
+//! Computes the verdicts that are shown on the devices. They are equal to those of the controller.
 
 use super::Run;
 use crate::queue::LinkLoad;

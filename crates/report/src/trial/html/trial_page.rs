@@ -33,7 +33,7 @@ struct TrialHead {
     word: &'static str,
     class: &'static str,
     sentence: String,
-    /// Gain of an unsafe change, shown behind the verdict.
+    /// Measured gain of a change with the verdict `unsafe`, shown after the verdict.
     besides: Option<String>,
     became: Vec<String>,
     subject: Vec<(&'static str, String)>,

@@ -1,4 +1,4 @@
-//! Creates the rungs in sequence, and writes them completely.
+//! Creates the rungs one after the other, and writes each completely.
 
 use super::{Bench, LoadTarget, unfit_workload};
 use crate::ladder::flush_writeback::Settle;
@@ -212,7 +212,8 @@ impl<'a> Bench<'a> {
         Ok(LoadTarget::at(&self.work, &place.name, &path)?)
     }
 
-    /// Takes over the file in a file system on a loop device.
+    /// Returns the scratch file in a file system that was created on a loop device, and records the properties of this
+    /// target.
     fn loop_file(
         &mut self,
         env: &Environment<'a>,

@@ -7,14 +7,15 @@ use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
 
-/// Additional space on a disk that contains only headers (LUKS2 16 MiB, LVM 1 to 4 MiB).
+/// Additional bytes on a disk for headers only (LUKS2 16 MiB, LVM 1 to 4 MiB).
 const HEADERS: u64 = 64 << 20;
-/// Additional space for a file system: mkfs.xfs requires 300 MiB in total, btrfs 109 MiB. The image
-/// is sparse.
+/// Additional bytes for a file system: mkfs.xfs requires a device of at least 300 MiB, btrfs 109 MiB. The image is
+/// sparse.
 const TABLES: u64 = 512 << 20;
 
 impl Building<'_> {
-    /// Adds the rung with which others in the guest are compared, up to the first file system.
+    /// Adds the rungs of the guest as far as they are requested: the raw virtual disk, its image format, LUKS, LVM and
+    /// file systems. Returns the rung of the first file system, or else the topmost rung.
     pub(super) fn guest(&mut self, file: usize) -> usize {
         let disk = self.choice.disk;
         let raw = Disk {

@@ -4,7 +4,7 @@ use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::change::{ImageArm, ImageFormat};
 
-/// Returns how an image is opened.
+/// Returns the settings with which QEMU opens an image (cache mode and aio), for display.
 pub(super) fn open_options(disk: &Disk) -> [(&'static str, String); 2] {
     [
         ("cache", disk.cache.name().to_owned()),

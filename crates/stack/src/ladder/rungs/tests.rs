@@ -1,4 +1,4 @@
-//! Ladders for each kind of target.
+//! Tests the ladders that result for each kind of target.
 
 use super::*;
 use crate::ladder::sibling_layers::Base;

@@ -1,16 +1,17 @@
-//! Rungs below the file: volumes like those under the target.
+//! Rungs below the file: new volumes of the same kind as those below the target.
 
 use super::{Building, Recipe};
 use crate::ladder::sibling_layers::{Base, Volume};
 use assay_model::LayerKind;
 
-/// Effects that all rungs on ZFS share, besides its properties.
+/// Costs that every rung on ZFS includes, besides its properties; text for the report.
 const ZFS: &str = "what a transaction group writes after a sample, the checksums and copies it makes \
     then; with primarycache=metadata every read comes from the disks, and a write smaller than a block \
     or record reads the rest of it first";
 
 impl Building<'_> {
-    /// Adds the volumes below the file and the file, each on the previous one.
+    /// Adds the rungs of the volumes, each on the previous one, and on them the rung of the file. Returns the file's
+    /// rung.
     pub(super) fn ground(&mut self) -> usize {
         let mut under = None;
         let mut above: &[String] = &[];
@@ -36,7 +37,7 @@ impl Building<'_> {
         rung
     }
 
-    /// Adds a rung for a volume, named after its kind.
+    /// Adds a rung for a volume. It is named after its kind unless `called` is given.
     pub(super) fn volume(
         &mut self,
         parent: Option<usize>,

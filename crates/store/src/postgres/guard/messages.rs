@@ -5,9 +5,9 @@
 #[derive(Debug)]
 pub(super) struct Messages {
     header: Vec<u8>,
-    /// Missing bytes of the header.
+    /// Number of header bytes that are still missing.
     wanted: usize,
-    /// Missing bytes of the message.
+    /// Number of message bytes that are still missing.
     rest: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Servers that are silent, trickle bytes, or send without end.
+//! Tests the limits with servers that are silent, send single bytes slowly, or never stop sending.
 
 use super::*;
 use ::postgres::{Client, Config, NoTls};

@@ -41,9 +41,9 @@ pub(super) struct Array<'a> {
 pub(super) struct Use {
     /// `/dev/loop7`, or `missing`.
     pub device: String,
-    /// Bytes of it.
+    /// Size of the device in bytes.
     pub size: u64,
-    /// Bytes in no chunk.
+    /// Bytes of the device that belong to no chunk.
     pub unallocated: u64,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Array<'a> {
         self.mount(false)
     }
 
-    /// Detaches a disk, as if it failed, and mounts the others.
+    /// Detaches a disk, as if it had failed, and mounts the array with the others.
     pub fn lose(&mut self, at: usize) -> Result<(), StudyError> {
         if let Some(mount) = self.mount.take() {
             self.place.remove(mount)?;
@@ -150,8 +150,8 @@ impl<'a> Array<'a> {
         self.mount(true)
     }
 
-    /// Rebuilds the missing device with the number `id` on a new disk. Returns the bytes written to the new
-    /// disk and to all others.
+    /// Rebuilds the missing device with the btrfs number `id` on a new disk. Returns the bytes written to the new disk
+    /// and to all other disks.
     pub fn replace(&mut self, id: usize, size: u64) -> Result<(u64, u64), StudyError> {
         let at = self.attach(size)?;
         self.sync()?;
@@ -187,8 +187,8 @@ impl<'a> Array<'a> {
         .map(drop)
     }
 
-    /// Reserves space for a file, at most `most` bytes or until no space is left, without writing data.
-    /// Returns the size of the file.
+    /// Reserves space for a file with fallocate, without writing data: at most `most` bytes, or until no space is left.
+    /// Returns the size of the file in bytes.
     pub fn reserve(&self, most: u64) -> Result<u64, StudyError> {
         let path = self.mountpoint.join("reserved");
         let file = File::options().create(true).append(true).open(&path);
@@ -260,7 +260,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Returns the sizes of its disks.
+    /// Returns the sizes of the array's disks in bytes.
     pub fn sizes(&self) -> Vec<u64> {
         self.members.iter().map(|member| member.size).collect()
     }

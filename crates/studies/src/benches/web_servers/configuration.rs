@@ -112,7 +112,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the candidate paths, and Debian's package.
+    /// Returns the possible names of the program, and its Debian package.
     fn programs(&self) -> (&'static [&'static str], &'static str) {
         match self.server {
             Kind::Nginx => (&["nginx"], "nginx"),
@@ -133,7 +133,7 @@ pub(super) struct Program {
     version: &'static [&'static str],
     /// Directory of Apache's modules.
     modules: PathBuf,
-    /// mod_unixd is a separate module; in Debian it is built in.
+    /// Whether mod_unixd must be loaded as a module; in Debian it is built in.
     unixd: bool,
 }
 
@@ -173,7 +173,7 @@ impl Program {
         })
     }
 
-    /// Returns the first line of its version output.
+    /// Returns the first line of the program's version output.
     pub fn version(&self, host: &dyn Host) -> String {
         let argv = std::iter::once(self.path.as_os_str());
         let argv: Vec<&OsStr> = argv.chain(self.version.iter().map(OsStr::new)).collect();
@@ -191,13 +191,13 @@ impl Program {
 pub(super) struct Site<'a> {
     /// Served files.
     pub www: &'a Path,
-    /// Directory of its configuration, read-only for the server.
+    /// Directory with the server's configuration; the server may only read it.
     pub given: &'a Path,
     /// Directory that the server may write.
     pub own: &'a Path,
     /// Port on 127.0.0.1.
     pub port: u16,
-    /// Port of the server behind it.
+    /// Port of the server behind this one, for a proxy or cache.
     pub behind: Option<u16>,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The directory and its files.
+/// The study's directory with the served files.
 pub(super) struct Ground {
     dir: OwnDirectory,
     paths: Vec<String>,
@@ -107,11 +107,11 @@ impl Ground {
     }
 }
 
-/// A directory within the study's directory.
+/// A directory of one server, within the study's directory.
 pub(super) struct Room {
-    /// Path through the open descriptor.
+    /// Path through the open descriptor, for assay.
     pub held: PathBuf,
-    /// Path for the server.
+    /// Plain path, for the server.
     pub shown: PathBuf,
 }
 
@@ -126,7 +126,7 @@ fn refused_directory(path: &Path, why: &str) -> StudyError {
     )
 }
 
-/// Refuses special characters, because the path is written into configuration files of six languages.
+/// Refuses a path with special characters, because it is written into configuration files with six different syntaxes.
 fn plain(path: &Path) -> Result<(), StudyError> {
     let fine = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
     match path.to_str().is_some_and(|text| text.chars().all(fine)) {
@@ -138,7 +138,7 @@ fn plain(path: &Path) -> Result<(), StudyError> {
     }
 }
 
-/// Checks that `nobody`, who runs root's servers, can enter every parent directory.
+/// Checks that user `nobody` can enter every parent directory. Servers run as `nobody` if assay runs as root.
 fn open_to_all(path: &Path) -> Result<(), StudyError> {
     for above in path.ancestors().skip(1) {
         let found = fs::metadata(above).map_err(StudyError::io(above))?;

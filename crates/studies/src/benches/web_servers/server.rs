@@ -29,16 +29,16 @@ pub(super) struct Server {
     name: String,
     running: Running,
     port: u16,
-    /// Files that may contain the reason of its end.
+    /// Log files that may contain the reason why the server ended.
     logs: [PathBuf; 2],
     ended: Option<ProgramEnd>,
 }
 
 impl Server {
-    /// Starts the server and waits until it listens. `behind` is the port of the server behind it.
+    /// Starts the server and waits until it listens. `behind` is the port of the server behind this one.
     ///
     /// # Errors
-    /// The server does not start; contains its last output.
+    /// The server does not start; the error contains its last output.
     pub fn start(
         place: &BenchContext<'_>,
         ground: &Ground,
@@ -136,12 +136,12 @@ impl Server {
         }
     }
 
-    /// Returns its URL.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    /// Returns its port on 127.0.0.1.
+    /// Returns the port of the server on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -151,10 +151,10 @@ impl Server {
         self.running.signal(Signal::TERM);
     }
 
-    /// Checks that the server still runs.
+    /// Checks that the server is still running.
     ///
     /// # Errors
-    /// The server ended; contains its status and last output.
+    /// The server has ended; the error contains its status and its last output.
     pub fn is_alive(&mut self) -> Result<(), StudyError> {
         if self.ended.is_none() {
             let ended = self.running.ended();
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Returns its last output in one line.
+    /// Returns the last output of the server in one line.
     fn told(&self) -> String {
         let mut texts = self.logs.iter().filter_map(|file| {
             let bytes = end_of(file).ok()?;

@@ -10,18 +10,18 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Pool of a guest.
+/// Name of the pool in a guest.
 pub(super) const POOL: &str = "study";
-/// Dataset that takes the pool's space in configurations that fill the pool.
+/// Dataset whose data fills the pool, for configurations with a full pool.
 pub(super) const FILLER: &str = "study/filler";
-/// Parent of datasets that a quota limits.
+/// Parent of the datasets that are limited by a quota.
 pub(super) const FENCE: &str = "study/fence";
 /// Time limit of a command in an emulated guest on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Creates layers.
+/// Creates the layers of configurations.
 pub(super) struct Builder<'a> {
-    /// Guest or dataset.
+    /// Where the layers are created: in a guest, or below a dataset on this machine.
     pub ground: &'a Ground<'a>,
     /// Size of each disk.
     pub size: Bytes,
@@ -35,7 +35,7 @@ impl Builder<'_> {
     /// Creates the layers of the configuration with this number.
     ///
     /// # Errors
-    /// A layer cannot be created; the created ones are removed.
+    /// A layer cannot be created; the layers created before it are removed.
     pub fn build(&self, number: usize, layers: &Layers) -> Result<Built, StudyError> {
         let mut built = Built {
             directory: None,
@@ -55,7 +55,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Removes layers. A layer that cannot be removed stays until the guest ends.
+    /// Removes layers. A layer that cannot be removed stays until the guest ends or the session closes.
     pub fn take_away(&self, built: Built) {
         for undo in built.undo.iter().rev() {
             let line = match undo {
@@ -119,8 +119,8 @@ impl Builder<'_> {
         self.found(layers, built)
     }
 
-    /// Creates the lowest layer below the user's dataset: recorded in the journal before, and marked as
-    /// assay's.
+    /// Creates the lowest layer below the user's dataset. The layer is recorded in the journal before, and has assay's
+    /// mark.
     fn base_here(
         &self,
         here: &Here<'_>,
@@ -189,9 +189,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Creates a QEMU image in the zvol or in a file on the dataset, and attaches it to the guest's kernel
-    /// over NBD. This has the QEMU layers of a virtual disk without a nested guest. An image for a full pool
-    /// is used by a nested guest instead.
+    /// Creates a QEMU image in the zvol or in a file on the dataset, and attaches it to the guest's kernel over NBD.
+    /// This includes the QEMU layers of a virtual disk without a nested guest. For a full pool, a nested guest uses the
+    /// image instead.
     fn image(
         &self,
         number: usize,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Created layers.
 #[derive(Debug)]
 pub(super) struct Built {
-    /// Directory in which fio runs; otherwise fio uses the block device.
+    /// Directory in which fio runs; `None` if fio uses the block device.
     pub directory: Option<String>,
     /// Topmost block device; `None` for a dataset.
     pub device: Option<String>,
@@ -87,12 +87,12 @@ impl Built {
     }
 }
 
-/// Data to remove a layer.
+/// How to remove a layer.
 #[derive(Debug)]
 pub(super) enum Undo {
-    /// By a command in a guest.
+    /// Run this command in the guest.
     Run(Vec<String>),
-    /// Through the journal, on this machine.
+    /// Revert this journal entry on this machine.
     Made(MadeId),
 }
 

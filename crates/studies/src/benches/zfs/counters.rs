@@ -1,4 +1,4 @@
-//! Counters around a job: of ZFS, of the block layer, and of QEMU for the disks of a guest.
+//! Counters before and after a job: of ZFS, of the block layer, and of QEMU for the disks of a guest.
 
 use super::guest_or_dataset::Ground;
 use crate::StudyError;
@@ -67,7 +67,7 @@ fn count_since(now: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(before?))
 }
 
-/// Returns flushes and bytes written of these disks, from `query-blockstats`.
+/// Returns the number of flushes and of bytes written, summed over these disks, from `query-blockstats`.
 fn host_side(stats: &Value, disks: &[String]) -> (u64, u64) {
     let ours = disks.iter().filter_map(|id| of_disk(stats, id));
     let count = |disk: &Value, name: &str| disk[name].as_u64().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Measures CPU models as guests see them: one guest per model, one after the other before all other
-//! measurements. A configuration without a model uses the main guest.
+//! Measures how fast different CPU models are inside a guest: one guest per model, one after the other, before all
+//! other measurements. A configuration without a model uses the main guest.
 
 use super::requirements::{Wanted, parse_requirements};
 use super::settings::{Base, Layers};
@@ -10,10 +10,11 @@ use assay_model::study::{Configuration, Figure, Form, Observation, Study};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Figures of each round.
+/// For each round, the figures by name.
 pub(super) type Found = Vec<BTreeMap<String, f64>>;
 
-/// Time limit. `cryptsetup benchmark` runs each direction for a second, and an emulated guest starts slowly.
+/// Time limit for a command. `cryptsetup benchmark` runs each direction for a second, and an emulated guest starts
+/// slowly.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Boots a guest for each model and measures all its rounds.

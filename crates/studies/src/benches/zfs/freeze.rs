@@ -5,8 +5,9 @@ use crate::StudyError;
 use crate::guest::run_command;
 use assay_lab::Guest;
 
-/// Runs `act` while all file systems of the configurations are frozen. Otherwise their pending writes (journal
-/// commits, lazy tables of mkfs) would fail on the full pool, and a failed journal stops a file system.
+/// Runs `act` while all file systems of the configurations are frozen. Without this, their pending writes (journal
+/// commits, inode tables that mkfs left for later) would fail on the full pool, and a failed journal stops a file
+/// system.
 ///
 /// # Errors
 /// A file system cannot be frozen or thawed, or `act` fails.

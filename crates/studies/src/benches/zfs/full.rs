@@ -1,5 +1,5 @@
-//! Fills a pool or quota under a running guest with QEMU's default policy: QEMU in the guest writes to the
-//! image until no space is left, and continues when there is space again.
+//! Fills a pool or quota while a guest runs on it, with QEMU's default error policy: the nested QEMU writes to the
+//! image until no space is left, pauses, and continues when space is available again.
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
 use super::built::Built;
@@ -16,20 +16,20 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-/// File with the program's output.
+/// File for the output of the nested guest's program.
 const SAID: &str = "/run/study.said";
-/// File of its boot disk.
+/// File of the nested guest's boot disk.
 const BOOT: &str = "/run/study.boot";
-/// Interval at which the program's progress is read.
+/// Interval at which the progress of the program is read.
 const LOOK: Duration = Duration::from_millis(700);
 /// Number of intervals after which a guest that is neither paused nor done counts as hung.
 const LOOKS: u32 = 300;
-/// Time limit for an answer of an emulated QEMU.
+/// Time limit for an answer of the nested QEMU, which may be emulated.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
-/// Time limit of QEMU in the guest.
+/// Time limit for the nested QEMU.
 const QEMU_RUN_LIMIT: Duration = Duration::from_secs(600);
 
-/// Result for the guest and its data.
+/// What happened to the nested guest and its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// QEMU paused the guest because there was no space.
@@ -79,7 +79,7 @@ pub(super) fn fill(
     })
 }
 
-/// Takes space until `left` bytes remain.
+/// Fills the pool or quota until `left` bytes remain.
 fn take_space(guest: &Guest, full: Full, left: Bytes) -> Result<(), StudyError> {
     run_command(guest, &["zpool", "sync", POOL], LIMIT)?;
     let number = |property: &str, dataset: &str| {

@@ -82,7 +82,7 @@ impl<'a> Here<'a> {
         Ok(self.place.session.made(thing)?)
     }
 
-    /// Returns the name of a scratch dataset, and its mark.
+    /// Returns the name of a scratch dataset, and the ZFS property that marks it as assay's.
     pub fn dataset(&self, name: &str) -> (String, String) {
         let tag = self.place.session.tag();
         let mark = format!("{}={tag}", Made::ZFS_MARK);
@@ -199,7 +199,7 @@ impl Ground<'_> {
         }
     }
 
-    /// Returns the device of a virtual disk.
+    /// Returns the device of a virtual disk in the guest; `None` on this machine.
     pub fn disk(&self, name: &str) -> Result<Option<String>, StudyError> {
         let Some(guest) = self.guest() else {
             return Ok(None);

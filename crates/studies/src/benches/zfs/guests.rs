@@ -1,8 +1,8 @@
-//! Runs QEMU whose disks are the zvols and files of configurations, with their controllers, cache modes and
-//! threads. One guest without a kernel (`serve.S`) has all disks, so that every round can use each.
+//! Runs a nested QEMU whose disks are the zvols and image files of the configurations, with their controllers, cache
+//! modes and threads. One guest without a kernel (`serve.S`) has all disks, so that every round can use each.
 //!
-//! The disks have no write cache (`write-cache=off`): QEMU makes each write durable before it completes, as
-//! for a guest that writes with `O_SYNC`: one flush per write.
+//! The disks have no write cache (`write-cache=off`): QEMU makes each write durable before it completes, as for a guest
+//! that writes with `O_SYNC`; that is one flush per write.
 
 use super::build::LIMIT;
 use super::built::Built;
@@ -19,11 +19,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// BIOS number of the first disk after the boot disk.
+/// BIOS number of the first disk after the boot disk (0x80).
 const FIRST: u8 = 0x81;
 /// Maximum number of disks: SeaBIOS supports sixteen (BUILD_MAX_EXTDRIVE).
 const MOST: usize = 15;
-/// Time limit of the boot, for an emulator in an emulator.
+/// Time limit of the boot; long enough for an emulated guest in an emulated guest.
 const BOOT: Duration = Duration::from_secs(150);
 /// Maximum runtime of QEMU on this machine; it is killed when the study ends.
 const LIFE: Duration = Duration::from_secs(48 * 3600);
@@ -34,7 +34,7 @@ pub(super) struct Guests {
     drives: BTreeMap<String, u8>,
     /// Accelerator that runs the guest's instructions.
     pub accel: Accel,
-    /// Serial line to the program.
+    /// Path of the serial line to the program in the guest.
     line: String,
 }
 

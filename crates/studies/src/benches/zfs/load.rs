@@ -9,19 +9,19 @@ use std::fmt::Write as _;
 /// A job of a study, with the values that the bench adds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job<'a> {
-    /// Options from the study.
+    /// fio options that the study sets.
     pub options: &'a toml::Table,
-    /// Bytes to work on, unless the job sets them.
+    /// Bytes that the job uses, unless the study sets them.
     pub size: Bytes,
-    /// Runtime; `None` runs to the end of the size.
+    /// Runtime; `None` means that the job ends when it has covered `size`.
     pub time: Option<Nanos>,
     /// Seed of offsets and data.
     pub seed: u64,
 }
 
 impl Job<'_> {
-    /// Builds the job file; `key` is `directory` or `filename`, `on` its value. A size in the job is in plain
-    /// bytes.
+    /// Builds the job file. `key` is `directory` or `filename`, and `on` is its value. A size in the job is written in
+    /// bytes without a unit.
     pub fn render(&self, key: &str, on: &str) -> String {
         let mut text = "[study]\n".to_owned();
         let mut line = |key: &str, value: &dyn std::fmt::Display| {

@@ -50,7 +50,7 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Describes the user's pool for the study's record, including inherited properties.
+/// Describes this machine and the user's pool for the study's record, including inherited properties.
 pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
     let parent = ground.parent();
     let pool = parent.split('/').next().unwrap_or_default();

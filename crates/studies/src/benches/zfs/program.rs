@@ -1,5 +1,4 @@
-//! Program of the nested guest. It needs no kernel and starts within seconds, even with an emulator in an
-//! emulator.
+//! Boot program of the nested guest. It needs no kernel and starts within seconds, even if both guests are emulated.
 
 /// Bytes of one request.
 pub(super) const REQUEST: u64 = 32 << 10;
@@ -33,12 +32,12 @@ pub(super) fn boot_sector_disk(code: &[u8]) -> Vec<u8> {
     disk
 }
 
-/// The program's report on its requests.
+/// The program's report on its requests, read from its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     /// For each request, in order, whether it was completed.
     pub done: Vec<bool>,
-    /// The program finished.
+    /// Whether the program reported its end.
     pub ended: bool,
 }
 
@@ -52,7 +51,7 @@ impl Said {
     }
 }
 
-/// Compares a disk's content with what the program wrote, piece by piece.
+/// Compares a disk's content, received in pieces, with what the program wrote.
 #[derive(Default)]
 pub(super) struct Check {
     rest: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Parses the figures of a study.
+//! Parses the figures of a study: what to measure, and how.
 
 use super::serve::Requests;
 use super::settings::{Base, Layers, parse_layers};
@@ -15,7 +15,7 @@ pub(super) struct Wanted {
     /// fio options as in a job file; the bench adds the target.
     #[serde(default)]
     pub job: Option<toml::Table>,
-    /// Requests of the configuration's guest instead of an fio job.
+    /// Requests that the nested guest sends, instead of an fio job.
     #[serde(default)]
     pub requests: Option<Requests>,
     /// For `accepted`: `property=value` for `zfs set`.
@@ -44,7 +44,7 @@ pub(super) enum Of {
     HostFlushes,
     /// Bytes written on the host's side of the disks, per requested byte.
     DiskBytes,
-    /// Space used per stored byte.
+    /// Space that ZFS charges per byte that was stored.
     Space,
     /// Whether ZFS accepts a property: 1 or 0.
     Accepted,
@@ -149,7 +149,7 @@ const OPTIONS: [&str; 21] = [
     "thinktime",
 ];
 
-/// Returns whether a figure applies to a configuration.
+/// Returns whether a figure can be measured on a configuration.
 fn is_applicable(layers: &Layers, wanted: &Wanted) -> bool {
     let zfs = matches!(layers.on, Base::Zvol | Base::Dataset);
     match wanted.of {
@@ -193,7 +193,7 @@ mod tests {
     use crate::benches::zfs::settings::Form;
     use crate::catalogue;
 
-    /// Returns the bench's error for the built-in study with one word replaced.
+    /// Returns the bench's error for the built-in study in which `from` is replaced by `to`.
     fn said(from: &str, to: &str) -> String {
         let text = include_str!("../../../../../studies/zvol-vs-qcow2.toml");
         assert!(text.contains(from), "{from}");

@@ -1,5 +1,5 @@
-//! Program of a guest without a kernel: reads and writes its disks by commands from the serial line, one
-//! request at a time, and measures each with ACPI's timer.
+//! Boot program of a guest without a kernel. It reads and writes its disks on command from the serial line, one request
+//! at a time, and measures the total time with ACPI's timer.
 
 use assay_model::Bytes;
 use serde::Deserialize;
@@ -25,16 +25,16 @@ const CODE: [u8; 284] = [
     0x52, 0x50, 0xba, 0xfd, 0x03, 0xec, 0xa8, 0x20, 0x74, 0xfb, 0x58, 0xba, 0xf8, 0x03, 0xee, 0x5a,
     0xc3, 0x8d, 0x74, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10,
 ];
-/// Ticks of ACPI's timer per second.
+/// Frequency of ACPI's timer in ticks per second.
 const TICKS: f64 = 3_579_545.0;
-/// Bytes of an answer: a letter and three numbers of eight letters.
+/// Length of an answer in bytes: one letter, then three numbers of eight letters.
 pub(super) const ANSWER: usize = 25;
-/// Step of a linear congruential generator modulo a power of two, which visits every block once (Numerical
-/// Recipes, 2nd edition, 7.1).
+/// Multiplier and increment of a linear congruential generator modulo a power of two. It visits every block exactly
+/// once (Numerical Recipes, 2nd edition, 7.1).
 const SCATTERED: (u32, u32) = (1_664_525, 1_013_904_223);
 const ONE_BY_ONE: (u32, u32) = (1, 1);
 
-/// Requests of a figure.
+/// Requests that a figure measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Requests {
@@ -50,7 +50,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Checks the size: the BIOS supports up to 127 sectors, the program 64 KiB.
+    /// Returns whether a request has a supported size: the BIOS supports up to 127 sectors, the program 64 KiB.
     pub fn fits(&self) -> bool {
         let sectors = self.block.0 / 512;
         self.block.0.is_multiple_of(512) && (1..=127).contains(&sectors) && self.count > 0

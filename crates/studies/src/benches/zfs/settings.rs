@@ -1,4 +1,4 @@
-//! Settings of a study of this bench.
+//! Settings of studies that use the ZFS bench.
 
 use crate::{StudyError, settings};
 use assay_lab::disk::{Aio, Bus, CacheMode};
@@ -24,7 +24,7 @@ pub(super) struct Form {
     /// Runtime of each fio job; `None` runs to the end of its size.
     #[serde(default)]
     pub time: Option<Nanos>,
-    /// Space that remains in a pool that is filled.
+    /// Bytes that remain free in a pool that is filled.
     #[serde(default)]
     pub left: Option<Bytes>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Pool {
     pub layout: String,
     /// Number of disks.
     pub disks: u32,
-    /// Size of each.
+    /// Size of each disk.
     pub size: Bytes,
     /// Size of a log device, if there is one.
     #[serde(default)]
@@ -48,7 +48,7 @@ pub(super) struct Pool {
     pub cache: Option<Bytes>,
     /// log₂ of the sector size.
     pub ashift: u32,
-    /// Properties of its root dataset.
+    /// ZFS properties of the pool's root dataset.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
 }
@@ -80,10 +80,10 @@ pub(super) struct Layers {
     /// QEMU's I/O method for the image.
     #[serde(default = "default_aio", deserialize_with = "deserialize_word")]
     pub aio: Aio,
-    /// Controller in a nested guest without a kernel that has the image as its disk.
+    /// Disk controller of the nested guest that has the image as a disk; the guest has no kernel.
     #[serde(default, deserialize_with = "deserialize_optional_word")]
     pub guest: Option<Bus>,
-    /// The controller has its own thread.
+    /// Whether the controller has its own iothread.
     #[serde(default)]
     pub iothread: bool,
     /// Add LVM.
@@ -98,7 +98,7 @@ pub(super) struct Layers {
     /// Create the layers again in every round.
     #[serde(default)]
     pub fresh: bool,
-    /// Storage that is filled below the layers.
+    /// Pool or quota that is filled while the load runs.
     #[serde(default)]
     pub full: Option<Full>,
     /// QEMU's CPU model; the measurement runs in a separate guest.
@@ -168,9 +168,9 @@ pub(super) enum Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Image {
-    /// Byte by byte.
+    /// Raw image without a header.
     Raw,
-    /// QEMU's own.
+    /// QEMU's qcow2 format.
     Qcow2,
 }
 

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 pub(super) struct Up<'a> {
     pub ground: Ground<'a>,
     pub form: settings::Form,
-    /// Number and layers of each configuration.
+    /// Number and layers of each configuration, by name.
     pub layers: BTreeMap<String, (usize, Layers)>,
-    /// Layers that stay from round to round.
+    /// Layers that are created once and used in every round.
     pub built: BTreeMap<String, Built>,
-    /// Nested guest with the disks of configurations.
+    /// Nested guest that has the disks of configurations.
     pub guests: Option<Guests>,
     /// Results of the CPU models.
     pub processors: BTreeMap<String, cpu::Found>,
@@ -34,7 +34,7 @@ impl Up<'_> {
         }
     }
 
-    /// Boots the nested guest for the configurations that are its disks.
+    /// Boots the nested guest with the disks of the configurations that need it.
     pub fn boot(
         &mut self,
         place: &BenchContext<'_>,
@@ -75,7 +75,7 @@ impl Up<'_> {
         }
     }
 
-    /// Returns the figures that only the host of a guest can count.
+    /// Returns the figures that cannot be measured, because only the host of a guest can count them.
     pub fn uncounted(&self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         let mut all = Vec::new();
         if self.ground.guest().is_some() {
@@ -97,7 +97,7 @@ impl Up<'_> {
         Ok(all)
     }
 
-    /// Creates a configuration that stays, and fills it for reads.
+    /// Creates the layers of a configuration that stays for all rounds, and fills them so that reads find data.
     pub fn prepare(
         &mut self,
         one: &Configuration,

@@ -14,7 +14,7 @@ use assay_model::Bytes;
 use assay_model::study::{Configuration, Figure, Observation};
 use std::time::Duration;
 
-/// One call of `measure`.
+/// Parameters of one call of `measure`.
 pub(super) struct Step<'a> {
     pub up: &'a Up<'a>,
     pub number: usize,
@@ -29,7 +29,7 @@ impl Step<'_> {
         to_observation(self.configuration, figure, self.round, value)
     }
 
-    /// Measures all figures; figures of the same job share one run.
+    /// Measures all requested figures. Figures that need the same job share one run of it.
     pub fn take(
         &self,
         built: &Built,
@@ -175,7 +175,7 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the virtual disks below the configuration.
+    /// Returns the names of the virtual disks on which the configuration lies.
     fn disks(&self) -> Vec<String> {
         match self.layers.on {
             Base::Disk => vec![format!("c{}", self.number)],
@@ -187,12 +187,12 @@ impl Step<'_> {
     }
 }
 
-/// Doubts that mean that a job did not do what its author intended.
+/// Codes of the doubts that mean that a job did not do what its author intended.
 const WRONG: [&str; 3] = ["no-io", "io-error", "short-io"];
-/// Default of the remaining space.
+/// Default number of bytes that remain free in a filled pool.
 const LEFT: Bytes = Bytes(6 << 20);
 
-/// Duration of a guest's requests if the form sets no time.
+/// Duration of the nested guest's requests if the form sets no time.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// A load.
@@ -200,7 +200,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 enum Load<'a> {
     /// An fio job.
     Job(&'a toml::Table),
-    /// Requests of the guest.
+    /// Requests of the nested guest.
     Requests(Requests),
 }
 

@@ -1,24 +1,24 @@
-//! Sessions of PostgreSQL, which write what they do into their command line: a session that waits for a lock of the
-//! database sleeps like an idle one, and only its title shows it.
+//! Sessions of PostgreSQL. A session that waits for a lock of the database sleeps like an idle session; only its
+//! command line, into which PostgreSQL writes the current activity, shows the difference.
 
 use super::super::MachineReader;
 use crate::machine_look::Entity;
 
-/// Whether a process may be a session, by its name.
+/// Returns whether a process with this name may be a database session.
 pub(super) fn is_session(name: &str) -> bool {
     name == "postgres"
 }
 
-/// What a session does, by its title: `postgres: USER DATABASE [local] UPDATE waiting`.
+/// Activity of a session according to its command line: `postgres: USER DATABASE [local] UPDATE waiting`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
-    /// It waits for a lock of another connection.
+    /// The session waits for a lock of another session.
     WaitsForLock,
-    /// It holds locks, and its client sends nothing.
+    /// The session is in a transaction and may hold locks, but its client sends nothing.
     IdleInTransaction,
 }
 
-/// Reads the state of a session; None for any other state.
+/// Reads the activity of a session; `None` for any other activity.
 pub(super) fn read_state(reader: &mut MachineReader, pid: u32) -> Option<SessionState> {
     parse_title(&read_title(reader, pid)?)
 }
@@ -40,7 +40,7 @@ fn parse_title(title: &str) -> Option<SessionState> {
         .then_some(SessionState::IdleInTransaction)
 }
 
-/// Sets what a session waits for.
+/// Adds what a session waits for to its entity.
 pub(super) fn describe(reader: &mut MachineReader, pid: u32, entity: &mut Entity) {
     if !is_session(&entity.name) {
         return;

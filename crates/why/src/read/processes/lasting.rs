@@ -15,11 +15,11 @@ pub(super) struct Lasting {
     pub(super) limits: ProcessLimits,
     /// The user that it runs as.
     pub(super) uid: Option<u32>,
-    /// CPUs that its affinity and its cpuset leave.
+    /// Number of CPUs that the affinity and the cpuset of the process permit.
     pub(super) cpus_allowed: Option<f64>,
 }
 
-/// Reads them once for each process.
+/// Reads the properties of a process that do not change. Called once for each process.
 pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine) -> Lasting {
     let mut lasting = Lasting {
         start: stat.start,
@@ -64,9 +64,9 @@ pub(super) fn read_lasting(reader: &mut MachineReader, pid: u32, stat: &StatLine
 /// its process never does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessLimits {
-    /// Open files.
+    /// Maximum number of open files.
     pub(super) files: Option<f64>,
-    /// Tasks of its user.
+    /// Maximum number of tasks of the process's user.
     pub(super) processes: Option<f64>,
 }
 

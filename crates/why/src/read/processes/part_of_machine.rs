@@ -1,5 +1,5 @@
-//! Which processes and groups belong to what is asked about, and which others are looked at because somebody waits
-//! for them.
+//! Decides which processes and groups belong to the watched subject, and which others are tracked because processes
+//! wait for them.
 
 use super::stat_line::StatLine;
 use super::users_of_path::count_uses;
@@ -9,7 +9,7 @@ use crate::watch_subject::is_below;
 use std::collections::BTreeSet;
 
 impl ProcessTable {
-    /// Looks closely at these processes from the next list on: others wait for them.
+    /// Adds processes for which others wait to the tracked processes.
     pub(in super::super) fn want(&mut self, pids: impl IntoIterator<Item = u32>) {
         for pid in pids {
             if self.wanted.len() < MOST / 4 && self.wanted.insert(pid) {
@@ -18,13 +18,13 @@ impl ProcessTable {
         }
     }
 
-    /// Numbers of all processes, those that are looked at closely first.
+    /// Returns the ids of all processes, the tracked ones first.
     pub(in super::super) fn list_busiest_first(&self) -> Vec<u32> {
         let others = self.all.keys().filter(|pid| !self.tracked.contains(pid));
         self.tracked.iter().chain(others).copied().collect()
     }
 
-    /// Whether a process belongs to the part of the machine that is asked about.
+    /// Returns whether a process belongs to the watched subject.
     pub(super) fn is_asked(
         &mut self,
         reader: &mut MachineReader,
@@ -64,7 +64,7 @@ impl ProcessTable {
         asked
     }
 
-    /// Numbers of the processes above one, and its own, in brackets: ` 12 1 `.
+    /// Returns the ids of a process and of its ancestors, separated by spaces: ` 12 1 `.
     pub(super) fn list_ancestors(&self, pid: u32, parent: u32) -> String {
         let mut text = format!("{pid}");
         let mut next = parent;
@@ -78,7 +78,7 @@ impl ProcessTable {
         text
     }
 
-    /// Groups of the processes that are looked at closely, with those above them, and the group that is asked about.
+    /// Returns the groups of the tracked processes with all their ancestors, and the watched group if there is one.
     pub(in super::super) fn group_paths(&self, thing: &WatchSubject) -> BTreeSet<String> {
         let mut paths = BTreeSet::new();
         let asked = match thing {

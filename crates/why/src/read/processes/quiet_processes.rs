@@ -1,5 +1,5 @@
-//! Processes that use no CPU and yet may be a cause or wait: they are at a limit, or sleep where they cannot go on by
-//! themselves. A part of all processes is looked at in each list.
+//! Processes that use no CPU and may nevertheless be a cause or wait: they are at a limit, or sleep in a function from
+//! which they cannot wake by themselves. Each scan of all processes examines a part of them.
 
 use super::super::MachineReader;
 use super::super::sleep_class::waits_for_others;
@@ -9,9 +9,9 @@ use super::user_tasks::UserTasks;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Most quiet processes that are looked at in one list.
+/// Maximum number of quiet processes that one scan examines.
 const MOST: usize = 250;
-/// With fewer open files than this, no limit is near.
+/// Number of open files below which no limit is near.
 const FEW_FILES: u64 = 16;
 
 /// A process that sleeps.
@@ -19,21 +19,21 @@ const FEW_FILES: u64 = 16;
 pub(super) struct SleepingProcess {
     pub(super) pid: u32,
     pub(super) start: u64,
-    /// It may be a session of a database.
+    /// Whether the process may be a database session.
     pub(super) is_database: bool,
 }
 
-/// Which quiet processes were looked at.
+/// Which quiet processes have been examined.
 #[derive(Default)]
 pub(super) struct QuietProcesses {
-    /// The last one of the last list.
+    /// Id of the process that the last scan examined last.
     last: u32,
-    /// Limits by process number and start.
+    /// Limits by process id and start time.
     limits: BTreeMap<(u32, u64), ProcessLimits>,
 }
 
 impl QuietProcesses {
-    /// Returns those of these sleeping processes that are to be looked at closely.
+    /// Returns those of these sleeping processes that should be tracked.
     pub(super) fn choose(
         &mut self,
         reader: &mut MachineReader,
@@ -61,7 +61,7 @@ impl QuietProcesses {
         chosen
     }
 
-    /// Whether it can open no more files, or its user start no more tasks.
+    /// Returns whether a process cannot open more files, or its user cannot start more tasks.
     fn is_at_limit(
         &mut self,
         reader: &mut MachineReader,

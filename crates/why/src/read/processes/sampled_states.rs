@@ -1,4 +1,5 @@
-//! States of threads that were sampled since the last look: which waited, for what, and which were ready to run.
+//! Thread states that were sampled since the last snapshot: which threads waited, for what, and which were ready to
+//! run.
 
 use super::super::MachineReader;
 use super::super::sleep_class::{
@@ -11,37 +12,39 @@ use super::{SAMPLED_THREADS, list_threads};
 use crate::machine_look::Entity;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Waiting of one kind.
+/// Number of sampled threads that wait for one reason, and the kernel function in which they wait.
 #[derive(Default)]
 struct SampledWait {
-    /// Threads that were seen to wait, over all samples.
+    /// Number of waiting threads, summed over all samples.
     threads: f64,
     function: String,
 }
 
-/// States since the last look.
+/// Thread states sampled since the last snapshot.
 #[derive(Default)]
 pub(super) struct SampledStates {
-    /// Number of samples of each process.
+    /// Number of samples of each process since the last snapshot.
     samples: BTreeMap<u32, f64>,
-    /// Number of samples of all processes, over all looks.
+    /// Number of samples since the start of the watch.
     turn: usize,
-    /// Threads of each process at the last look.
+    /// Threads of each process at the last snapshot.
     threads: BTreeMap<u32, Vec<u32>>,
     waits: BTreeMap<(u32, &'static str), SampledWait>,
     ready: BTreeMap<u32, f64>,
     timers: BTreeMap<u32, f64>,
     futexes: BTreeMap<u32, f64>,
-    /// Threads asleep by the kernel function that they sleep in, of processes that are looked at in each sample.
+    /// For processes in `close`: number of sleeping threads, by what they wait for (see [`describe_sleep`]).
     sleeps: BTreeMap<u32, BTreeMap<String, f64>>,
-    /// What the last blocked call of a process works on: `pipe:[17]`.
+    /// File on which the last blocked system call of a process works: `pipe:[17]`.
     blocked_on: BTreeMap<u32, String>,
-    /// Processes whose sleeps are looked at in each sample; of others in the sample of a look only.
+    /// Processes whose sleeping threads are examined in every sample. Those of other processes are examined only in the
+    /// sample of a snapshot.
     close: BTreeSet<u32>,
 }
 
 impl SampledStates {
-    /// Begins to count anew; `close` are processes whose sleeps are looked at in each sample.
+    /// Resets the counts after a snapshot. `close` are the processes whose sleeping threads are examined in every
+    /// sample.
     pub(super) fn restart(&mut self, close: BTreeSet<u32>) {
         let waiting = self.waits.keys().map(|(pid, _)| *pid);
         let close = close.into_iter().chain(waiting).collect();
@@ -53,7 +56,8 @@ impl SampledStates {
         };
     }
 
-    /// Begins a sample. In that of a look the threads of each process are listed anew.
+    /// Begins a sample. `is_look` marks the sample of a snapshot, in which the threads of each process are listed
+    /// again.
     pub(super) fn begin(&mut self, is_look: bool) {
         self.turn += 1;
         if is_look {
@@ -61,13 +65,13 @@ impl SampledStates {
         }
     }
 
-    /// Threads of a process at the last look.
+    /// Returns the threads of a process as of the last snapshot.
     pub(super) fn threads_of(&mut self, reader: &mut MachineReader, pid: u32) -> &[u32] {
         let known = self.threads.entry(pid);
         known.or_insert_with(|| list_threads(reader, pid))
     }
 
-    /// Samples the threads of a process. `is_look` is the sample of a look.
+    /// Samples the threads of a process. `is_look` marks the sample of a snapshot.
     pub(super) fn add_process(&mut self, reader: &mut MachineReader, pid: u32, is_look: bool) {
         let threads = self.threads_of(reader, pid).to_owned();
         *self.samples.entry(pid).or_default() += 1.0;
@@ -82,7 +86,7 @@ impl SampledStates {
         }
     }
 
-    /// Samples one thread, whose waiting counts for `pid`.
+    /// Samples one thread. If it waits, this counts for process `pid`.
     pub(super) fn add_thread(
         &mut self,
         reader: &mut MachineReader,
@@ -101,7 +105,7 @@ impl SampledStates {
         }
     }
 
-    /// A thread in uninterruptible sleep.
+    /// Counts a thread in uninterruptible sleep.
     fn add_wait(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
         let stack = reader.text(&format!("{dir}/stack"));
         let functions = stack.as_deref().map(parse_stack).unwrap_or_default();
@@ -119,7 +123,7 @@ impl SampledStates {
         self.count(pid, class, weight, function);
     }
 
-    /// A thread in interruptible sleep.
+    /// Counts a thread in interruptible sleep.
     fn add_sleep(&mut self, reader: &mut MachineReader, pid: u32, dir: &str, weight: f64) {
         let wchan = read_wchan(reader, dir);
         if self.close.contains(&pid) {
@@ -161,7 +165,7 @@ impl SampledStates {
         wait.function = function;
     }
 
-    /// Sets what was sampled of a process: threads on average.
+    /// Adds the sampled states of a process to its entity, as average numbers of threads.
     pub(super) fn describe(&self, pid: u32, entity: &mut Entity) {
         let Some(samples) = self.samples.get(&pid) else {
             return;
@@ -189,7 +193,7 @@ impl SampledStates {
     }
 }
 
-/// The kernel function in which a task sleeps; empty when it is not shown.
+/// Returns the kernel function in which a task sleeps; empty if the kernel does not show it.
 pub(in crate::read) fn read_wchan(reader: &mut MachineReader, dir: &str) -> String {
     let text = reader.text(&format!("{dir}/wchan")).unwrap_or_default();
     text.trim().to_owned()

@@ -1,6 +1,6 @@
 //! A line of `/proc/PID/stat` (proc_pid_stat(5)). The name may contain spaces, brackets and line feeds.
 
-/// What is used of the line.
+/// Fields of the line that assay uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatLine {
     pub(super) name: String,
@@ -8,19 +8,19 @@ pub(super) struct StatLine {
     pub(super) parent: u32,
     flags: u64,
     pub(super) major_faults: u64,
-    /// Ticks in user and kernel mode.
+    /// CPU time of the process in user and kernel mode, in ticks.
     pub(super) cpu_ticks: u64,
-    /// Ticks in kernel mode.
+    /// CPU time of the process in kernel mode, in ticks.
     pub(super) system_ticks: u64,
-    /// Ticks of children that have ended and were waited for.
+    /// CPU time of ended children for which the process has waited, in ticks.
     pub(super) children_ticks: u64,
-    /// Both.
+    /// CPU time of the process and of its ended children, in ticks.
     pub(super) busy_ticks: u64,
-    /// From -20 to 19: the larger, the sooner it lets others run.
+    /// Nice value from -20 to 19; a larger value means lower priority.
     pub(super) nice: i64,
     policy: u64,
     pub(super) threads: u64,
-    /// Start in ticks since the machine started.
+    /// Start time in ticks since boot.
     pub(super) start: u64,
     pub(super) resident_pages: u64,
 }
@@ -62,14 +62,14 @@ impl StatLine {
         })
     }
 
-    /// Whether it asked to run only when others leave time: `nice` of 5 and more, SCHED_BATCH or SCHED_IDLE.
+    /// Returns whether the process has a low priority: nice value 5 or more, SCHED_BATCH or SCHED_IDLE.
     pub(super) fn is_low_priority(&self) -> bool {
         const BATCH: u64 = 3;
         const IDLE: u64 = 5;
         self.nice >= 5 || matches!(self.policy, BATCH | IDLE)
     }
 
-    /// Whether it is a thread of the kernel.
+    /// Returns whether the process is a kernel thread.
     pub(super) fn is_kernel(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }

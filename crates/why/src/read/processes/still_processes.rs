@@ -1,26 +1,26 @@
-//! Processes that did not run between two looks: what they wait for did not change then, so that one sample stands for
-//! all.
+//! Processes that did not run between two snapshots. Such a process waited for the same thing all the time, so one
+//! sample represents the whole interval.
 
 use super::MOST_THREADS;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often the threads of a process have run.
+/// Whether the threads of a process have run, according to their time slices.
 #[derive(Clone, Copy)]
 struct Runs {
-    /// Time slices so far.
+    /// Number of time slices so far, summed over all threads.
     slices: f64,
     is_still: bool,
 }
 
-/// The processes that are read at each look.
+/// Processes that are read at each snapshot.
 #[derive(Default)]
 pub(super) struct StillProcesses {
     runs: BTreeMap<u32, Runs>,
 }
 
 impl StillProcesses {
-    /// Notes the time slices of the threads of a process. It is not still if not all of them are read, if the kernel
-    /// does not count them, or if the process is running.
+    /// Records the time slices of a process's threads. The process does not count as still if it is running, if the
+    /// kernel does not count time slices, or if it has more threads than are read.
     pub(super) fn note(&mut self, pid: u32, state: char, slices: f64, threads: usize) {
         let before = self.runs.get(&pid).map(|runs| runs.slices);
         let is_counted = slices > 0.0 && threads < MOST_THREADS;
@@ -28,12 +28,12 @@ impl StillProcesses {
         self.runs.insert(pid, Runs { slices, is_still });
     }
 
-    /// Whether no thread ran between the last two looks.
+    /// Returns whether no thread of the process ran between the last two snapshots.
     pub(super) fn is_still(&self, pid: u32) -> bool {
         self.runs.get(&pid).is_some_and(|runs| runs.is_still)
     }
 
-    /// Forgets the processes that are no longer read.
+    /// Removes the processes that are no longer tracked.
     pub(super) fn retain(&mut self, tracked: &BTreeSet<u32>) {
         self.runs.retain(|pid, _| tracked.contains(pid));
     }

@@ -1,4 +1,4 @@
-//! Tasks of users whose limit of processes (`RLIMIT_NPROC`) is near: the kernel counts all threads of a user.
+//! Number of tasks of each user, compared with the limit `RLIMIT_NPROC`. The kernel counts all threads of a user.
 
 use super::super::MachineReader;
 use super::lasting::Lasting;
@@ -6,25 +6,25 @@ use crate::machine_look::Entity;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Tasks of the users for whom a limit is known that could be reached.
+/// Number of tasks of those users whose limit could be reached.
 #[derive(Default)]
 pub(super) struct UserTasks {
-    /// Tasks of each such user in the last list; none before the first list.
+    /// Number of tasks of each such user in the last scan; `None` before the first scan.
     counts: BTreeMap<u32, Option<f64>>,
     counting: BTreeMap<u32, f64>,
-    /// Tasks of all users in the last list.
+    /// Number of tasks of all users in the last scan.
     all: f64,
     counting_all: f64,
 }
 
 impl UserTasks {
-    /// Begins a list of all processes.
+    /// Begins a scan of all processes.
     pub(super) fn restart(&mut self) {
         self.counting = self.counts.keys().map(|uid| (*uid, 0.0)).collect();
         self.counting_all = 0.0;
     }
 
-    /// Counts the tasks of a process.
+    /// Counts the threads of a process.
     pub(super) fn count(&mut self, reader: &MachineReader, pid: u32, threads: u64) {
         self.counting_all += threads as f64;
         // Without such a limit, the owners of processes are of no interest.
@@ -37,7 +37,7 @@ impl UserTasks {
         }
     }
 
-    /// Ends the list.
+    /// Ends a scan.
     pub(super) fn finish(&mut self) {
         let counted = std::mem::take(&mut self.counting);
         let counted = counted.into_iter().map(|(uid, tasks)| (uid, Some(tasks)));
@@ -45,7 +45,7 @@ impl UserTasks {
         self.all = self.counting_all;
     }
 
-    /// Whether a user has no task left below this limit, as far as the last list shows.
+    /// Returns whether a user has reached this limit according to the last scan.
     pub(super) fn is_at_limit(&mut self, uid: u32, limit: f64) -> bool {
         // Root and its like are exempt.
         if uid == 0 || limit > self.all {
@@ -55,7 +55,7 @@ impl UserTasks {
         tasks.is_some_and(|tasks| tasks >= limit)
     }
 
-    /// Sets limit and tasks of the user of a process.
+    /// Adds the limit and the number of tasks of a process's user to the entity.
     pub(super) fn describe(&mut self, lasting: &Lasting, entity: &mut Entity) {
         let (Some(limit), Some(uid)) = (lasting.limits.processes, lasting.uid) else {
             return;

@@ -1,12 +1,12 @@
-//! Which processes use a path: files below it that are open, the working folder, the program itself. Links in `/proc`
-//! are read, never the files: a file system that hangs stops nothing.
+//! Finds processes that use a path: open files below it, the working directory, or the program itself. Only links in
+//! `/proc` are read, never the files, so a hanging file system blocks nothing.
 
 use super::super::MachineReader;
 
-/// Most open files of a process that are looked at.
+/// Maximum number of open files of a process that are examined.
 const MOST_FILES: usize = 512;
 
-/// Counts what a process uses below a path.
+/// Counts the files at or below a path that a process uses: open files, working directory, program.
 pub(super) fn count_uses(reader: &mut MachineReader, pid: u32, path: &str) -> f64 {
     let mut count = 0.0;
     let dir = format!("/proc/{pid}");
@@ -25,7 +25,7 @@ pub(super) fn count_uses(reader: &mut MachineReader, pid: u32, path: &str) -> f6
     count
 }
 
-/// Whether a file is the path or lies below it.
+/// Returns whether a file is the path or lies below it.
 fn is_at_or_below(file: &str, path: &str) -> bool {
     let path = path.trim_end_matches('/');
     file.strip_prefix(path)

@@ -1,4 +1,5 @@
-//! Steps before anything is created: removes files of killed processes, shows the plan, and asks.
+//! Steps before the measurement creates anything: removes what killed assay processes left, shows the plan, and asks
+//! the user.
 
 use super::Measure;
 use crate::progress::whole;
@@ -12,7 +13,7 @@ use assay_stack::ladder::{Made, PreparedLadder, Within};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
-/// Removes rungs of killed assay processes.
+/// Removes scratch files, guests and scratch layers that killed assay processes left.
 pub(super) fn sweep(
     journal: &Journal,
     guests: &assay_lab::GuestRegistry,
@@ -23,7 +24,7 @@ pub(super) fn sweep(
     crate::sweep::journals(journal, |label| label == assay_stack::ladder::LABEL)
 }
 
-/// Describes what will be created, its size and duration.
+/// Describes which layers will be created, their size, and the duration.
 pub(super) fn plan_text(prepared: &PreparedLadder) -> String {
     let run = &prepared.run;
     let mut text = String::new();
@@ -86,7 +87,7 @@ fn line(name: &str, space: Bytes, what: &str) -> String {
     format!("  {name:<12} {:>9}  {what}\n", space.to_string())
 }
 
-/// Returns whether the user agrees.
+/// Asks the user whether to start.
 pub(super) fn agreed(args: &Measure) -> anyhow::Result<bool> {
     if args.yes {
         return Ok(true);

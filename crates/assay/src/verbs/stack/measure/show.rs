@@ -10,7 +10,7 @@ use assay_model::Sample;
 use assay_model::run::Run;
 use assay_report::waterfall::{self, WaterfallView};
 
-/// Executes `--show`.
+/// Shows a past measurement (`--show`).
 pub(super) fn show(asked: &str, shape: &Shape, global: &Global) -> anyhow::Result<Status> {
     let Some(store) = context::existing_store(global)? else {
         bail!("{}", context::nothing_measured(global)?);

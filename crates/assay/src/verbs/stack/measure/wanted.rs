@@ -1,4 +1,4 @@
-//! Converts the command line to the ladder that is measured.
+//! Converts the command line to the ladder: the list of layers to measure.
 
 use super::super::layers::understand;
 use super::Measure;
@@ -14,8 +14,7 @@ use assay_stack::ladder::{DEFAULT_PLAN, LadderPart, Scratch, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Default options of a scratch disk, if neither a virtual machine nor the user sets them: each
-/// word and its source.
+/// Default options of a scratch disk, as key and value; used if neither a virtual machine nor the user sets them.
 const USUAL: [(&str, &str); 2] = [("format", "qcow2"), ("cache", "none")];
 /// Options that apply to qcow2 images only.
 const OF_QCOW2: [&str; 4] = ["cluster", "preallocation", "extended_l2", "lazy_refcounts"];
@@ -55,7 +54,8 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     })
 }
 
-/// Returns the directory of the files, and the virtual disk that is followed if the target is one.
+/// Returns the directory for the scratch files. If the target is a virtual machine or an image, also returns the
+/// virtual disk whose settings are copied.
 fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Followed>)> {
     let real = |path: &Path| {
         path.canonicalize()
@@ -85,7 +85,7 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
     Ok((dir, Some(followed)))
 }
 
-/// Returns the scratch disk, and the sources of its settings.
+/// Returns the scratch disk, and remarks about where its settings come from.
 fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Disk, Vec<String>)> {
     let asked: Vec<&str> = asked
         .into_iter()
@@ -124,7 +124,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
     Ok((disk, remarks))
 }
 
-/// Returns a line for each source of settings, and one for settings that are not followed.
+/// Returns a line for each source of settings, and a line with the settings that are not copied.
 fn told(followed: &Followed, kept: &[&FollowedSetting], asked: &[&str]) -> Vec<String> {
     let mut by_place: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for taken in kept {

@@ -1,5 +1,5 @@
-//! The machines of a ring, some of them at the same time: applies there what a session kept, and undoes it again. Which
-//! rings there are and what is printed is in `apply.rs`.
+//! Applies the changes that a session kept on the machines of a ring, several machines at the same time, and undoes
+//! them. `apply.rs` reads the rings and prints the report.
 
 use super::super::Args;
 use super::super::remote::add_record;
@@ -13,10 +13,10 @@ use assay_tune::{Ending, KeptState, LeftOut, TuneId, TuneSession};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most machines that are changed at the same time.
+/// Maximum number of machines that are changed at the same time.
 const SIDE_BY_SIDE: usize = 8;
 
-/// What is done on each machine of a ring.
+/// The work on each machine of a ring.
 pub(super) struct RingWork<'a> {
     pub(super) work: &'a RemoteWork,
     pub(super) args: &'a Args,
@@ -25,7 +25,8 @@ pub(super) struct RingWork<'a> {
 }
 
 impl RingWork<'_> {
-    /// Applies it on all machines of a ring, and reports each as it ends. The result has the order of the ring.
+    /// Applies the changes on all machines of a ring, and reports each machine when it has finished. The results are in
+    /// the order of the ring.
     pub(super) fn apply(&self, ring: &[String], tell: &(dyn Fn(&Applied) + Sync)) -> Vec<Applied> {
         let is_alone = ring.len() == 1;
         side_by_side(ring, &|host| {
@@ -38,7 +39,8 @@ impl RingWork<'_> {
         })
     }
 
-    /// Undoes what these machines kept, although the user interrupted; reports each.
+    /// Undoes what these machines kept, and reports each; not stopped by the user's interruption, because that is when
+    /// it is called.
     pub(super) fn undo(&self, kept: &mut [&mut Applied]) {
         let hosts: Vec<(String, Option<TuneId>)> = kept
             .iter()
@@ -60,7 +62,7 @@ impl RingWork<'_> {
         }
     }
 
-    /// Applies it on one machine.
+    /// Applies the changes on one machine.
     fn apply_on(&self, host: &str, is_alone: bool) -> Applied {
         let done = self.carry(host, self.work, self.cancel, self.args.quiet || !is_alone);
         match done.and_then(|done| self.read_outcome(host, &done)) {
@@ -126,7 +128,7 @@ impl RingWork<'_> {
         })
     }
 
-    /// Undoes on one machine what its session kept.
+    /// Undoes the changes that the session kept on one machine.
     fn undo_on(&self, host: &str, session: Option<TuneId>) -> anyhow::Result<()> {
         let mut work = RemoteWork {
             line: Some(vec!["tune".into()]),
@@ -149,7 +151,7 @@ impl RingWork<'_> {
     }
 }
 
-/// Calls `work` for each item, some at the same time; returns the results in the order of the items.
+/// Calls `work` for all items, up to `SIDE_BY_SIDE` at the same time; returns the results in the order of the items.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
@@ -175,7 +177,7 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: &(dyn Fn(&T) -> R + Sync)) 
     taken.flatten().collect()
 }
 
-/// Whether a machine agrees: it is better with the changes, or needs none of them.
+/// Returns whether a machine confirms the changes: it is better with them, or needs none of them.
 fn is_confirmed(session: &TuneSession) -> bool {
     match session.ending() {
         Some(Ending::Kept { .. } | Ending::Met { .. } | Ending::MetForNow { .. }) => true,

@@ -1,4 +1,4 @@
-//! Damaged journals: every loss is reported.
+//! Reads damaged journals and checks that every loss is reported.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -56,7 +56,7 @@ fn written(dir: &Path) -> PathBuf {
     journal.path().to_owned()
 }
 
-/// Returns whether a damaged journal still equals the original, or reports damage or a missing end.
+/// Returns whether a damaged journal is read like the original, or its damage or missing end is reported.
 fn holds(good: &Loaded, bytes: &[u8]) -> bool {
     let found = read(bytes);
     found.is_unfinished() || found.entries == good.entries

@@ -16,16 +16,16 @@ pub(super) struct Line<'a> {
     pub(super) signature: &'a str,
     pub(super) self_signed: bool,
     pub(super) then: Then,
-    /// Whether it contains the URL of its issuer's certificate (RFC 5280, section 4.2.2.1).
+    /// Whether the certificate contains the URL of its issuer's certificate (RFC 5280, section 4.2.2.1).
     pub(super) issuer_elsewhere: bool,
 }
 
-/// The next certificate in the file.
+/// What follows a certificate in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// The certificate of the issuer.
     Issuer,
-    /// Another certificate.
+    /// Another certificate, which is not that of the issuer.
     Gap,
     /// End of the file.
     End,
@@ -104,7 +104,7 @@ impl std::fmt::Display for Line<'_> {
     }
 }
 
-/// Cleans a certificate file: one line for each certificate. Keys are dropped.
+/// Redacts a certificate file: one line for each certificate. Keys are dropped.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = text

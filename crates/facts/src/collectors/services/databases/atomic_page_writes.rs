@@ -6,9 +6,8 @@ use crate::mountinfo::{self, MOUNTINFO, Mount};
 use assay_model::FactKind;
 use std::path::Path;
 
-/// Notes whether the file system writes files in `dir` atomically. ZFS writes whole records
-/// (zfsprops(7), recordsize). btrfs does so for files with copy-on-write, which is an attribute of
-/// each file (btrfs(5), NOCOW).
+/// Notes whether the file system writes whole database pages in `dir` atomically. ZFS writes whole records
+/// (zfsprops(7), recordsize). btrfs does so for files with copy-on-write, a setting of each file (btrfs(5), NOCOW).
 pub(super) fn note(g: &mut Gather<'_>, fact: &str, dir: &str) {
     let found = find_mount(g, Path::new(dir)).map_err(str::to_owned);
     let known = found.and_then(|mount| {

@@ -99,7 +99,7 @@ fn is_unknown(found: &assay_model::Facts, key: &str) -> bool {
     found.map.contains_key(key) && found.get(key).is_none()
 }
 
-/// Compared with `mariadbd --print-defaults`, 10.11.19.
+/// Expected values are the output of `mariadbd --print-defaults`, 10.11.19.
 #[test]
 fn groups_of_other_versions_are_not_read() {
     let commit = "mariadb.innodb_flush_log_at_trx_commit";

@@ -2,9 +2,9 @@
 
 use super::{LEAST, number};
 
-/// Error counters of ATA disks: the number in column ID#, the names for this meaning in
-/// smartmontools' drivedb.h, and the name of the fact. A number may have another meaning on other
-/// disks; names that begin with `Bogus_` have none.
+/// Error counters of ATA disks, as (number in column ID#, names in smartmontools' drivedb.h for this meaning, name of
+/// the fact). On some disks the same number has another meaning and another name; names that begin with `Bogus_` have
+/// no meaning.
 pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
     (
         5,
@@ -58,7 +58,8 @@ pub(super) fn is_attribute(name: &str) -> bool {
     !name.is_empty() && name.len() <= 32 && name.chars().all(plain)
 }
 
-/// Parses an attribute: its counter, the remaining life, and whether it is below its threshold.
+/// Returns the redacted lines of an attribute: its error count, the remaining life in percent, and whether it is or was
+/// at its threshold. `None` if there is nothing to keep.
 pub(super) fn read_attribute(
     id: u32,
     name: &str,
