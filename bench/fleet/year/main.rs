@@ -8,7 +8,7 @@
 #[path = "../../../crates/store/tests/common/mod.rs"]
 mod common;
 
-use assay_store::{About, Ask, Key, SpanLook, SpanValue, Store};
+use assay_store::{About, Ask, Key, SpanSurvey, SpanValue, Store};
 use assay_testing::servers::postgres::Postgres;
 use jiff::{SignedDuration, Timestamp};
 use rand::{RngExt as _, SeedableRng as _};
@@ -85,9 +85,9 @@ impl Machine {
     }
 
     /// One machine is looked at after the other.
-    fn look(&self, hour: u32) -> SpanLook<'_> {
+    fn look(&self, hour: u32) -> SpanSurvey<'_> {
         let second = i64::from(hour) * 3600 + self.number as i64;
-        SpanLook {
+        SpanSurvey {
             host: &self.name,
             at: begin() + SignedDuration::from_secs(second),
             scope: "1",

@@ -66,12 +66,12 @@ pub fn journal_dir() -> anyhow::Result<PathBuf> {
 }
 
 /// The scratch registry and the journal in which a measurement records its scratch files and changes.
-pub struct Ground {
+pub struct MeasurementRegistries {
     state: ScratchRegistry,
     journal: Journal,
 }
 
-impl Ground {
+impl MeasurementRegistries {
     /// Opens the scratch registry and the journal; creates missing directories.
     pub fn open() -> anyhow::Result<Self> {
         Ok(Self {

@@ -1,8 +1,8 @@
 //! Options of verbs that measure or change another machine: this program is uploaded and runs there.
 
 use crate::context;
-use crate::elsewhere::How;
 use crate::global::Global;
+use crate::machine_source::How;
 use crate::progress::{LOG_EVERY, Meter};
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
@@ -230,7 +230,7 @@ pub fn go<T>(
     let session = how.session(host);
     let cancel = context::on_signals()?;
     let stopped = cancel.clone();
-    let journey = Journey {
+    let journey = ConnectionParameters {
         session: &session,
         silence: going.silence(),
         quiet,
@@ -240,7 +240,7 @@ pub fn go<T>(
 }
 
 /// Parameters of a connection.
-pub struct Journey<'a> {
+pub struct ConnectionParameters<'a> {
     /// How to reach the machine.
     pub session: &'a SshSession,
     /// Longest time without contact before the remote side rolls back.
@@ -251,7 +251,7 @@ pub struct Journey<'a> {
     pub stop: &'a dyn Fn() -> bool,
 }
 
-impl Journey<'_> {
+impl ConnectionParameters<'_> {
     /// Uploads the program, calls `work`, and disconnects.
     pub fn go<T>(
         &self,

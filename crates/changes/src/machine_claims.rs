@@ -9,7 +9,7 @@ use crate::error::{ChangeError, Orphan};
 use crate::journal::Journal;
 use crate::never_kept::survives_reboot;
 use crate::session::ChangeSession;
-use crate::setting::{Knob, Original};
+use crate::setting::{Original, SettingKind};
 use crate::stored::load;
 use assay_host::held::Identity;
 use assay_host::lockdir::{Attempt, Lock};
@@ -55,9 +55,9 @@ impl Note {
     }
 
     /// Returns what the journal reports about the setting.
-    fn told(&self) -> Result<Told, ChangeError> {
+    fn told(&self) -> Result<JournalState, ChangeError> {
         if !self.dir().is_dir() {
-            return Ok(Told::Nothing);
+            return Ok(JournalState::Nothing);
         }
         let found = load(self.dir())?.and_then(|stored| stored.found);
         let open = found.is_some_and(|found| {
@@ -68,10 +68,10 @@ impl Note {
             !found.damage.is_empty() || found.state.open().any(|(id, _)| same(id))
         });
         Ok(match open {
-            true => Told::Open,
+            true => JournalState::Open,
             // The process was killed after it had rolled back the setting and before it could remove the
             // note.
-            false => Told::Closed,
+            false => JournalState::Closed,
         })
     }
 
@@ -92,7 +92,7 @@ impl Note {
 
 /// State of a setting according to a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum JournalState {
     /// The setting may still be changed.
     Open,
     /// The setting is in its original state.
@@ -114,7 +114,7 @@ impl Claim {
 }
 
 /// Result of an attempt to take all locks of a setting.
-enum Tried {
+enum LockAttempt {
     Taken(Claim),
     Busy { note: String },
 }
@@ -148,7 +148,7 @@ fn attempt(
     host: &dyn HostMut,
     setting: &Setting,
     identity: &str,
-) -> Result<Option<Tried>, HostError> {
+) -> Result<Option<LockAttempt>, HostError> {
     let Some(locks) = host.locks(survives_reboot(setting))? else {
         return Ok(None);
     };
@@ -164,11 +164,11 @@ fn attempt(
                 {
                     let _ = lock.release();
                 }
-                return Ok(Some(Tried::Busy { note }));
+                return Ok(Some(LockAttempt::Busy { note }));
             }
         }
     }
-    Ok(Some(Tried::Taken(Claim(taken))))
+    Ok(Some(LockAttempt::Taken(Claim(taken))))
 }
 
 /// Takes the locks of a setting that is about to be changed.
@@ -180,12 +180,12 @@ pub(crate) fn take(
     host: &dyn HostMut,
     setting: &Setting,
     what: &str,
-    knob: &dyn Knob,
+    knob: &dyn SettingKind,
 ) -> Result<Option<Claim>, ChangeError> {
     match attempt(host, setting, &knob.identity())? {
         None => Ok(None),
-        Some(Tried::Busy { note }) => Err(busy_error(what, &note)),
-        Some(Tried::Taken(claim)) => {
+        Some(LockAttempt::Busy { note }) => Err(busy_error(what, &note)),
+        Some(LockAttempt::Taken(claim)) => {
             for (number, lock) in claim.0.iter().enumerate() {
                 let lasts = number == 0 && survives_reboot(setting);
                 check(session, host, lasts, what, knob, lock)?;
@@ -211,7 +211,7 @@ fn check(
     host: &dyn HostMut,
     lasts: bool,
     what: &str,
-    knob: &dyn Knob,
+    knob: &dyn SettingKind,
     lock: &Lock,
 ) -> Result<(), ChangeError> {
     if lock.left().is_empty() {
@@ -228,7 +228,7 @@ fn check(
         return Ok(());
     }
     match note.told()? {
-        Told::Open => {
+        JournalState::Open => {
             let place = (note.journal != session.journal().dir()).then(|| note.state());
             return Err(ChangeError::Pending {
                 what: what.to_owned(),
@@ -236,8 +236,8 @@ fn check(
                 place,
             });
         }
-        Told::Closed => return Ok(()),
-        Told::Nothing => {}
+        JournalState::Closed => return Ok(()),
+        JournalState::Nothing => {}
     }
     let now = knob.read(host)?;
     match knob.same(now.value.as_deref(), note.value.as_deref()) {
@@ -287,10 +287,10 @@ pub(crate) fn retake(
     }
     // The rollback continues even if the lock directory cannot be used.
     match attempt(host, setting, identity) {
-        Ok(Some(Tried::Busy { note })) => {
+        Ok(Some(LockAttempt::Busy { note })) => {
             Err(busy_error(&crate::setting::setting_name(setting), &note))
         }
-        Ok(Some(Tried::Taken(Claim(locks)))) => {
+        Ok(Some(LockAttempt::Taken(Claim(locks)))) => {
             // Notes of other processes stay.
             let ours = |lock: &Lock| {
                 let note: Option<Note> = serde_json::from_str(lock.left()).ok();
@@ -334,8 +334,8 @@ impl Journal {
                     continue;
                 };
                 let told = note.told()?;
-                let ours = note.journal == self.dir() && told != Told::Nothing;
-                if ours || told == Told::Closed || !lasting && note.boot != boot {
+                let ours = note.journal == self.dir() && told != JournalState::Nothing;
+                if ours || told == JournalState::Closed || !lasting && note.boot != boot {
                     continue;
                 }
                 // A setting with several locks is returned once.
@@ -348,7 +348,7 @@ impl Journal {
                     what: note.what,
                     label: note.label,
                     original: note.shown,
-                    note: (told == Told::Nothing).then_some(path),
+                    note: (told == JournalState::Nothing).then_some(path),
                 });
             }
         }

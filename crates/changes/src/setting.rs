@@ -6,15 +6,15 @@ mod current_value;
 pub(crate) mod file_mode;
 pub(crate) mod joined_settings;
 mod kernel;
-mod knob;
 mod mount;
+mod setting_kind;
 mod setting_workspace;
 mod table;
 mod zfs;
 
 pub use current_value::{CurrentValue, inspect_setting, join_values, split_values};
-pub use knob::{AsFound, Original, ValueOrigin};
-pub(crate) use knob::{Knob, Reading, command_line};
+pub use setting_kind::{AsFound, Original, ValueOrigin};
+pub(crate) use setting_kind::{Reading, SettingKind, command_line};
 pub(crate) use setting_workspace::Work;
 pub(crate) use table::parse_mounts;
 
@@ -43,7 +43,7 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
 }
 
 /// Returns the implementation of a setting's kind.
-pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn Knob> {
+pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn SettingKind> {
     let (name, place) = (setting_name(setting), place.to_owned());
     match setting {
         Setting::Command { read, apply, undo } => Box::new(command::Commands {

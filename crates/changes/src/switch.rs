@@ -5,7 +5,7 @@ use crate::journal_format::{Line, Switched};
 use crate::machine_claims;
 use crate::never_kept::never_kept;
 use crate::session::ChangeSession;
-use crate::setting::{Knob, Original, Reading, Work, open_knob, place, setting_name};
+use crate::setting::{Original, Reading, SettingKind, Work, open_knob, place, setting_name};
 use assay_host::HostMut;
 use assay_model::change::Setting;
 
@@ -14,7 +14,7 @@ pub struct Switch<'a> {
     session: &'a ChangeSession,
     host: &'a dyn HostMut,
     id: u64,
-    knob: Box<dyn Knob>,
+    knob: Box<dyn SettingKind>,
     setting: Setting,
     name: String,
     original: Original,
@@ -317,7 +317,7 @@ impl Drop for Switch<'_> {
 }
 
 /// Whether a value is the original one or one that assay set.
-fn is_known(knob: &dyn Knob, switched: &Switched, now: &Reading) -> bool {
+fn is_known(knob: &dyn SettingKind, switched: &Switched, now: &Reading) -> bool {
     let now = now.value.as_deref();
     let same = |value: &Option<String>| knob.same(value.as_deref(), now);
     let unconfirmed = switched.unconfirmed.as_ref();

@@ -17,7 +17,7 @@ pub mod undo;
 pub use origin::{KnownName, OriginalFile};
 
 use crate::Identity;
-use crate::roots::Anchor;
+use crate::roots::RootIdentity;
 use rustix::fs::StatxFlags;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub struct Subject {
     pub gid: u32,
     /// The root folder, named by the user, that contains the file.
     #[serde(default, with = "anchor")]
-    pub root: Arc<Anchor>,
+    pub root: Arc<RootIdentity>,
     /// Number of the mount through which the file was seen; 0 if the kernel does not report it.
     #[serde(skip)]
     pub mount: u64,
@@ -92,7 +92,11 @@ impl Subject {
     }
 
     /// Builds a subject from the state of a path below a root.
-    pub(crate) fn from_stat(path: Vec<u8>, root: &Arc<Anchor>, stat: &rustix::fs::Statx) -> Self {
+    pub(crate) fn from_stat(
+        path: Vec<u8>,
+        root: &Arc<RootIdentity>,
+        stat: &rustix::fs::Statx,
+    ) -> Self {
         let id = crate::sys::statx_identity(stat);
         let told = StatxFlags::from_bits_retain(stat.stx_mask);
         Self {
@@ -143,14 +147,19 @@ pub struct Refusal {
 
 /// Serialises a shared root folder; in JSON, each step contains its own copy.
 mod anchor {
-    use super::{Anchor, Arc};
+    use super::{Arc, RootIdentity};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(anchor: &Arc<Anchor>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        anchor: &Arc<RootIdentity>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         anchor.as_ref().serialize(to)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Anchor>, D::Error> {
-        Anchor::deserialize(from).map(Arc::new)
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Arc<RootIdentity>, D::Error> {
+        RootIdentity::deserialize(from).map(Arc::new)
     }
 }

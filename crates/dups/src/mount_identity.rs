@@ -57,7 +57,7 @@ type Uuids = HashMap<DeviceNumber, (&'static str, Option<[u8; 16]>)>;
 
 /// The current mounts.
 #[derive(Debug, Default)]
-pub(crate) struct Grounds {
+pub(crate) struct CurrentMounts {
     text: Vec<u8>,
     mounts: Vec<Mount>,
     uuids: OnceLock<Uuids>,
@@ -65,7 +65,7 @@ pub(crate) struct Grounds {
 
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
-impl Grounds {
+impl CurrentMounts {
     /// Reads the current mounts.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Grounds {
     /// Reads the mounts again if they have changed.
     ///
     /// # Errors
-    /// As [`Grounds::now`].
+    /// As [`CurrentMounts::now`].
     pub fn refresh(&mut self) -> Result<(), String> {
         let text = std::fs::read(MOUNTINFO)
             .map_err(|error| format!("cannot tell what is mounted: {MOUNTINFO}: {error}"))?;
@@ -185,18 +185,18 @@ fn describe_mount(mount: &Mount) -> String {
 
 /// The file systems below some folders, each with a number, and the pairs of them that may show the same files.
 #[derive(Debug, Default)]
-pub(crate) struct Landscape {
+pub(crate) struct FileSystemMap {
     /// Root folders and mount points, each with the number of its file system, longest paths first.
     stands: Vec<(Vec<u8>, usize)>,
     /// For each pair of file system numbers: whether files on them may be the same.
     tangled: Vec<Vec<bool>>,
 }
 
-impl Landscape {
+impl FileSystemMap {
     /// Examines the file systems below open folders. Each folder is given with the path at which the paths of its files
     /// start.
     pub fn survey<'a, F: AsFd>(roots: impl IntoIterator<Item = (&'a [u8], F)>) -> Self {
-        let Ok(grounds) = Grounds::now() else {
+        let Ok(grounds) = CurrentMounts::now() else {
             return Self::default();
         };
         let mut land = Self::default();
@@ -294,8 +294,8 @@ pub(crate) fn find_possible_aliases(
 mod tests {
     use super::*;
 
-    fn grounds(lines: &str) -> Grounds {
-        let grounds = Grounds {
+    fn grounds(lines: &str) -> CurrentMounts {
+        let grounds = CurrentMounts {
             text: Vec::new(),
             mounts: mountinfo::parse(lines.as_bytes()).unwrap(),
             uuids: OnceLock::new(),
@@ -305,7 +305,7 @@ mod tests {
         grounds
     }
 
-    fn with_uuids(grounds: &mut Grounds, uuids: &[(u32, u32, u8)]) {
+    fn with_uuids(grounds: &mut CurrentMounts, uuids: &[(u32, u32, u8)]) {
         let list = uuids.iter().map(|(major, minor, byte)| {
             let device = DeviceNumber {
                 major: *major,

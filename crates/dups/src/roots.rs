@@ -1,7 +1,7 @@
 //! Root folders that the user named. Each root is opened once. Files below are opened relative to it without
 //! following links, so that renamed folders cannot redirect assay.
 
-use crate::mount_identity::Landscape;
+use crate::mount_identity::FileSystemMap;
 use crate::name::split;
 use crate::sys;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Identity of a root folder. It is stored in the journal, so that the folder can be recognised even after a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct RootIdentity {
     /// Path as the user named it; paths of files start with it.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Anchor {
     pub born: Option<i64>,
 }
 
-impl Default for Anchor {
+impl Default for RootIdentity {
     /// Returns `/`, the root of the file tree. It needs no identity, because no user can replace it.
     fn default() -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Default for Anchor {
 /// new mount.
 const OVERLAY: u32 = 0x794c_7630;
 
-impl Anchor {
+impl RootIdentity {
     /// Reads the identity of an open folder.
     pub(crate) fn of(path: &[u8], fd: impl AsFd) -> Result<Self, Errno> {
         let mask = StatxFlags::INO | StatxFlags::BTIME;
@@ -96,15 +96,15 @@ impl Anchor {
 
 /// A root folder that is open, with its identity.
 #[derive(Debug)]
-pub(crate) struct Standing {
-    pub anchor: Arc<Anchor>,
+pub(crate) struct OpenRoot {
+    pub anchor: Arc<RootIdentity>,
     pub fd: OwnedFd,
 }
 
-impl Standing {
+impl OpenRoot {
     /// Creates a root from an open folder that the user named.
     pub fn new(path: &[u8], fd: OwnedFd) -> Result<Self, Errno> {
-        let anchor = Arc::new(Anchor::of(path, &fd)?);
+        let anchor = Arc::new(RootIdentity::of(path, &fd)?);
         Ok(Self { anchor, fd })
     }
 
@@ -147,7 +147,7 @@ impl Standing {
         Ok((sys::open_below(self.fd.as_fd(), folder, flags)?, name))
     }
 
-    /// Like [`Standing::parent`], but creates missing folders with access only for `owner`.
+    /// Like [`OpenRoot::parent`], but creates missing folders with access only for `owner`.
     pub fn make_parent<'p>(
         &self,
         path: &'p [u8],
@@ -164,14 +164,14 @@ impl Standing {
 }
 
 /// Path of a root, and the opened root after its first use.
-type Named = (Vec<u8>, OnceLock<Result<Standing, Errno>>);
+type Named = (Vec<u8>, OnceLock<Result<OpenRoot, Errno>>);
 
 /// Roots, each opened at its first use.
 #[derive(Debug, Default)]
 pub struct Roots {
     /// Roots, longest paths first.
     list: Vec<Named>,
-    land: OnceLock<Landscape>,
+    land: OnceLock<FileSystemMap>,
 }
 
 impl Roots {
@@ -184,7 +184,7 @@ impl Roots {
     }
 
     /// Creates roots from folders that are already open.
-    pub(crate) fn open(list: impl IntoIterator<Item = Standing>) -> Self {
+    pub(crate) fn open(list: impl IntoIterator<Item = OpenRoot>) -> Self {
         let list = list
             .into_iter()
             .map(|one| (one.anchor.path.clone(), OnceLock::from(Ok(one))));
@@ -200,14 +200,14 @@ impl Roots {
     }
 
     /// Returns the nearest root that contains a path.
-    pub(crate) fn of(&self, path: &[u8]) -> Result<&Standing, Errno> {
+    pub(crate) fn of(&self, path: &[u8]) -> Result<&OpenRoot, Errno> {
         let path = sys::path_from_bytes(path);
         let (root, held) = self
             .list
             .iter()
             .find(|one| path.starts_with(sys::path_from_bytes(&one.0)))
             .ok_or(Errno::XDEV)?;
-        held.get_or_init(|| Standing::open(root))
+        held.get_or_init(|| OpenRoot::open(root))
             .as_ref()
             .map_err(|errno| *errno)
     }
@@ -224,16 +224,16 @@ impl Roots {
     }
 
     /// Returns the file systems below the roots, and which of them may show the same files.
-    pub(crate) fn landscape(&self) -> &Landscape {
+    pub(crate) fn landscape(&self) -> &FileSystemMap {
         self.land.get_or_init(|| {
             let paths = self.list.iter().map(|one| one.0.as_slice());
-            Landscape::survey(paths.filter_map(|path| Some((path, &self.of(path).ok()?.fd))))
+            FileSystemMap::survey(paths.filter_map(|path| Some((path, &self.of(path).ok()?.fd))))
         })
     }
 }
 
 /// Result of opening an anchor.
-type Opened = (Arc<Anchor>, Result<Rc<Standing>, String>);
+type Opened = (Arc<RootIdentity>, Result<Rc<OpenRoot>, String>);
 
 /// The root folders of a journal or plan, each opened once.
 #[derive(Debug, Default)]
@@ -241,13 +241,13 @@ pub(crate) struct Anchors(Vec<Opened>);
 
 impl Anchors {
     /// Opens the root folder of an anchor, or returns it if it is already open.
-    pub fn stand(&mut self, anchor: &Arc<Anchor>) -> Result<Rc<Standing>, String> {
+    pub fn stand(&mut self, anchor: &Arc<RootIdentity>) -> Result<Rc<OpenRoot>, String> {
         if let Some((_, held)) = self.0.iter().find(|one| one.0 == *anchor) {
             return held.clone();
         }
         let fresh = anchor.open().map(|fd| {
             let anchor = anchor.clone();
-            Rc::new(Standing { anchor, fd })
+            Rc::new(OpenRoot { anchor, fd })
         });
         self.0.push((anchor.clone(), fresh.clone()));
         fresh

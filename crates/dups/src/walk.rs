@@ -7,7 +7,7 @@ use crate::fsinfo::{self, FsInfo};
 use crate::memory::Memory;
 use crate::open_folders::Doors;
 use crate::remembered_folder::Recall;
-use crate::roots::{Roots, Standing};
+use crate::roots::{OpenRoot, Roots};
 use crate::scan_options::{RootScanOptions, WalkOptions};
 use crate::skip::{self, Reason, Skipped};
 use crate::sys;
@@ -116,10 +116,10 @@ pub(crate) fn walk(
         numbering.finish(&mut files);
         let standing = walker.places.into_iter().map(|place| {
             let path = sys::path_bytes(place.path);
-            Standing::new(path, place.fd)
+            OpenRoot::new(path, place.fd)
                 .map_err(|errno| crate::error::io_error(place.path, "cannot examine")(errno.into()))
         });
-        files.roots = Roots::open(standing.collect::<Result<Vec<Standing>, Error>>()?);
+        files.roots = Roots::open(standing.collect::<Result<Vec<OpenRoot>, Error>>()?);
         Ok(Walked {
             files,
             skipped: into_inner(walker.skipped),

@@ -12,6 +12,7 @@ mod backup_ages;
 mod backup_schedules;
 mod boot_settings;
 mod cipher_lists;
+mod config_mistakes;
 mod container_files;
 mod database_access;
 mod dependencies;
@@ -22,7 +23,6 @@ mod haproxy;
 mod ignored_files;
 mod lines_of_files;
 mod mail_limits;
-mod misuse;
 mod network_cards;
 mod nfs_exports;
 mod nginx_blocks;
@@ -80,5 +80,5 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     backup_ages::collect(g);
     ups_times::collect(g);
     mail_limits::collect(g);
-    misuse::collect(g);
+    config_mistakes::collect(g);
 }

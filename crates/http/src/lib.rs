@@ -17,6 +17,7 @@
 
 pub mod answer;
 mod connection;
+mod counts_over_time;
 mod exchange;
 pub mod h2;
 mod histogram;
@@ -25,7 +26,6 @@ mod probe;
 mod request;
 mod schedule;
 mod stream;
-mod stretches;
 mod tally;
 mod tls;
 pub mod url;

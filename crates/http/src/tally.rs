@@ -1,7 +1,7 @@
 //! Counts the results of one thread. Times are in nanoseconds from the start of the load.
 
+use crate::counts_over_time::CountsOverTime;
 use crate::histogram::Latencies;
-use crate::stretches::Stretches;
 use assay_model::Nanos;
 use assay_model::web::{FailureKind, Failures, Measured, Second, StatusCount};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct Tally {
     pub reopened: u64,
     resumed: u64,
     seconds: Vec<Second>,
-    stretches: Stretches,
+    stretches: CountsOverTime,
     under_way: u32,
     /// Integral over time of the requests in flight, in request-nanoseconds, up to the time `looked`.
     area: u128,
@@ -75,7 +75,7 @@ impl Tally {
             reopened: 0,
             resumed: 0,
             seconds: vec![Second::default(); usize::try_from(seconds).unwrap_or(0)],
-            stretches: Stretches::new(until - from),
+            stretches: CountsOverTime::new(until - from),
             under_way: 0,
             area: 0,
             beyond: 0,
@@ -245,7 +245,7 @@ impl Tally {
         let mut area = 0;
         let closed = tallies.iter().any(|tally| tally.closed);
         let mut waited = Some(0);
-        let mut stretches: Option<Stretches> = None;
+        let mut stretches: Option<CountsOverTime> = None;
         for tally in tallies {
             let window = tally.until - tally.from;
             out.window = out.window.max(Nanos(window));

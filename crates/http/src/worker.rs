@@ -3,7 +3,7 @@
 
 mod failure;
 mod http1;
-mod links;
+mod http2_connections;
 mod low_mark;
 mod used;
 
@@ -14,7 +14,7 @@ use crate::schedule::Intents;
 use crate::stream::BUFFER;
 use crate::tally::Tally;
 use assay_model::web::{FailureKind, Pace, Protocol};
-use links::Links;
+use http2_connections::Http2Connections;
 use low_mark::LowMark;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -48,7 +48,7 @@ pub struct Worker<'a> {
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// HTTP/2: connections that several requests share.
-    links: Links,
+    links: Http2Connections,
     /// Open loop: free connections. The one that was used last is taken first.
     free: Vec<u32>,
     /// Whether a due request found no free connection.
@@ -108,7 +108,7 @@ impl<'a> Worker<'a> {
                 source: error.into(),
             })?,
             connections: (0..share).map(|_| Connection::new(phase)).collect(),
-            links: Links::new(own as usize),
+            links: Http2Connections::new(own as usize),
             free: match intents {
                 Some(_) => (0..share).rev().collect(),
                 None => Vec::new(),

@@ -13,9 +13,9 @@ use std::time::Duration;
 pub struct Conversation<'scope> {
     /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
     /// be repeated.
-    pub says: Says,
+    pub says: ProgramOutput,
     /// Standard input of the program.
-    pub hears: Hears,
+    pub hears: ProgramInput,
     /// Waits for the end of the program.
     pub end: End<'scope>,
 }
@@ -42,7 +42,7 @@ impl Guest {
     ) -> Conversation<'scope> {
         let (hears, input) = channel();
         let (output, says) = channel();
-        let input = Box::new(Says::new(input, None));
+        let input = Box::new(ProgramOutput::new(input, None));
         let run = move || {
             let words: Vec<_> = argv.iter().map(OsStr::new).collect();
             let mut complaint = Vec::new();
@@ -60,8 +60,8 @@ impl Guest {
             })
         };
         Conversation {
-            says: Says::new(says, Some(LOOK)),
-            hears: Hears(hears),
+            says: ProgramOutput::new(says, Some(LOOK)),
+            hears: ProgramInput(hears),
             end: End(scope.spawn(run)),
         }
     }
@@ -87,13 +87,13 @@ impl End<'_> {
 }
 
 /// Reader of the program's standard output.
-pub struct Says {
+pub struct ProgramOutput {
     from: Receiver<Vec<u8>>,
     limit: Option<Duration>,
     rest: Vec<u8>,
 }
 
-impl Says {
+impl ProgramOutput {
     fn new(from: Receiver<Vec<u8>>, limit: Option<Duration>) -> Self {
         Self {
             from,
@@ -103,7 +103,7 @@ impl Says {
     }
 }
 
-impl Read for Says {
+impl Read for ProgramOutput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() {
             let received = match self.limit {
@@ -124,9 +124,9 @@ impl Read for Says {
 }
 
 /// Writer to the program's standard input.
-pub struct Hears(Sender<Vec<u8>>);
+pub struct ProgramInput(Sender<Vec<u8>>);
 
-impl Write for Hears {
+impl Write for ProgramInput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let sent = self.0.send(bytes.to_vec());
         sent.map_err(|_| ErrorKind::BrokenPipe)?;

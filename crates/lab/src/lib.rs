@@ -47,7 +47,7 @@ mod tools;
 pub use accel::{Accel, Choice, choose as choose_accel};
 pub use agent_requests::{CommandOutputPart, FIO_START_AND_END};
 pub use assay_protocol::Sync;
-pub use converse::{Conversation, ConversationEnd, End, Hears, Says};
+pub use converse::{Conversation, ConversationEnd, End, ProgramInput, ProgramOutput};
 pub use disk::Disk;
 pub use error::LabError;
 pub use files::{qemu_img, run_here};

@@ -13,7 +13,7 @@ mod list;
 mod moved_files;
 mod sweep;
 
-pub use moved_files::{Astray, MovedFileEnd};
+pub use moved_files::{MovedFile, MovedFileEnd};
 pub use sweep::{Swept, sweep_directory};
 
 use assay_host::held::{Access, Directory, Held};
@@ -250,11 +250,11 @@ impl Scratch {
 
     /// Removes the file. Returns what happened if its name no longer referred to it, else `None`.
     #[must_use]
-    pub fn remove(mut self) -> Option<Astray> {
+    pub fn remove(mut self) -> Option<MovedFile> {
         self.remove_now()
     }
 
-    fn remove_now(&mut self) -> Option<Astray> {
+    fn remove_now(&mut self) -> Option<MovedFile> {
         self.removed = true;
         let astray = moved_files::remove(self);
         let end = astray.as_ref().map(|astray| &astray.end);

@@ -14,7 +14,7 @@ mod targets;
 pub use crate::engine::{Environment, MeasureEvent};
 pub use execute::{Finished, execute};
 pub use prepare::{Begin, PreparedRun, prepare, prepare_resume};
-pub use prepared_target::Ground;
+pub use prepared_target::OpenTarget;
 pub use target_lock::Claim;
 pub use targets::{Permission, TargetRefused};
 

@@ -19,7 +19,7 @@ pub use crate::engine::{Environment, MeasureEvent};
 pub use budget::too_small;
 pub use candidate::Candidate;
 pub use error::TrialError;
-pub use execute::{Finished, Wish, clearly_worse, execute, new_trial, refuses_to_keep};
+pub use execute::{Finished, KeepOptions, clearly_worse, execute, new_trial, refuses_to_keep};
 pub use pairs::Stop;
 pub use plan::{TrialOptions, draw_order, plan_again};
 

@@ -41,7 +41,7 @@ const DATAGRAMS: usize = 200;
 /// # Errors
 /// No DTLS answer arrives in time.
 pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
-    let mut talk = Talk::begin(visit)?;
+    let mut talk = DtlsExchange::begin(visit)?;
     let mut report = Report {
         place: visit.place().clone(),
         version: None,
@@ -51,14 +51,14 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
         unknown: Vec::new(),
     };
     let hello = match talk.hello(visit)? {
-        Heard::Hello(hello) => hello,
-        Heard::Alert(alert) => {
+        DtlsMessage::Hello(hello) => hello,
+        DtlsMessage::Alert(alert) => {
             let why = format!("the server refuses our hello with {}", alert_name(alert));
             report.unknown.push(format!("Heartbleed: {why}"));
             report.heartbeats = Heartbeats::Unknown { why };
             return Ok(report);
         }
-        Heard::Cookie(_) | Heard::Heartbeat(_) => {
+        DtlsMessage::Cookie(_) | DtlsMessage::Heartbeat(_) => {
             return Err(ProbeError::foreign("DTLS", "a cookie again and again"));
         }
     };
@@ -80,7 +80,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
 
 /// A message of the server that the probe evaluates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum DtlsMessage {
     /// The cookie of a HelloVerifyRequest.
     Cookie(Vec<u8>),
     /// A ServerHello.
@@ -102,7 +102,7 @@ pub struct ServerHello {
 /// Parses the records of a datagram. Skips encrypted records, damaged records and records of other types.
 /// Returns `None` if the datagram is not DTLS.
 #[must_use]
-pub fn datagram(mut bytes: &[u8]) -> Option<Vec<Heard>> {
+pub fn datagram(mut bytes: &[u8]) -> Option<Vec<DtlsMessage>> {
     let mut heard = Vec::new();
     let mut is_dtls = false;
     while let Ok((rest, header)) = tls_parser::parse_dtls_record_header(bytes) {
@@ -117,9 +117,11 @@ pub fn datagram(mut bytes: &[u8]) -> Option<Vec<Heard>> {
             continue;
         }
         match (header.content_type.0, body) {
-            (21, [level, description, ..]) if *level == 2 => heard.push(Heard::Alert(*description)),
+            (21, [level, description, ..]) if *level == 2 => {
+                heard.push(DtlsMessage::Alert(*description))
+            }
             (22, _) => heard.extend(handshake(body)),
-            (24, _) => heard.push(Heard::Heartbeat(body.to_vec())),
+            (24, _) => heard.push(DtlsMessage::Heartbeat(body.to_vec())),
             _ => {}
         }
     }
@@ -128,7 +130,7 @@ pub fn datagram(mut bytes: &[u8]) -> Option<Vec<Heard>> {
 
 /// Parses the unfragmented messages of a handshake record. Each message has a header of 12 bytes: type,
 /// length, sequence number, fragment offset and fragment length (RFC 6347 section 4.2.2).
-fn handshake(mut body: &[u8]) -> Vec<Heard> {
+fn handshake(mut body: &[u8]) -> Vec<DtlsMessage> {
     let mut heard = Vec::new();
     while let Some((head, rest)) = body.split_at_checked(12) {
         let number =
@@ -143,9 +145,9 @@ fn handshake(mut body: &[u8]) -> Vec<Heard> {
         }
         match (head[0], message) {
             (3, [_, _, size, cookie @ ..]) if cookie.len() == usize::from(*size) => {
-                heard.push(Heard::Cookie(cookie.to_vec()));
+                heard.push(DtlsMessage::Cookie(cookie.to_vec()));
             }
-            (2, _) => heard.extend(server_hello(message).map(Heard::Hello)),
+            (2, _) => heard.extend(server_hello(message).map(DtlsMessage::Hello)),
             _ => {}
         }
     }
@@ -170,7 +172,7 @@ fn server_hello(message: &[u8]) -> Option<ServerHello> {
 }
 
 /// A DTLS exchange with one server.
-struct Talk {
+struct DtlsExchange {
     socket: UdpSocket,
     address: SocketAddr,
     until: Instant,
@@ -179,7 +181,7 @@ struct Talk {
     received: usize,
 }
 
-impl Talk {
+impl DtlsExchange {
     fn begin(visit: &Visit) -> Result<Self, ProbeError> {
         let address = visit.place().address;
         let (until, time) = visit.until()?;
@@ -219,7 +221,7 @@ impl Talk {
         &mut self,
         waiting_for: &'static str,
         within: Duration,
-    ) -> Result<Option<Vec<Heard>>, ProbeError> {
+    ) -> Result<Option<Vec<DtlsMessage>>, ProbeError> {
         let left = self.until.saturating_duration_since(now());
         if left.is_zero() || self.received >= DATAGRAMS {
             return Err(ProbeError::Time {
@@ -256,7 +258,7 @@ impl Talk {
     }
 
     /// Sends ClientHello messages until the server answers with a ServerHello or an alert.
-    fn hello(&mut self, visit: &Visit) -> Result<Heard, ProbeError> {
+    fn hello(&mut self, visit: &Visit) -> Result<DtlsMessage, ProbeError> {
         let suites = Version::Tls12.suites();
         let hello = Hello {
             version: Version::Tls12,
@@ -279,13 +281,13 @@ impl Talk {
                 let mut fresh = false;
                 for one in heard {
                     match one {
-                        Heard::Cookie(given) if given != cookie && number < 4 => {
+                        DtlsMessage::Cookie(given) if given != cookie && number < 4 => {
                             cookie = given;
                             number += 1;
                             fresh = true;
                         }
-                        Heard::Cookie(_) | Heard::Heartbeat(_) => {}
-                        Heard::Hello(_) | Heard::Alert(_) => return Ok(one),
+                        DtlsMessage::Cookie(_) | DtlsMessage::Heartbeat(_) => {}
+                        DtlsMessage::Hello(_) | DtlsMessage::Alert(_) => return Ok(one),
                     }
                 }
                 if fresh {
@@ -328,8 +330,8 @@ impl Talk {
                 };
                 for one in heard {
                     match one {
-                        Heard::Heartbeat(body) if body.len() > LONGEST => {}
-                        Heard::Heartbeat(body) => match pair.read(&body) {
+                        DtlsMessage::Heartbeat(body) if body.len() > LONGEST => {}
+                        DtlsMessage::Heartbeat(body) => match pair.read(&body) {
                             Some(Heartbeats::Vulnerable) => return Ok(Heartbeats::Vulnerable),
                             // Datagrams can arrive out of order. Wait a while before the other answer counts
                             // as missing.
@@ -338,12 +340,12 @@ impl Talk {
                             }
                             None => {}
                         },
-                        Heard::Alert(alert) => {
+                        DtlsMessage::Alert(alert) => {
                             return Ok(Heartbeats::Refused {
                                 alert: alert_name(alert),
                             });
                         }
-                        Heard::Cookie(_) | Heard::Hello(_) => {}
+                        DtlsMessage::Cookie(_) | DtlsMessage::Hello(_) => {}
                     }
                 }
             }
@@ -384,9 +386,9 @@ mod tests {
         bytes.extend(record(24, 1, &[9, 9, 9]));
         bytes.extend(record(21, 0, &[2, 40]));
         let expected = vec![
-            Heard::Cookie(vec![8, 9]),
-            Heard::Heartbeat(vec![2, 0, 0]),
-            Heard::Alert(40),
+            DtlsMessage::Cookie(vec![8, 9]),
+            DtlsMessage::Heartbeat(vec![2, 0, 0]),
+            DtlsMessage::Alert(40),
         ];
         assert_eq!(datagram(&bytes), Some(expected));
         assert_eq!(datagram(b"HTTP/1.1 400 Bad Request\r\n"), None);
@@ -397,14 +399,14 @@ mod tests {
     #[test]
     fn the_hello_of_a_real_server_is_read() {
         let cookie = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-cookie.bin"));
-        assert!(matches!(cookie.unwrap()[..], [Heard::Cookie(_)]));
+        assert!(matches!(cookie.unwrap()[..], [DtlsMessage::Cookie(_)]));
         let hello = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-hello.bin"));
         let expected = ServerHello {
             version: 0xfefd,
             suite: 0xc02f,
             heartbeat: true,
         };
-        assert_eq!(hello.unwrap(), [Heard::Hello(expected)]);
+        assert_eq!(hello.unwrap(), [DtlsMessage::Hello(expected)]);
     }
 
     #[test]

@@ -10,7 +10,9 @@
 //! A record that is longer than a valid answer is not read.
 
 use crate::error::ProbeError;
-use crate::tls::{Door, Offer, TlsAnswer, Until, Version, groups, header, is_refusal, record_of};
+use crate::tls::{
+    Offer, TlsAnswer, TlsTarget, Until, Version, groups, header, is_refusal, record_of,
+};
 use serde::Serialize;
 
 /// Length of each payload in bytes. Payload and 16 bytes of padding together pass OpenSSL's first length check, so that
@@ -96,7 +98,7 @@ impl Pair {
 pub(crate) const LONGEST: usize = 3 + PAYLOAD + 256;
 
 /// Runs the test on a TLS version before 1.3, with a suite that the server accepts.
-pub(crate) fn on_tls(door: &Door<'_>, version: Version, suite: u16) -> Heartbeats {
+pub(crate) fn on_tls(door: &TlsTarget<'_>, version: Version, suite: u16) -> Heartbeats {
     match attempt(door, version, suite) {
         Ok(outcome) => outcome,
         Err(error) => Heartbeats::Unknown {
@@ -105,7 +107,7 @@ pub(crate) fn on_tls(door: &Door<'_>, version: Version, suite: u16) -> Heartbeat
     }
 }
 
-fn attempt(door: &Door<'_>, version: Version, suite: u16) -> Result<Heartbeats, ProbeError> {
+fn attempt(door: &TlsTarget<'_>, version: Version, suite: u16) -> Result<Heartbeats, ProbeError> {
     let offer = Offer {
         version,
         suites: &[suite],

@@ -16,7 +16,7 @@ pub(crate) use answer::bits;
 pub use answer::{
     Assembler, Flight, KeyExchange, TlsAnswer, Until, alert_name, header, is_refusal,
 };
-pub(crate) use ask::{Door, Offer};
+pub(crate) use ask::{Offer, TlsTarget};
 pub use distrust::Distrust;
 pub use enumerate::{SuiteOrder, VersionState};
 pub use hello::{Hello, KeyShare, record as record_of};
@@ -31,7 +31,7 @@ use crate::heartbleed::{self, Heartbeats};
 use crate::remark::Remark;
 use crate::starttls::Starttls;
 use crate::visit::{Visit, Where};
-use enumerate::Found;
+use enumerate::VersionResult;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::Mutex;
@@ -188,9 +188,9 @@ pub fn certificates(
     )))
 }
 
-fn door<'v>(visit: &'v Visit, question: &Question<'_>) -> Door<'v> {
+fn door<'v>(visit: &'v Visit, question: &Question<'_>) -> TlsTarget<'v> {
     let named = question.name.or(visit.place().target.server_name());
-    Door {
+    TlsTarget {
         visit,
         starttls: question.starttls,
         name: named.map(str::to_owned),
@@ -198,7 +198,7 @@ fn door<'v>(visit: &'v Visit, question: &Question<'_>) -> Door<'v> {
 }
 
 /// Probes all versions, two at a time. Then decides about versions for which the server closed the connection.
-fn all_versions(door: &Door<'_>) -> Vec<Found> {
+fn all_versions(door: &TlsTarget<'_>) -> Vec<VersionResult> {
     let queue = Mutex::new(Version::ALL.iter().rev().copied().collect::<Vec<_>>());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
@@ -238,7 +238,7 @@ fn all_versions(door: &Door<'_>) -> Vec<Found> {
 }
 
 /// Describes which part of a version's result is unknown, for the list `unknown`.
-fn unclear(found: &Found) -> Option<String> {
+fn unclear(found: &VersionResult) -> Option<String> {
     match (found.state, &found.why) {
         (VersionState::Refused, _) => None,
         (VersionState::Unknown, why) => Some(why.clone().unwrap_or("no answer".to_owned())),
@@ -250,7 +250,7 @@ fn unclear(found: &Found) -> Option<String> {
     }
 }
 
-fn reported(found: &Found) -> VersionReport {
+fn reported(found: &VersionResult) -> VersionReport {
     let is_old = found.version < Version::Tls13;
     let first = found.first.as_ref();
     let names = |ids: &[u16], name: fn(u16) -> String| ids.iter().map(|id| name(*id)).collect();
@@ -275,9 +275,9 @@ fn reported(found: &Found) -> VersionReport {
 }
 
 fn chains(
-    door: &Door<'_>,
+    door: &TlsTarget<'_>,
     question: &Question<'_>,
-    versions: &[Found],
+    versions: &[VersionResult],
     unknown: &mut Vec<String>,
 ) -> Vec<Chain> {
     let mut all: Vec<(Vec<Vec<u8>>, Option<bool>)> = Vec::new();
@@ -325,7 +325,7 @@ fn chains(
         .collect()
 }
 
-fn speaks(versions: &[Found], version: Version) -> bool {
+fn speaks(versions: &[VersionResult], version: Version) -> bool {
     let mut spoken = versions.iter().filter(|found| !found.suites.is_empty());
     spoken.any(|found| found.version == version)
 }
@@ -336,7 +336,7 @@ const FETCHES: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Returns whether an OCSP response is stapled to this chain; `None` if the server does not send the chain
 /// again.
-fn staple(door: &Door<'_>, versions: &[Found], der: &[Vec<u8>]) -> Option<bool> {
+fn staple(door: &TlsTarget<'_>, versions: &[VersionResult], der: &[Vec<u8>]) -> Option<bool> {
     let mut known = None;
     for attempt in 0..2 {
         if attempt > 0 {
@@ -360,7 +360,7 @@ fn staple(door: &Door<'_>, versions: &[Found], der: &[Vec<u8>]) -> Option<bool> 
 }
 
 /// Tests whether clients may renegotiate, in TLS 1.2 only: the TLS library does not support older versions.
-fn renegotiation(door: &Door<'_>, versions: &[Found]) -> Renegotiation {
+fn renegotiation(door: &TlsTarget<'_>, versions: &[VersionResult]) -> Renegotiation {
     let older = [Version::Tls11, Version::Tls10, Version::Ssl3];
     match speaks(versions, Version::Tls12) {
         true => renegotiate::by_client(door),
@@ -371,9 +371,9 @@ fn renegotiation(door: &Door<'_>, versions: &[Found]) -> Renegotiation {
     }
 }
 
-fn heartbeats(door: &Door<'_>, versions: &[Found]) -> Heartbeats {
+fn heartbeats(door: &TlsTarget<'_>, versions: &[VersionResult]) -> Heartbeats {
     // All versions use the same code for heartbeats, so the first version that answers is enough.
-    let offers = |found: &&Found| found.first.as_ref().is_some_and(|first| first.heartbeat);
+    let offers = |found: &&VersionResult| found.first.as_ref().is_some_and(|first| first.heartbeat);
     match versions.iter().find(offers) {
         Some(found) => match found.suites.first() {
             Some(suite) => heartbleed::on_tls(door, found.version, *suite),

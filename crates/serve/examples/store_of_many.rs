@@ -9,7 +9,7 @@
 use assay_model::Machine;
 use assay_model::run::RunState;
 use assay_serve::demo_fleet::sample_run;
-use assay_store::{About, SpanLook, SpanValue, Store};
+use assay_store::{About, SpanSurvey, SpanValue, Store};
 use jiff::{SignedDuration, Timestamp};
 
 /// Rules that machines violate, with their severities.
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .collect()
         };
         for (days, since) in [(365, 2), (number % 300 + 3, 6), (0, 6)] {
-            store.look(&SpanLook {
+            store.look(&SpanSurvey {
                 host: &name,
                 at: now - SignedDuration::from_hours(days * 24 + 1),
                 scope: "bench",

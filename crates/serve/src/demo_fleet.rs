@@ -12,7 +12,7 @@ use assay_fleet::{History, collect_seen};
 use assay_host::Bundle;
 use assay_model::run::RunState;
 use assay_model::{Machine, Run, Sample};
-use assay_store::{SpanLook, Store};
+use assay_store::{SpanSurvey, Store};
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
 
@@ -249,7 +249,7 @@ fn check_machine(
         &checked,
     )?;
     let (seen, lost) = collect_seen(&facts, &checked);
-    store.look(&SpanLook {
+    store.look(&SpanSurvey {
         host: machine.name,
         at,
         scope: "demo",

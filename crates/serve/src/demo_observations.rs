@@ -10,7 +10,7 @@ use assay_report::net::summarize_grades;
 use assay_report::why::{describe_thing, summarize_answer};
 use assay_store::{Observation, Observer};
 use assay_why::{
-    Entity, EntityKind, MachineLook, SuspectPageError, WatchSubject, WatchWindow, judge_window,
+    Entity, EntityKind, MachineSnapshot, SuspectPageError, WatchSubject, WatchWindow, judge_window,
 };
 use assay_wifi::channel::Channel;
 use jiff::{SignedDuration, Timestamp};
@@ -29,9 +29,9 @@ pub(crate) fn watch_web_server(
     let mut looks = Vec::new();
     for second in 0..=SECONDS {
         let at = second as f64;
-        let mut look = MachineLook {
+        let mut look = MachineSnapshot {
             at_ms: second * 1000,
-            ..MachineLook::default()
+            ..MachineSnapshot::default()
         };
         user += 1.9 + 0.2 * random.bell();
         look.set("cpu.count", 8.0);

@@ -6,7 +6,7 @@
 //! back. A record belongs to the machine on which it was measured, and has a uid that is the same in every
 //! store.
 //!
-//! The history of machines is stored in separate rows ([`SpanLook`], [`Span`]), which are derived, small and
+//! The history of machines is stored in separate rows ([`SpanSurvey`], [`Span`]), which are derived, small and
 //! queried by key. Only the modules `sqlite` and `postgres` depend on the database; `postgres` is a feature.
 #![allow(
     clippy::disallowed_methods,
@@ -43,7 +43,7 @@ pub use merge::{Merged, merge};
 pub use observations::{Observation, ObservationId, ObservationRow, Observer};
 pub use prune::{PrunableKind, PrunableRecord, PruneRule};
 pub use run_lists::{RunFilter, RunHead, RunProgress, RunRow};
-pub use spans::{About, Ask, DAYS, Key, Span, SpanLook, SpanValue};
+pub use spans::{About, Ask, DAYS, Key, Span, SpanSurvey, SpanValue};
 pub use store_url::{is_url, shown};
 pub use studies::StudyId;
 

@@ -60,7 +60,7 @@ pub enum SpanValue {
 
 /// One survey of a machine: all its facts and findings at one time.
 #[derive(Clone, Debug)]
-pub struct SpanLook<'a> {
+pub struct SpanSurvey<'a> {
     /// Name of the machine.
     pub host: &'a str,
     /// Time in whole seconds.
@@ -117,7 +117,7 @@ impl Store {
     ///
     /// # Errors
     /// The database reports an error.
-    pub fn look(&mut self, look: &SpanLook<'_>) -> Result<usize, StoreError> {
+    pub fn look(&mut self, look: &SpanSurvey<'_>) -> Result<usize, StoreError> {
         let at = look.at.as_second();
         let digest = decide::digest(look);
         let before = at - 86_400 * i64::from(self.days()?);

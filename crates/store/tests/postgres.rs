@@ -7,7 +7,7 @@ mod common;
 use assay_model::run::RunState;
 use assay_model::trial::{Side, Slot};
 use assay_model::{Machine, Trial};
-use assay_store::{About, Ask, Merged, Span, SpanLook, SpanValue, Store, StoreError, merge};
+use assay_store::{About, Ask, Merged, Span, SpanSurvey, SpanValue, Store, StoreError, merge};
 use assay_testing::servers::postgres::Postgres;
 use std::path::{Path, PathBuf};
 
@@ -205,7 +205,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
 }
 
 /// Returns a look at a machine; its values depend only on the time.
-fn look(host: &str, number: i64) -> SpanLook<'_> {
+fn look(host: &str, number: i64) -> SpanSurvey<'_> {
     let fact = |key: &str| (About::Fact, key.to_owned());
     let text = |value: i64| SpanValue::Value(format!("\"{value} \\u0000 é\""));
     let mut seen: std::collections::BTreeMap<_, _> = (0..50)
@@ -224,7 +224,7 @@ fn look(host: &str, number: i64) -> SpanLook<'_> {
     if number % 5 == 0 {
         seen.insert(fact("k.7"), SpanValue::Unread);
     }
-    SpanLook {
+    SpanSurvey {
         host,
         at: jiff::Timestamp::from_second(1_800_000_000 + 3600 * number).unwrap(),
         scope: "1",

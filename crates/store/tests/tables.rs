@@ -351,7 +351,7 @@ fn a_damaged_record_has_no_rows_and_the_others_have() {
 /// The book's queries run in both databases and give the same number of rows, at least one.
 #[test]
 fn the_queries_of_the_book_give_rows() {
-    use assay_store::{About, SpanLook, SpanValue};
+    use assay_store::{About, SpanSurvey, SpanValue};
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/store-schema.md");
     let page = std::fs::read_to_string(page).unwrap();
     let blocks = page.split("```sql\n").skip(1);
@@ -364,7 +364,7 @@ fn the_queries_of_the_book_give_rows() {
     let mut store = Store::open(&path).unwrap();
     for (host, kernel) in [("box1", "6.1.0"), ("box2", "6.12.1"), ("box3", "6.1.0")] {
         let key = (About::Fact, "kernel.release".to_owned());
-        let look = SpanLook {
+        let look = SpanSurvey {
             host,
             at: jiff::Timestamp::from_second(1_900_000_000).unwrap(),
             scope: "test",

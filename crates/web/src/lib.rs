@@ -15,12 +15,12 @@ mod load;
 mod machine;
 pub mod many;
 mod procfs;
+mod quickest_answer;
 mod quota;
 pub mod record;
 mod remote_counters;
 mod server;
 mod session;
-mod smallest_answer;
 mod sockets;
 mod step;
 mod target;
@@ -29,11 +29,11 @@ mod waits;
 pub use consent::Consent;
 pub use link::is_here;
 pub use load::{AskedError, Ready};
+pub use quickest_answer::QuickestAnswer;
 pub use remote_counters::{RemoteCounted, There, told};
 pub use server::{ServerError, ServerProcesses};
 pub use session::{
     CarryError, Loading, Search, Settings, WebEvent, carry_out, carry_out_on, estimate,
 };
-pub use smallest_answer::SmallestAnswer;
 pub use step::{Bench, Manner, Shape, measure};
 pub use target::{ConsentRequest, Family, Target, TargetError, What, find};

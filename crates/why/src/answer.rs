@@ -1,7 +1,7 @@
 //! The answer: ranked suspects, the observed waiting, and how much of it the suspects explain. All texts are escaped.
 
 use crate::WatchSubject;
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use crate::suspect_page::{Scope, SuspectPage, SuspectPageError, load_suspects};
 use crate::window::{Curve, WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;

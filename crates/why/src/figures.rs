@@ -1,7 +1,7 @@
 //! Figures of a machine that are shown beside the suspects: utilisation, saturation, and the largest users.
 
 use crate::WatchSubject;
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use crate::window::{WatchWindow, WatchedEntity};
 use assay_render::text::escape_line;
 use std::collections::BTreeMap;

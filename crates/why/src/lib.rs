@@ -4,7 +4,7 @@
 
 mod answer;
 mod figures;
-mod machine_look;
+mod machine_snapshot;
 mod read;
 mod recording;
 mod resolve;
@@ -14,7 +14,7 @@ mod watch_subject;
 mod window;
 
 pub use answer::{ClassOfWaiting, HARDLY_WAITING, RankedSuspect, SlownessAnswer, judge_window};
-pub use machine_look::{Entity, EntityKind, MachineLook, Numbers};
+pub use machine_snapshot::{Entity, EntityKind, MachineSnapshot, Numbers};
 pub use recording::{RecordingError, RecordingHeader, WatchRecording, read_recording, write_line};
 pub use resolve::{NothingMeant, resolve_word};
 pub use sampler::{WatchPace, watch};

@@ -23,7 +23,7 @@ mod storage;
 mod wait_class;
 
 use crate::WatchSubject;
-use crate::machine_look::MachineLook;
+use crate::machine_snapshot::MachineSnapshot;
 use assay_host::{Host, HostError};
 use assay_render::text::escape_line;
 use descriptor_owners::DescriptorOwners;
@@ -108,10 +108,10 @@ impl MachineReader {
     }
 
     /// Takes a snapshot. `at_ms` is its time in milliseconds since the first snapshot.
-    pub(crate) fn look(&mut self, at_ms: u64) -> MachineLook {
-        let mut look = MachineLook {
+    pub(crate) fn look(&mut self, at_ms: u64) -> MachineSnapshot {
+        let mut look = MachineSnapshot {
             at_ms,
-            ..MachineLook::default()
+            ..MachineSnapshot::default()
         };
         if self.looks == 0 && !rustix::process::geteuid().is_root() {
             let text = "what other users' processes wait for in the kernel, their open files, the locks of their \

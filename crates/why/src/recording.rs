@@ -1,7 +1,7 @@
 //! Recordings: JSON Lines with a header and one snapshot on each line. Reading is strict: a damaged, too long or
 //! misplaced line is an error with its line number.
 
-use crate::machine_look::MachineLook;
+use crate::machine_snapshot::MachineSnapshot;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Read as _, Write};
 
@@ -57,7 +57,7 @@ pub struct WatchRecording {
     /// Machine, kernel, start and subject of the watch.
     pub header: RecordingHeader,
     /// Snapshots in order of time.
-    pub looks: Vec<MachineLook>,
+    pub looks: Vec<MachineSnapshot>,
 }
 
 /// Why a recording cannot be read or written.
@@ -94,7 +94,7 @@ pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), Reco
 pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, RecordingError> {
     let fault = |line: usize, message: String| RecordingError::Line { line, message };
     let mut header: Option<RecordingHeader> = None;
-    let mut looks: Vec<MachineLook> = Vec::new();
+    let mut looks: Vec<MachineSnapshot> = Vec::new();
     let mut bytes = 0;
     let mut text = Vec::new();
     for line in 1.. {
@@ -133,7 +133,7 @@ pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, Recordi
             header = Some(read);
             continue;
         }
-        let look: MachineLook = serde_json::from_slice(&text).map_err(damaged)?;
+        let look: MachineSnapshot = serde_json::from_slice(&text).map_err(damaged)?;
         if looks.last().is_some_and(|last| look.at_ms <= last.at_ms) {
             return Err(fault(
                 line,

@@ -6,7 +6,7 @@
 )]
 
 use crate::WatchSubject;
-use crate::machine_look::{FACT, MachineLook};
+use crate::machine_snapshot::{FACT, MachineSnapshot};
 use crate::read::{MachineReader, SharedProgress};
 use crate::suspect_page::list_used_facts;
 use assay_host::Host;
@@ -51,7 +51,7 @@ const SAMPLES: u32 = 5;
 
 /// A thread that takes the snapshots.
 struct Worker {
-    looks: Receiver<MachineLook>,
+    looks: Receiver<MachineSnapshot>,
     stop: Arc<AtomicBool>,
 }
 
@@ -67,7 +67,7 @@ pub fn watch(
     thing: &WatchSubject,
     pace: WatchPace,
     is_cancelled: &dyn Fn() -> bool,
-    see: &mut dyn FnMut(MachineLook),
+    see: &mut dyn FnMut(MachineSnapshot),
 ) {
     let begin = Instant::now();
     let progress = SharedProgress::default();

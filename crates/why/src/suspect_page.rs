@@ -7,7 +7,7 @@ mod sentence;
 pub(crate) use expression::{Expression, Scope};
 pub(crate) use sentence::Sentence;
 
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;

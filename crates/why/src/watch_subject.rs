@@ -1,6 +1,6 @@
 //! The subject of a watch: the machine, a process, a control group, a path, or a name.
 
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use crate::window::WatchedEntity;
 use serde::{Deserialize, Serialize};
 

@@ -11,7 +11,7 @@ mod stuck;
 mod waiting;
 
 use crate::WatchSubject;
-use crate::machine_look::{EntityKind, MachineLook, Numbers, TOTAL};
+use crate::machine_snapshot::{EntityKind, MachineSnapshot, Numbers, TOTAL};
 use std::collections::BTreeMap;
 
 /// An entity over the whole window.
@@ -67,7 +67,7 @@ pub struct WatchWindow {
 impl WatchWindow {
     /// Computes a window from snapshots. With fewer than two snapshots, all values are zero.
     #[must_use]
-    pub fn new(looks: &[MachineLook], thing: &WatchSubject) -> Self {
+    pub fn new(looks: &[MachineSnapshot], thing: &WatchSubject) -> Self {
         let first = looks.first().map_or(0, |look| look.at_ms);
         let last = looks.last().map_or(0, |look| look.at_ms);
         let seconds = last.saturating_sub(first) as f64 / 1000.0;

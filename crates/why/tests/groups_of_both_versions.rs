@@ -3,7 +3,7 @@
 
 use assay_host::{Host, Recorded};
 use assay_why::{
-    Entity, EntityKind, MachineLook, WatchPace, WatchSubject, WatchWindow, judge_window, watch,
+    Entity, EntityKind, MachineSnapshot, WatchPace, WatchSubject, WatchWindow, judge_window, watch,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn machine(cgroup: &str, mount: &str) -> Recorded {
         .file("/proc/self/mountinfo", mount)
 }
 
-fn look_at(host: Recorded) -> Vec<MachineLook> {
+fn look_at(host: Recorded) -> Vec<MachineSnapshot> {
     let host: Arc<dyn Host> = Arc::new(host);
     let pace = WatchPace {
         length: Duration::from_millis(300),
@@ -35,7 +35,7 @@ fn look_at(host: Recorded) -> Vec<MachineLook> {
     looks
 }
 
-fn group(looks: &[MachineLook]) -> Entity {
+fn group(looks: &[MachineSnapshot]) -> Entity {
     let entities = looks.iter().flat_map(|look| &look.entities);
     let mut groups = entities.filter(|entity| entity.kind == EntityKind::Group);
     groups

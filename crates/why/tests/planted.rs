@@ -8,7 +8,7 @@
 use assay_host::{Host, LiveHost};
 use assay_testing::skipped;
 use assay_why::{
-    MachineLook, SlownessAnswer, WatchPace, WatchSubject, WatchWindow, judge_window, watch,
+    MachineSnapshot, SlownessAnswer, WatchPace, WatchSubject, WatchWindow, judge_window, watch,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ impl Drop for Group {
 
 fn look_at(thing: &WatchSubject, seconds: u64) -> SlownessAnswer {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
-    let mut looks: Vec<MachineLook> = Vec::new();
+    let mut looks: Vec<MachineSnapshot> = Vec::new();
     let pace = WatchPace::lasting(Duration::from_secs(seconds));
     watch(&host, thing, pace, &|| false, &mut |look| looks.push(look));
     judge_window(&WatchWindow::new(&looks, thing), thing).unwrap()
@@ -323,7 +323,7 @@ impl Host for Hanging {
 fn a_read_that_never_returns_is_given_up_and_named() {
     let host: Arc<dyn Host> = Arc::new(Hanging);
     let begin = Instant::now();
-    let mut looks: Vec<MachineLook> = Vec::new();
+    let mut looks: Vec<MachineSnapshot> = Vec::new();
     let pace = WatchPace {
         length: Duration::from_secs(4),
         interval: Duration::from_millis(500),

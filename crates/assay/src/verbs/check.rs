@@ -10,8 +10,8 @@ mod wifi;
 use super::advice::Own;
 use super::fleet::follow::{Followed, Way, follow_if_kept};
 use crate::context::{self, print};
-use crate::elsewhere::Elsewhere;
 use crate::global::Global;
+use crate::machine_source::MachineSource;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_advice::{Catalogue, accept, chosen, fails, findings};
@@ -61,7 +61,7 @@ pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    elsewhere: MachineSource,
     #[command(flatten)]
     forms: Forms,
     /// Show the page behind a rule and check nothing

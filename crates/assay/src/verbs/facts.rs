@@ -1,8 +1,8 @@
 //! `assay facts`: facts of this machine or of a captured one, with their sources.
 
 use crate::context::{self, print};
-use crate::elsewhere::Elsewhere;
 use crate::global::Global;
+use crate::machine_source::MachineSource;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_facts::{CollectOptions, Redacted};
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    elsewhere: MachineSource,
     /// Also copy the files that are read to a new directory, for --root
     #[arg(long, value_name = "DIR", conflicts_with_all = ["root", "host"])]
     capture: Option<PathBuf>,

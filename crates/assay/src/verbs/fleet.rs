@@ -7,8 +7,8 @@ pub(super) mod follow;
 mod on_each_machine;
 
 use crate::context::{self, print};
-use crate::elsewhere::How;
 use crate::global::Global;
+use crate::machine_source::How;
 use crate::status::{Status, Unreadable};
 use assay_fleet::{Inventory, InventoryError, Machine, SshSession};
 use assay_render::text::escape_line;

@@ -160,7 +160,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return there(args, global);
     }
     let cancel = context::on_signals_within(LONGEST_END)?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
     args.despite.check(env.journal)?;
     let mut store = context::open_store(global)?;

@@ -3,8 +3,8 @@
 mod layers;
 mod measure;
 
-use crate::elsewhere::Elsewhere;
 use crate::global::Global;
+use crate::machine_source::MachineSource;
 use crate::remote::{Going, RemoteWork, Value, go};
 use crate::shape::Shape;
 use crate::status::Status;
@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    elsewhere: MachineSource,
     #[command(flatten)]
     going: Going,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use assay_report::why::{
     answer_to_json, bound_answer, render_answer_markdown, render_answer_page, render_answer_text,
 };
 use assay_why::{
-    MachineLook, RecordingHeader, SlownessAnswer, WatchPace, WatchSubject, WatchWindow,
+    MachineSnapshot, RecordingHeader, SlownessAnswer, WatchPace, WatchSubject, WatchWindow,
     judge_window, resolve_word, watch,
 };
 use recorded_file::RecordingFile;
@@ -152,7 +152,7 @@ fn print_answer(answer: &SlownessAnswer, args: &Args, global: &Global) -> anyhow
 }
 
 /// Watches this machine; returns the header, the samples, and whether the user ended the watch.
-fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLook>, bool)> {
+fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineSnapshot>, bool)> {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
     let thing = match &args.thing {
         None => WatchSubject::Machine,
@@ -175,10 +175,10 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineLoo
     };
     let cancel = context::on_signals()?;
     let mut meter = Meter::new(args.quiet, Nanos::from(args.length));
-    let mut looks: Vec<MachineLook> = Vec::new();
+    let mut looks: Vec<MachineSnapshot> = Vec::new();
     let mut fault = None;
     meter.say("watching".to_owned());
-    let mut see = |look: MachineLook| {
+    let mut see = |look: MachineSnapshot| {
         meter.say(format!("look {}", looks.len() + 1));
         if let Some(file) = &mut file
             && fault.is_none()

@@ -47,7 +47,7 @@ enum Scheduler {
 
 /// Stored data of a watched change, read by each check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
+struct WatchedChange {
     /// Number of the session.
     session: String,
     /// Description of the change.
@@ -85,7 +85,7 @@ pub enum OutsideError {
     },
     /// The stored data cannot be parsed.
     #[error("{}: {source}", path.display())]
-    Order {
+    WatchedChange {
         /// The file.
         path: PathBuf,
         /// Error of the parser.
@@ -175,7 +175,7 @@ impl OutsideUndo {
                 reasons.push(reason);
                 continue;
             }
-            let order = Order::of(what, scheduler, &places)?;
+            let order = WatchedChange::of(what, scheduler, &places)?;
             match order.carry_out(&places, host) {
                 Ok(()) => {
                     return Ok(Self {
@@ -198,7 +198,7 @@ impl OutsideUndo {
     /// # Errors
     /// A file cannot be removed; the next check retries.
     pub fn disarm(self, host: &dyn HostMut) -> Result<(), OutsideError> {
-        match Order::read(&self.dir)? {
+        match WatchedChange::read(&self.dir)? {
             Some(order) => order.remove(&Places::here(), host),
             None => Ok(()),
         }
@@ -223,7 +223,7 @@ impl OutsideUndo {
 /// The journal does not exist or cannot be used, or a change could not be rolled back; the next check retries.
 pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>, OutsideError> {
     let places = Places::here();
-    let Some(order) = Order::read(dir)? else {
+    let Some(order) = WatchedChange::read(dir)? else {
         return Ok(Vec::new());
     };
     // Before anything can fail: a scheduler that does not repeat by itself would never check again.
@@ -263,7 +263,7 @@ pub fn sweep_outside(host: &dyn HostMut) {
         return;
     };
     for dir in all.flatten().map(|one| one.path()) {
-        let Ok(Some(order)) = Order::read(&dir) else {
+        let Ok(Some(order)) = WatchedChange::read(&dir) else {
             // Succeeds only for an empty directory: assay was killed before it wrote a file.
             let _ = fs::remove_dir(&dir);
             continue;
@@ -276,7 +276,7 @@ pub fn sweep_outside(host: &dyn HostMut) {
     }
 }
 
-impl Order {
+impl WatchedChange {
     fn of(
         what: Unconfirmed<'_>,
         scheduler: Scheduler,
@@ -348,7 +348,7 @@ impl Order {
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|source| OutsideError::Order { path, source }),
+                .map_err(|source| OutsideError::WatchedChange { path, source }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(OutsideError::file(&path)(error)),
         }
@@ -376,7 +376,7 @@ impl Order {
         made.map_err(OutsideError::file(&dir))?;
         directory_owner::check(&dir)?;
         let path = dir.join(ORDER);
-        let bytes = serde_json::to_vec(self).map_err(|source| OutsideError::Order {
+        let bytes = serde_json::to_vec(self).map_err(|source| OutsideError::WatchedChange {
             path: path.clone(),
             source,
         })?;

@@ -1,6 +1,6 @@
 //! Settings that the user defines with three commands: read, set and undo. They run without a shell.
 
-use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
+use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -29,7 +29,7 @@ impl Commands {
     }
 }
 
-impl Knob for Commands {
+impl SettingKind for Commands {
     fn identity(&self) -> String {
         format!("command:{:?}", self.read)
     }

@@ -2,7 +2,7 @@
 //! atomically; then the service reads it.
 
 use super::joined_settings;
-use super::knob::{AsFound, Found, Knob, Original, Reading, ValueOrigin, Work, run};
+use super::setting_kind::{AsFound, Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
 use crate::error::ChangeError;
 use assay_config::ConfError;
 use assay_host::{FileVersion, HostError, HostMut, Times};
@@ -273,7 +273,7 @@ fn with_file(word: &str, file: &Path) -> OsString {
     out
 }
 
-impl Knob for InFile {
+impl SettingKind for InFile {
     fn reads_as_written(&self) -> bool {
         true
     }

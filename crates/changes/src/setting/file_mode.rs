@@ -1,6 +1,6 @@
 //! Permission bits of a file or directory. The value is `0640`.
 
-use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work};
+use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work};
 use crate::error::ChangeError;
 use assay_host::{HostMut, Permissions};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl FileMode {
     }
 }
 
-impl Knob for FileMode {
+impl SettingKind for FileMode {
     fn reads_as_written(&self) -> bool {
         true
     }

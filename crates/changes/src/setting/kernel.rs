@@ -3,7 +3,7 @@
 
 mod arc;
 
-use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work};
+use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work};
 use crate::error::ChangeError;
 use assay_host::{FileKind, HostError, HostMut};
 use assay_model::change::Setting;
@@ -211,7 +211,7 @@ fn bracketed_word(text: &str) -> Option<&str> {
     rest.split_once(']').map(|(chosen, _)| chosen)
 }
 
-impl Knob for Attribute {
+impl SettingKind for Attribute {
     fn identity(&self) -> String {
         // Setting one resets the other.
         if let Some(other) = self.counterpart() {

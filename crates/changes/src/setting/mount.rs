@@ -1,6 +1,6 @@
 //! Mount options, changed with a remount (mount(8), proc(5)).
 
-use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
+use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
 use super::table::{Mount, parse_mounts};
 use crate::error::ChangeError;
 use assay_host::HostMut;
@@ -150,7 +150,7 @@ fn printed_option(choice: &str) -> &str {
     }
 }
 
-impl Knob for OneOf {
+impl SettingKind for OneOf {
     /// Returns the mount point, because a remount affects all options of the mount.
     fn identity(&self) -> String {
         format!("mount:{}", self.mountpoint.display())

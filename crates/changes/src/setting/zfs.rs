@@ -1,6 +1,6 @@
 //! Properties of ZFS datasets (zfsprops(7), zfs-get(8), zfs-set(8), zfs-inherit(8); zfs 2.1).
 
-use super::knob::{Found, Knob, Original, Reading, ValueOrigin, Work, run};
+use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
 use crate::error::ChangeError;
 use assay_host::HostMut;
 use std::ffi::OsStr;
@@ -92,7 +92,7 @@ impl Got {
     }
 }
 
-impl Knob for Property {
+impl SettingKind for Property {
     fn identity(&self) -> String {
         format!("zfs:{}:{}", self.dataset, self.property)
     }

@@ -32,7 +32,7 @@ pub struct Exported {
 }
 
 /// Length of a record in bytes. Fields: machine, hash, size, file system, inode, fingerprint of the extents, number of
-/// the file system in `Landscape`.
+/// the file system in `FileSystemMap`.
 const RECORD: usize = 4 + 32 + 8 + 4 + 8 + 8 + 4;
 /// Number for a file system that does not matter, or that is on another machine.
 const NOWHERE: u32 = u32::MAX;

@@ -15,9 +15,9 @@ use super::journal::{Journal, RemovedFile, StepState};
 use super::names::Names;
 use super::plan::ActPlan;
 use super::{ActStep, Action, Refusal, Subject, copy};
-use crate::mount_identity::Grounds;
+use crate::mount_identity::CurrentMounts;
 use crate::name::split;
-use crate::roots::{Anchor, Anchors, Standing};
+use crate::roots::{Anchors, OpenRoot, RootIdentity};
 use crate::sys::{self, Deduped};
 use crate::{Control, Error, Identity};
 use rustix::fs::AtFlags;
@@ -110,7 +110,7 @@ pub fn execute(
         },
         anchors: Anchors::default(),
         targets: HashMap::new(),
-        grounds: Grounds::default(),
+        grounds: CurrentMounts::default(),
         promised: HashMap::new(),
     };
     let mut rest = &plan.steps[..];
@@ -125,7 +125,7 @@ pub fn execute(
                 format!(".assay-dups-{unique:x}-{number}-{at}").into_bytes()
             })
             .collect();
-        let targets: Vec<Option<Arc<Anchor>>> = batch
+        let targets: Vec<Option<Arc<RootIdentity>>> = batch
             .iter()
             .map(|step| run.anchor_of_target(step))
             .collect();
@@ -167,8 +167,8 @@ pub(super) struct Run<'a> {
     pub names: Names,
     /// The root folders, held open until the end.
     pub anchors: Anchors,
-    targets: HashMap<Vec<u8>, Result<Rc<Standing>, String>>,
-    grounds: Grounds,
+    targets: HashMap<Vec<u8>, Result<Rc<OpenRoot>, String>>,
+    grounds: CurrentMounts,
     /// Bytes that are freed when the last name of a file is removed, by device and inode.
     promised: HashMap<(u64, u64), u64>,
 }
@@ -240,16 +240,16 @@ impl Run<'_> {
     }
 
     /// Opens the target folder of moves once, and creates it if it is missing.
-    pub(super) fn target(&mut self, target: &[u8]) -> Result<Rc<Standing>, String> {
+    pub(super) fn target(&mut self, target: &[u8]) -> Result<Rc<OpenRoot>, String> {
         if let Some(known) = self.targets.get(target) {
             return known.clone();
         }
-        let fresh = Standing::make(target).map(Rc::new);
+        let fresh = OpenRoot::make(target).map(Rc::new);
         self.targets.insert(target.to_vec(), fresh.clone());
         fresh
     }
 
-    fn anchor_of_target(&mut self, step: &ActStep) -> Option<Arc<Anchor>> {
+    fn anchor_of_target(&mut self, step: &ActStep) -> Option<Arc<RootIdentity>> {
         match &step.action {
             Action::Move(target) => Some(self.target(target).ok()?.anchor.clone()),
             _ => None,

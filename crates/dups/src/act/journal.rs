@@ -9,7 +9,7 @@ use super::ActStep;
 use super::attributes::Attributes;
 use super::copy::Content;
 use crate::error::io_error;
-use crate::roots::Anchor;
+use crate::roots::RootIdentity;
 use crate::{Error, protected_files};
 use assay_host::seal::seal;
 use rustix::fs::{Mode, OFlags};
@@ -36,7 +36,7 @@ enum Line {
         aside: Vec<u8>,
         /// Target folder of moves.
         #[serde(default)]
-        target: Option<Anchor>,
+        target: Option<RootIdentity>,
     },
     /// State of the file right before its removal.
     Found {
@@ -94,7 +94,7 @@ pub struct JournalStep {
     /// Temporary name in the folder of the removed file.
     pub aside: Vec<u8>,
     /// Target folder of moves.
-    pub target: Option<Arc<Anchor>>,
+    pub target: Option<Arc<RootIdentity>>,
     /// State of the file right before its removal; `None` if it was not removed.
     pub found: Option<RemovedFile>,
     /// State of the step.
@@ -202,7 +202,7 @@ impl Journal {
     /// The intents cannot be written. Then no step may start.
     pub fn intend<'a>(
         &mut self,
-        steps: impl IntoIterator<Item = (&'a ActStep, &'a [u8], Option<&'a Anchor>)>,
+        steps: impl IntoIterator<Item = (&'a ActStep, &'a [u8], Option<&'a RootIdentity>)>,
     ) -> Result<u64, Error> {
         let first = self.next;
         let mut lines = Vec::new();

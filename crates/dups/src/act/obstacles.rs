@@ -1,7 +1,7 @@
 //! Finds reasons for which the kernel would refuse a step, so that a plan does not promise the step.
 
 use super::Action;
-use crate::mount_identity::Grounds;
+use crate::mount_identity::CurrentMounts;
 use crate::sys;
 use rustix::fs::{Access, AtFlags, IFlags, Statx, StatxAttributes};
 use rustix::io::Errno;
@@ -147,7 +147,7 @@ fn find_closed_folder(folder: &OwnedFd) -> Option<String> {
 }
 
 /// Returns the maximum number of hard links of a file.
-pub(super) fn most_links(grounds: Option<&Grounds>, mount: u64) -> u64 {
+pub(super) fn most_links(grounds: Option<&CurrentMounts>, mount: u64) -> u64 {
     let found = grounds.and_then(|grounds| grounds.mount(mount));
     match found.map(|mount| mount.fs_type.as_str()) {
         // EXT4_LINK_MAX, BTRFS_LINK_MAX, JFS_LINK_MAX.

@@ -1,6 +1,6 @@
 //! Records the names of a file that a plan changes, so that undo can restore the hard links between them.
 
-use crate::roots::Anchor;
+use crate::roots::RootIdentity;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -35,12 +35,12 @@ pub struct KnownName {
     pub path: Vec<u8>,
     /// The root folder; `None` if it is the same as for the step's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<Box<Anchor>>,
+    pub root: Option<Box<RootIdentity>>,
 }
 
 impl KnownName {
     /// Creates a name below `root`; `own` is the root of the step's own name.
-    pub(crate) fn new(path: &[u8], root: &Arc<Anchor>, own: &Arc<Anchor>) -> Self {
+    pub(crate) fn new(path: &[u8], root: &Arc<RootIdentity>, own: &Arc<RootIdentity>) -> Self {
         Self {
             path: path.to_vec(),
             root: (root != own).then(|| Box::new(root.as_ref().clone())),

@@ -6,7 +6,7 @@ use super::execute::{Pending, Run, describe_failure, move_destination};
 use super::names::read_inode;
 use super::{ActStep, Action};
 use crate::name::split;
-use crate::roots::Standing;
+use crate::roots::OpenRoot;
 use crate::sys;
 use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
@@ -91,7 +91,7 @@ impl Run<'_> {
         (step, attributes, content): (&ActStep, &Attributes, &Content),
         aside: &[u8],
         (remove, from, name): (&OwnedFd, &OwnedFd, &[u8]),
-        target: &Standing,
+        target: &OpenRoot,
         keep: &OwnedFd,
     ) -> Result<Option<OwnedFd>, String> {
         let place = move_destination(&target.anchor.path, &step.remove.path);

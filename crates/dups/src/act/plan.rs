@@ -3,7 +3,7 @@
 use super::obstacles::{Obstacle, SwapFiles, find_obstacle, most_links};
 use super::{ActStep, Action, KnownName, OriginalFile, Refusal, Subject};
 use crate::group::{DuplicateGroup, Groups};
-use crate::mount_identity::{Grounds, find_possible_aliases};
+use crate::mount_identity::{CurrentMounts, find_possible_aliases};
 use crate::table::{FileId, Files};
 use crate::{Error, sys};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -81,7 +81,7 @@ pub fn plan(
         steps: Vec::new(),
         refused: Vec::new(),
     };
-    let grounds = Grounds::now();
+    let grounds = CurrentMounts::now();
     let how = How {
         files,
         action,
@@ -118,7 +118,7 @@ struct How<'a> {
     action: &'a Action,
     rules: &'a PlanRules,
     matching: &'a Override,
-    grounds: Result<&'a Grounds, &'a String>,
+    grounds: Result<&'a CurrentMounts, &'a String>,
     swaps: SwapFiles,
 }
 

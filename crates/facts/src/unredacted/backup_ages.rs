@@ -43,7 +43,7 @@ const MOST: usize = 500;
 const DAY: i64 = 86400;
 
 /// A backup program, and the time in seconds since 1970 at which its newest copy was made.
-struct Kept {
+struct NewestBackup {
     program: &'static str,
     newest: i64,
     place: FactPlace,
@@ -95,7 +95,7 @@ fn newest_in(g: &Gather<'_>, dir: &str, fits: impl Fn(&str) -> bool) -> Option<i
 
 /// Returns rsnapshot's newest snapshot of each interval. rsnapshot gives it the number 0 and sets its modification
 /// time.
-fn rsnapshot(g: &mut Gather<'_>) -> Vec<Kept> {
+fn rsnapshot(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let lines = read(g, "backup_age", RSNAPSHOT);
     let root = lines.iter().find_map(|line| {
         let root = line.text.strip_prefix("snapshot_root")?.trim();
@@ -106,7 +106,7 @@ fn rsnapshot(g: &mut Gather<'_>) -> Vec<Kept> {
     };
     let newest = newest_in(g, &root, |name| name.ends_with(".0"));
     newest
-        .map(|newest| Kept {
+        .map(|newest| NewestBackup {
             program: "rsnapshot",
             newest,
             place,
@@ -116,7 +116,7 @@ fn rsnapshot(g: &mut Gather<'_>) -> Vec<Kept> {
 }
 
 /// Returns the newest archive of each restic or borg repository on this machine.
-fn repositories(g: &mut Gather<'_>) -> Vec<Kept> {
+fn repositories(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let mut named: Vec<(String, FactPlace)> = Vec::new();
     let mut take = |path: &str, place: &FactPlace| {
         let path = path
@@ -194,7 +194,7 @@ fn repositories(g: &mut Gather<'_>) -> Vec<Kept> {
         let found = restic
             .map(|newest| ("restic", newest))
             .or(borg.map(|newest| ("borg", newest)));
-        all.extend(found.map(|(program, newest)| Kept {
+        all.extend(found.map(|(program, newest)| NewestBackup {
             program,
             newest,
             place,
@@ -205,7 +205,7 @@ fn repositories(g: &mut Gather<'_>) -> Vec<Kept> {
 
 /// Returns the newest backups of Proxmox Backup Server. Their names contain the time, below `TYPE/ID` or
 /// `ns/NAME/TYPE/ID`.
-fn proxmox_backup(g: &mut Gather<'_>) -> Vec<Kept> {
+fn proxmox_backup(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let mut all = Vec::new();
     for line in read(g, "backup_age", PBS) {
         let Some(path) = line.text.trim().strip_prefix("path ") else {
@@ -241,7 +241,7 @@ fn proxmox_backup(g: &mut Gather<'_>) -> Vec<Kept> {
                     .max(newest);
             }
         }
-        all.extend(newest.map(|newest| Kept {
+        all.extend(newest.map(|newest| NewestBackup {
             program: "Proxmox Backup Server",
             newest,
             place: line.place.clone(),
@@ -252,7 +252,7 @@ fn proxmox_backup(g: &mut Gather<'_>) -> Vec<Kept> {
 
 /// Returns the newest snapshots that sanoid or zfs-auto-snapshot made of each dataset. Datasets without such a snapshot
 /// are left out.
-fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<Kept> {
+fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let mut points: Vec<(String, FactPlace)> = Vec::new();
     for line in read(g, "backup_age", SANOID) {
         let name = line
@@ -289,7 +289,7 @@ fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<Kept> {
                 .iter()
                 .filter(|name| name.starts_with(begin))
                 .filter_map(|name| time_in(name));
-            all.extend(times.max().map(|newest| Kept {
+            all.extend(times.max().map(|newest| NewestBackup {
                 program,
                 newest,
                 place: place.clone(),

@@ -51,7 +51,7 @@ fn note_firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
                 value(tunnel, "mode").is_some_and(|(mode, _)| mode == "p2p_shared_key");
             let fixed = value(tunnel, "ncp_enable").is_some_and(|(word, _)| word == "disabled");
             // Cipher for peers that do not negotiate; the field was named crypto before 2.5.
-            let mut ciphers: Vec<openvpn::Said> = Vec::new();
+            let mut ciphers: Vec<openvpn::PlacedSetting> = Vec::new();
             for (tag, option) in [
                 ("crypto", "cipher"),
                 ("data_ciphers_fallback", "data-ciphers-fallback"),

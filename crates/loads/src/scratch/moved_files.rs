@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// A scratch file that somebody moved while it was in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Astray {
+pub struct MovedFile {
     /// Path at which assay created the file.
     pub path: PathBuf,
     /// Where the file was found, or why it was not removed.
@@ -29,7 +29,7 @@ pub enum MovedFileEnd {
     Failed(HostError),
 }
 
-impl std::fmt::Display for Astray {
+impl std::fmt::Display for MovedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = self.path.to_string_lossy();
         let path = path.escape_debug();
@@ -62,12 +62,12 @@ impl std::fmt::Display for Astray {
 
 /// Removes a scratch file under its own name if this name still refers to it, else under another name in the same
 /// directory. Truncates the file if it was moved elsewhere. Changes no other file.
-pub(super) fn remove(scratch: &Scratch) -> Option<Astray> {
+pub(super) fn remove(scratch: &Scratch) -> Option<MovedFile> {
     let end = match attempt(scratch) {
         Ok(end) => end?,
         Err(error) => MovedFileEnd::Failed(error),
     };
-    Some(Astray {
+    Some(MovedFile {
         path: scratch.shown().to_owned(),
         end,
     })

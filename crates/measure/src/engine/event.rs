@@ -1,6 +1,6 @@
 //! Events of a running measurement.
 
-use assay_loads::scratch::Astray;
+use assay_loads::scratch::MovedFile;
 use assay_model::study::{NotTried, Observation};
 use assay_model::trial::{DurabilityProof, Judgement, PairOutcome, Side};
 use assay_model::{Bytes, Nanos, Sample};
@@ -83,7 +83,7 @@ pub enum MeasureEvent<'a> {
         judgement: &'a Judgement,
     },
     /// Another program moved a scratch file.
-    Astray(&'a Astray),
+    MovedFile(&'a MovedFile),
     /// The change is being reverted and created objects are being removed.
     SettingBack,
 }

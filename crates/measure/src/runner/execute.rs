@@ -9,7 +9,7 @@ use crate::runner::targets;
 use assay_host::held::Held;
 use assay_loads::counters::Sources;
 use assay_loads::layout::{self, LayoutError};
-use assay_loads::scratch::{Astray, Scratch};
+use assay_loads::scratch::{MovedFile, Scratch};
 use assay_model::plan::Slot;
 use assay_model::run::{Run, RunState};
 use assay_model::{Bytes, Nanos, Sample};
@@ -26,7 +26,7 @@ pub struct Finished {
     /// Reason for an early end.
     pub stopped: Option<RunError>,
     /// Scratch files that another program moved.
-    pub astray: Vec<Astray>,
+    pub astray: Vec<MovedFile>,
 }
 
 /// A target that is ready for loads.

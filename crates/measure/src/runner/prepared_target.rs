@@ -12,12 +12,12 @@ use std::sync::Arc;
 /// An open target: a directory of the user, or a read-only file or device. The name is resolved only once, so that
 /// assay measures the object that the user saw even if the name is reused.
 #[derive(Debug)]
-pub struct Ground {
+pub struct OpenTarget {
     place: Place,
     info: TargetInfo,
 }
 
-impl Ground {
+impl OpenTarget {
     /// Opens a target and finds the layers below it.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Prepares the trial of one piece of advice on one target, before anything is changed.
 
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::plan::{TrialOptions, settle};
 use crate::trials::{Environment, TrialError, new_trial};
 use assay_advice::Applicability;
@@ -16,7 +16,7 @@ pub struct Candidate {
     /// The plan.
     pub plan: TrialPlan,
     /// The open target, so that the object that the user saw is measured; `None` if the target is not storage.
-    pub ground: Option<Ground>,
+    pub ground: Option<OpenTarget>,
     /// Facts of machine and target.
     pub facts: Facts,
     /// Whether the advice applies to this machine.
@@ -45,12 +45,12 @@ impl Candidate {
         let (target, ground) = match storage {
             true => {
                 let name = absolute_target(&aim.target)?;
-                let ground = Ground::open(host, &name)?;
+                let ground = OpenTarget::open(host, &name)?;
                 (name, Some(ground))
             }
             false => (aim.target, None),
         };
-        let info = ground.as_ref().map(Ground::info);
+        let info = ground.as_ref().map(OpenTarget::info);
         let spec = assay_advice::resolve(advice, given, Some(&target), info)?;
         let parameters = assay_advice::parameters(advice, given)?;
         let paths: Vec<PathBuf> = info.iter().map(|info| PathBuf::from(&info.name)).collect();
@@ -68,7 +68,7 @@ impl Candidate {
 
     /// Creates a trial from the candidate, and returns the trial with its open target.
     #[must_use]
-    pub fn begin(self, uid: String, env: &Environment<'_>) -> (Trial, Option<Ground>) {
+    pub fn begin(self, uid: String, env: &Environment<'_>) -> (Trial, Option<OpenTarget>) {
         let target = self.ground.as_ref().map(|ground| ground.info().clone());
         let mut facts = self.facts;
         env.enter_open_changes(&mut facts);

@@ -1,7 +1,7 @@
 //! Executes one trial: creates the objects, measures, judges and reverts.
 
 use crate::engine::{Environment, MeasureEvent, Tell};
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::TrialError;
 use crate::trials::bench::monotonic_time;
 use crate::trials::budget::affords_noise;
@@ -35,7 +35,7 @@ pub struct Finished {
 }
 
 /// Options of the user that do not concern the measurement itself.
-pub struct Wish<'a> {
+pub struct KeepOptions<'a> {
     /// Keep the change if it is better.
     pub keep: bool,
     /// Keep the change even if a figure other than the deciding one is clearly worse.
@@ -114,8 +114,8 @@ pub fn clearly_worse(judgement: &Judgement) -> impl Iterator<Item = &FigureJudge
 pub fn execute(
     mut trial: Trial,
     mut slots: Vec<Slot>,
-    ground: Option<&Ground>,
-    wish: &mut Wish<'_>,
+    ground: Option<&OpenTarget>,
+    wish: &mut KeepOptions<'_>,
     env: &Environment<'_>,
     store: &mut Store,
     tell: &mut Tell<'_>,
@@ -125,7 +125,7 @@ pub fn execute(
     }
     // Locked before anything is stored: another assay on the same target is refused here. Services
     // and commands have no file to lock; the journal distinguishes two trials of them.
-    let _claim = ground.map(Ground::claim).transpose()?;
+    let _claim = ground.map(OpenTarget::claim).transpose()?;
     let session = env
         .journal
         .begin(&session_label(&trial), &target_key(&trial))?;
@@ -146,7 +146,7 @@ pub fn execute(
     };
     let done = on_machine(&mut trial, &mut slots, wish, env, store, &session, on, tell);
     if let Some(astray) = made.and_then(Scratch::remove) {
-        tell(MeasureEvent::Astray(&astray));
+        tell(MeasureEvent::MovedFile(&astray));
     }
     tell(MeasureEvent::SettingBack);
     let set_back = session.close(env.host);
@@ -201,7 +201,7 @@ fn all_set_back(taken_back: Vec<Recovered>) -> Result<(), TrialError> {
 fn on_machine(
     trial: &mut Trial,
     slots: &mut Vec<Slot>,
-    wish: &mut Wish<'_>,
+    wish: &mut KeepOptions<'_>,
     env: &Environment<'_>,
     store: &mut Store,
     session: &assay_changes::ChangeSession,
@@ -269,7 +269,7 @@ fn on_machine(
 /// Applies the change and keeps it in its own session of the journal. Stores the name of that session in the trial.
 fn keep_change(
     trial: &mut Trial,
-    wish: &mut Wish<'_>,
+    wish: &mut KeepOptions<'_>,
     env: &Environment<'_>,
 ) -> Result<Kept, TrialError> {
     let plan = &trial.plan;
@@ -302,7 +302,7 @@ fn keep_change(
 fn set_and_confirm(
     plan: &TrialPlan,
     (setting, value): (&Setting, Option<&str>),
-    wish: &mut Wish<'_>,
+    wish: &mut KeepOptions<'_>,
     env: &Environment<'_>,
     session: &assay_changes::ChangeSession,
 ) -> Result<bool, TrialError> {

@@ -3,7 +3,7 @@
 use crate::engine::{
     Environment, LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell, Tools,
 };
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::TrialError;
 use assay_loads::counters::Sources;
 use assay_loads::layout;
@@ -13,7 +13,7 @@ use assay_model::sample::Sample;
 use assay_model::trial::{Trial, TrialPlan};
 use assay_model::workload::Engine;
 use assay_model::{Bytes, Load, Nanos};
-use assay_web::SmallestAnswer;
+use assay_web::QuickestAnswer;
 use std::path::{Path, PathBuf};
 
 /// Runs the load of a trial.
@@ -29,7 +29,7 @@ pub(crate) struct Loader<'a> {
 /// Storage on which both sides are created.
 pub(crate) struct On<'a> {
     /// The user's directory, file or device, if the advice is about storage.
-    pub(crate) ground: Option<&'a Ground>,
+    pub(crate) ground: Option<&'a OpenTarget>,
     /// Session that registers and removes the scratch files.
     pub(crate) scratch: &'a scratch::ScratchSession,
     /// Set to the scratch file when it is created. The owner of this field removes the file after the machine is
@@ -101,7 +101,7 @@ impl<'a> Loader<'a> {
 
     /// Returns a load that requests the fastest answer of the web server; `None` if the load does not use HTTP, or if
     /// there is no such answer.
-    pub(crate) fn find_smallest_answer(&self) -> Option<SmallestAnswer> {
+    pub(crate) fn find_smallest_answer(&self) -> Option<QuickestAnswer> {
         let http = self.load.http()?;
         let server = self.tools.server(&http.kept())?;
         server.find_smallest_answer(http, &|| self.env.cancel.is_cancelled())

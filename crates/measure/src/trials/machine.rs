@@ -2,7 +2,7 @@
 //! side.
 
 use crate::engine::{Environment, LoadTarget, MeasureEvent, Tell, link};
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::TrialError;
 use crate::trials::bench::{Clocks, TrialBench};
 use crate::trials::loader::{Loader, On, load_size};
@@ -172,7 +172,7 @@ fn build<'a>(
     trial: &Trial,
     env: &Environment<'a>,
     session: &'a ChangeSession,
-    ground: Option<&Ground>,
+    ground: Option<&OpenTarget>,
     loader: &Loader<'_>,
     arm: &change::Arm,
     side: Side,
@@ -185,7 +185,7 @@ fn build<'a>(
     tell(MeasureEvent::Making(name));
     let place = assay_changes::side_by_side::ArmSite {
         // A service has no directory; its copy is beside the scratch files.
-        dir: ground.map_or_else(|| loader.work.clone(), Ground::through),
+        dir: ground.map_or_else(|| loader.work.clone(), OpenTarget::through),
         name: name.to_owned(),
         size: load_size(&trial.plan.load),
     };

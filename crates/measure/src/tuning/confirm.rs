@@ -1,13 +1,13 @@
 //! Measures the kept changes of a session again with new pairs, for example after a reboot or a week. A is the
 //! machine without the changes, B with them.
 
-use super::driver::{Lent, MachineDriver};
+use super::driver::{MachineDriver, SessionResources};
 use super::error::TuneError;
 use super::execute::{StandByStarter, TuneCommands, close_session, journal_target};
 use super::judged_load::describe_to_judge;
 use super::{TellTune, TuneEvent};
 use crate::engine::Environment;
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::bench::monotonic_time;
 use crate::trials::draw_order;
 use assay_judge::trial::{ALPHA, TrialRule, judge_trial_pairs};
@@ -35,7 +35,7 @@ pub struct Confirmation<'a> {
 /// As [`super::execute`]. The kept changes are in effect afterwards.
 pub fn confirm_kept(
     confirmation: Confirmation<'_>,
-    ground: Option<&Ground>,
+    ground: Option<&OpenTarget>,
     stand_by: &StandByStarter<'_>,
     env: &Environment<'_>,
     store: &mut Store,
@@ -52,7 +52,7 @@ pub fn confirm_kept(
         return Ok(None);
     };
     let began = monotonic_time();
-    let _claim = ground.map(Ground::claim).transpose()?;
+    let _claim = ground.map(OpenTarget::claim).transpose()?;
     let journal = env
         .journal
         .begin("assay tune --confirm", &journal_target(record))?;
@@ -66,7 +66,7 @@ pub fn confirm_kept(
     let mut made = None;
     let measured = {
         let trial = describe_to_judge(&backwards, &commands.load);
-        let lent = Lent {
+        let lent = SessionResources {
             env: *env,
             session: &journal,
             ground,
@@ -90,9 +90,9 @@ pub fn confirm_kept(
         measure_pairs(&mut driver, &session, &order, whole.max_pairs, seed, within)
     };
     if let Some(astray) = made.and_then(Scratch::remove) {
-        tell(TuneEvent::Measuring(crate::engine::MeasureEvent::Astray(
-            &astray,
-        )));
+        tell(TuneEvent::Measuring(
+            crate::engine::MeasureEvent::MovedFile(&astray),
+        ));
     }
     match close_session(journal, env.host) {
         Ok(_) => guard.dismiss(),

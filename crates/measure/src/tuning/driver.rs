@@ -7,7 +7,7 @@ use super::judged_load::name_figures;
 use super::switch_board::SwitchBoard;
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, LoadTarget};
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::bench::monotonic_time;
 use crate::trials::loader::Loader;
 use assay_changes::ChangeSession;
@@ -26,10 +26,10 @@ use assay_tune::{
 use std::time::Duration;
 
 /// Resources that a session lends to its driver.
-pub(super) struct Lent<'a> {
+pub(super) struct SessionResources<'a> {
     pub(super) env: Environment<'a>,
     pub(super) session: &'a ChangeSession,
-    pub(super) ground: Option<&'a Ground>,
+    pub(super) ground: Option<&'a OpenTarget>,
     pub(super) scratch: &'a ScratchSession,
     pub(super) made: &'a mut Option<Scratch>,
     pub(super) record: &'a mut TuneRecord,
@@ -41,7 +41,7 @@ pub(super) struct Lent<'a> {
 
 /// The driver of a session on this machine.
 pub(super) struct MachineDriver<'a> {
-    pub(super) lent: Lent<'a>,
+    pub(super) lent: SessionResources<'a>,
     /// Describes the load and the figures to the judge.
     pub(super) trial: Trial,
     pub(super) board: SwitchBoard<'a>,
@@ -59,7 +59,7 @@ pub(super) struct MachineDriver<'a> {
 }
 
 impl<'a> MachineDriver<'a> {
-    pub(super) fn new(lent: Lent<'a>, trial: Trial, began: Duration) -> Self {
+    pub(super) fn new(lent: SessionResources<'a>, trial: Trial, began: Duration) -> Self {
         let board = SwitchBoard::new(lent.session, lent.env.host, &lent.record.changes);
         Self {
             trial,

@@ -1,13 +1,13 @@
 //! Executes one session from its first step to its last, with one session of the journal, one scratch file, and one
 //! process that reverts everything if this process is killed.
 
-use super::driver::{Lent, MachineDriver};
+use super::driver::{MachineDriver, SessionResources};
 use super::error::TuneError;
 use super::judged_load::describe_to_judge;
 use super::switch_board::SwitchBoard;
 use super::{TellTune, TuneEvent};
 use crate::engine::{Environment, MeasureEvent};
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::bench::monotonic_time;
 use assay_changes::fixes::StandBy;
 use assay_changes::{ChangeSession, Journal, RecoveryOutcome};
@@ -51,7 +51,7 @@ pub struct FinishedTune {
 pub fn execute(
     mut record: TuneRecord,
     commands: &TuneCommands,
-    ground: Option<&Ground>,
+    ground: Option<&OpenTarget>,
     stand_by: &StandByStarter<'_>,
     env: &Environment<'_>,
     store: &mut Store,
@@ -60,7 +60,7 @@ pub fn execute(
     let began = monotonic_time();
     let mut session = record.resume()?;
     // The claim refuses another assay on the same target before anything is stored.
-    let _claim = ground.map(Ground::claim).transpose()?;
+    let _claim = ground.map(OpenTarget::claim).transpose()?;
     let journal = env.journal.begin("assay tune", &journal_target(&record))?;
     let scratch = env.state.begin(&record.uid)?;
     record.state = TuneState::Running;
@@ -72,7 +72,7 @@ pub fn execute(
     let mut made = None;
     let done = {
         let trial = describe_to_judge(&record, &commands.load);
-        let lent = Lent {
+        let lent = SessionResources {
             env: *env,
             session: &journal,
             ground,
@@ -87,7 +87,7 @@ pub fn execute(
         run_to_the_end(&mut session, &mut driver)
     };
     if let Some(astray) = made.and_then(Scratch::remove) {
-        tell(TuneEvent::Measuring(MeasureEvent::Astray(&astray)));
+        tell(TuneEvent::Measuring(MeasureEvent::MovedFile(&astray)));
     }
     let closed = close_session(journal, env.host);
     record.ended = Some((env.now)());

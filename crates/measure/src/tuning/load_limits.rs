@@ -5,7 +5,7 @@
 use super::driver::MachineDriver;
 use super::error::TuneError;
 use crate::engine::LoadTarget;
-use crate::runner::Ground;
+use crate::runner::OpenTarget;
 use crate::trials::TrialError;
 use crate::trials::bench::Clocks;
 use crate::trials::loader::Loader;
@@ -27,7 +27,7 @@ struct BottomLoad {
     what: String,
     load: Load,
     /// The disk, which is only read. `None` if the load uses the target of the session.
-    disk: Option<Ground>,
+    disk: Option<OpenTarget>,
     /// Whether the settings that the session tries affect this load too.
     is_tunable: bool,
 }
@@ -70,7 +70,7 @@ impl MachineDriver<'_> {
         self.make_ready()?;
         let bottom = match &self.trial.plan.load {
             Load::Http(_) => self.find_smallest_answer(),
-            _ => find_bottom_load(&self.trial, |disk| Ground::open(env.host, disk).ok()),
+            _ => find_bottom_load(&self.trial, |disk| OpenTarget::open(env.host, disk).ok()),
         };
         let bottom = match bottom {
             Ok(bottom) => bottom,
@@ -84,7 +84,7 @@ impl MachineDriver<'_> {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let own = self.ready.as_ref().map(|(_, place)| place);
-        let disk = match bottom.disk.as_ref().and_then(Ground::file) {
+        let disk = match bottom.disk.as_ref().and_then(OpenTarget::file) {
             Some(held) => Some(LoadTarget::held(work, "disk", held).map_err(TrialError::from)?),
             None => None,
         };
@@ -169,7 +169,7 @@ fn list_parts(found: &LoadDiagnosis) -> Vec<PartTime> {
 /// Returns the load for the lowest layer below the session's load. The error is the reason why no such load exists.
 fn find_bottom_load(
     trial: &Trial,
-    open_disk: impl Fn(&str) -> Option<Ground>,
+    open_disk: impl Fn(&str) -> Option<OpenTarget>,
 ) -> Result<BottomLoad, String> {
     let load = &trial.plan.load;
     let Load::Fio { workload, size } = load else {

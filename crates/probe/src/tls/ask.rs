@@ -9,7 +9,7 @@ use crate::visit::{Connection, Visit};
 
 /// Address and parameters for connecting to a TLS server.
 #[derive(Debug)]
-pub(crate) struct Door<'v> {
+pub(crate) struct TlsTarget<'v> {
     pub visit: &'v Visit,
     pub starttls: Option<Starttls>,
     /// Host name for SNI.
@@ -26,7 +26,7 @@ pub(crate) struct Offer<'a> {
     pub extras: bool,
 }
 
-impl<'v> Door<'v> {
+impl<'v> TlsTarget<'v> {
     /// Opens a connection, including STARTTLS if requested, so that the next byte is TLS.
     pub fn open(&self) -> Result<Connection<'v>, ProbeError> {
         let mut connection = self.visit.open()?;

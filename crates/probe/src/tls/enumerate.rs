@@ -2,7 +2,7 @@
 //! server chooses, and repeats until the server refuses. This takes one connection more than there are accepted suites.
 
 use super::answer::{Flight, KeyExchange, TlsAnswer, Until, alert_name, is_refusal};
-use super::ask::{Door, Offer};
+use super::ask::{Offer, TlsTarget};
 use super::hello::KeyShare;
 use super::version::{Version, groups, suite_name};
 use crate::error::ProbeError;
@@ -34,7 +34,7 @@ pub enum SuiteOrder {
 
 /// Results for one TLS version of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct VersionResult {
     pub version: Version,
     pub state: VersionState,
     /// Reason of a refusal or of an unknown result.
@@ -80,8 +80,8 @@ fn end(answer: Result<TlsAnswer, ProbeError>) -> Result<Box<Flight>, End> {
 }
 
 /// Determines all results for one version.
-pub(crate) fn version(door: &Door<'_>, version: Version) -> Found {
-    let mut found = Found {
+pub(crate) fn version(door: &TlsTarget<'_>, version: Version) -> VersionResult {
+    let mut found = VersionResult {
         version,
         state: VersionState::Unknown,
         why: None,
@@ -107,7 +107,7 @@ pub(crate) fn version(door: &Door<'_>, version: Version) -> Found {
     found
 }
 
-fn suites(door: &Door<'_>, found: &mut Found) {
+fn suites(door: &TlsTarget<'_>, found: &mut VersionResult) {
     let version = found.version;
     let all_groups = groups(version);
     let mut left = version.suites();
@@ -186,7 +186,7 @@ fn is_dhe(suite: u16) -> bool {
 
 /// Offers the accepted suites in reverse order, to find out whose order decides. A server with its own order chooses
 /// the same suite again.
-fn order(door: &Door<'_>, found: &Found) -> Option<SuiteOrder> {
+fn order(door: &TlsTarget<'_>, found: &VersionResult) -> Option<SuiteOrder> {
     if found.suites.len() < 2 {
         return None;
     }
@@ -209,7 +209,7 @@ fn order(door: &Door<'_>, found: &Found) -> Option<SuiteOrder> {
 }
 
 /// Determines the groups, in the order in which the server chooses them.
-fn find_groups(door: &Door<'_>, found: &mut Found) {
+fn find_groups(door: &TlsTarget<'_>, found: &mut VersionResult) {
     let version = found.version;
     let with_groups: Vec<u16> = match version {
         Version::Tls13 => found.suites.clone(),
@@ -263,7 +263,7 @@ fn find_groups(door: &Door<'_>, found: &mut Found) {
 
 /// Returns whether the server still answers a ClientHello that it answered before. If so, a closed connection was a
 /// refusal.
-pub(crate) fn still_answers(door: &Door<'_>, found: &Found) -> bool {
+pub(crate) fn still_answers(door: &TlsTarget<'_>, found: &VersionResult) -> bool {
     let Some(suite) = found.suites.first() else {
         return false;
     };

@@ -2,7 +2,7 @@
 
 use super::chain::{Disorder, find_disorder};
 use super::distrust::{Distrust, is_old};
-use super::enumerate::{Found, VersionState};
+use super::enumerate::{VersionResult, VersionState};
 use super::renegotiate::Renegotiation;
 use super::version::{Version, group_bits};
 use super::{Chain, Report};
@@ -17,7 +17,12 @@ use jiff::{SignedDuration, Timestamp};
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Returns all remarks of a report, the worst first.
-pub(super) fn judge(report: &Report, found: &[Found], host: &str, now: Timestamp) -> Vec<Remark> {
+pub(super) fn judge(
+    report: &Report,
+    found: &[VersionResult],
+    host: &str,
+    now: Timestamp,
+) -> Vec<Remark> {
     let mut out = Vec::new();
     if report.heartbeats == Heartbeats::Vulnerable {
         out.push(heartbleed());
@@ -266,7 +271,7 @@ fn suites(report: &Report, out: &mut Vec<Remark>) {
     }
 }
 
-fn agreement(report: &Report, found: &[Found], out: &mut Vec<Remark>) {
+fn agreement(report: &Report, found: &[VersionResult], out: &mut Vec<Remark>) {
     let smallest = report
         .versions
         .iter()

@@ -5,7 +5,7 @@
 //! secret give the keys, and the data that RFC 5746 requires. The test then sends one encrypted ClientHello, and closes
 //! the connection when the server answers.
 
-use super::Door;
+use super::TlsTarget;
 use super::answer::{alert_name, header};
 use super::hello::{Hello, KeyShare};
 use super::trust::{complete, provider};
@@ -57,7 +57,7 @@ const HANDSHAKE: u8 = 22;
 const MOST_RECORDS: usize = 8;
 
 /// Runs the test with one connection.
-pub(super) fn by_client(door: &Door<'_>) -> Renegotiation {
+pub(super) fn by_client(door: &TlsTarget<'_>) -> Renegotiation {
     match attempt(door) {
         Ok(outcome) => outcome,
         Err(error) => Renegotiation::Unknown {
@@ -66,7 +66,7 @@ pub(super) fn by_client(door: &Door<'_>) -> Renegotiation {
     }
 }
 
-fn attempt(door: &Door<'_>) -> Result<Renegotiation, ProbeError> {
+fn attempt(door: &TlsTarget<'_>) -> Result<Renegotiation, ProbeError> {
     let mut connection = door.open()?;
     connection.record_what_passes();
     let secret = Arc::new(MasterSecret::default());

@@ -1,7 +1,7 @@
 //! Uses a full TLS library to read the encrypted certificates of TLS 1.3 and to check whether a chain leads to
 //! a root of this machine.
 
-use super::ask::Door;
+use super::ask::TlsTarget;
 use super::distrust::Distrust;
 use super::verifier::TakesAny;
 use crate::certificate::Certificate;
@@ -147,7 +147,7 @@ pub(super) fn complete(
 /// Returns the certificates that the server sends in one of these TLS versions, and whether it stapled an OCSP
 /// response.
 pub(crate) fn chain_of(
-    door: &Door<'_>,
+    door: &TlsTarget<'_>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<(Vec<Vec<u8>>, bool), ProbeError> {
     let mut connection = door.open()?;

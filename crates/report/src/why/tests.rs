@@ -7,16 +7,16 @@ use super::{
 use assay_render::Style;
 use assay_render::text::measure_width;
 use assay_why::{
-    Entity, EntityKind, MachineLook, SlownessAnswer, WatchSubject, WatchWindow, judge_window,
+    Entity, EntityKind, MachineSnapshot, SlownessAnswer, WatchSubject, WatchWindow, judge_window,
 };
 
 /// Judges ten seconds of a group at its quota, of unanswered DNS queries, and of a healthy machine.
 fn answer(is_slow: bool) -> SlownessAnswer {
     let look = |second: u64| {
         let at = second as f64;
-        let mut look = MachineLook {
+        let mut look = MachineSnapshot {
             at_ms: second * 1000,
-            ..MachineLook::default()
+            ..MachineSnapshot::default()
         };
         look.set("cpu.count", 2.0);
         look.set("cpu.user_total", 0.4 * at);
@@ -38,7 +38,7 @@ fn answer(is_slow: bool) -> SlownessAnswer {
         }
         look
     };
-    let looks: Vec<MachineLook> = (0..=10).map(look).collect();
+    let looks: Vec<MachineSnapshot> = (0..=10).map(look).collect();
     judge_window(
         &WatchWindow::new(&looks, &WatchSubject::Machine),
         &WatchSubject::Machine,

@@ -260,7 +260,7 @@ fn hostile_observation(
 
 /// Fills a store with machines, plans, targets and findings of such names.
 pub fn fill_hostile(store: &Path, _: &Path) {
-    use assay_store::{About, Observer, SpanLook, SpanValue, Store};
+    use assay_store::{About, Observer, SpanSurvey, SpanValue, Store};
     let mut store = Store::open(store).unwrap();
     let now = jiff::Timestamp::now();
     for (number, name) in hostile_names().into_iter().enumerate() {
@@ -283,7 +283,7 @@ pub fn fill_hostile(store: &Path, _: &Path) {
         for (hours, severity) in [(9, "low"), (1, "high")] {
             let key = (About::Finding, format!("{name}@{name}"));
             let fact = (About::Fact, format!("os.{name}"));
-            let look = SpanLook {
+            let look = SpanSurvey {
                 host: &name,
                 at: now - jiff::SignedDuration::from_hours(hours),
                 scope: "test",

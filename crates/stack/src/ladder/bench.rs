@@ -3,7 +3,7 @@
 mod make;
 
 use super::MeasureError;
-use super::flush_writeback::Settle;
+use super::flush_writeback::WritebackFlusher;
 use super::guest;
 use super::volume::Held;
 use assay_changes::side_by_side::{Built, LoopVolume};
@@ -28,7 +28,7 @@ pub(super) struct Bench<'a> {
     sources: Vec<Sources>,
     /// Properties of rungs that are known only after their creation.
     pub(super) learnt: Vec<(usize, TargetInfo)>,
-    settle: Settle,
+    settle: WritebackFlusher,
     // Dropped in this order: the guest uses the targets below.
     guest: Option<Guest>,
     images: Vec<Built<'a>>,
@@ -62,7 +62,10 @@ impl<'a> Bench<'a> {
             let output = self.guest()?.load(job, limit);
             output.map_err(MeasureError::guest(turn.target))
         })?;
-        let leaves_dirty = turn.workload.fio().is_some_and(Settle::leaves_dirty);
+        let leaves_dirty = turn
+            .workload
+            .fio()
+            .is_some_and(WritebackFlusher::leaves_dirty);
         if leaves_dirty && let LoadTarget::Guest { .. } = place {
             guest::sync(self.guest()?, turn.target)?;
         }

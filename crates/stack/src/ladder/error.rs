@@ -18,7 +18,7 @@ pub enum MeasureError {
     Target(#[from] assay_measure::runner::TargetRefused),
     /// A volume cannot be created at the requested place.
     #[error("{option} {name}: {reason}")]
-    Ground {
+    SiblingLayers {
         /// The option.
         option: &'static str,
         /// Its value, control characters escaped.
@@ -96,7 +96,7 @@ pub enum MeasureError {
 
 impl MeasureError {
     pub(crate) fn ground(option: &'static str, name: &str, reason: String) -> Self {
-        Self::Ground {
+        Self::SiblingLayers {
             option,
             name: name.escape_debug().to_string(),
             reason,

@@ -4,7 +4,7 @@ use super::bench::Bench;
 use super::pace::Paces;
 use super::{Environment, MeasureError, MeasureEvent, PreparedLadder, Tell};
 use assay_lab::Accel;
-use assay_loads::scratch::{Astray, Scratch};
+use assay_loads::scratch::{MovedFile, Scratch};
 use assay_measure::engine::{Carried, SampleSink, Turn};
 use assay_model::plan::Slot;
 use assay_model::run::{Run, RunState};
@@ -21,7 +21,7 @@ pub struct Finished {
     /// Objects that could not be removed, as text. The next start of assay tries again.
     pub left: Vec<String>,
     /// Scratch files that another program moved.
-    pub astray: Vec<Astray>,
+    pub astray: Vec<MovedFile>,
 }
 
 /// Executes a prepared ladder. All created objects are removed afterwards.

@@ -16,13 +16,13 @@ const SYNC_LIMITS: Limits = Limits {
 };
 
 /// File systems and pools that are flushed between samples.
-pub(super) struct Settle {
+pub(super) struct WritebackFlusher {
     /// Pools to flush, because ZFS writes data again in a transaction group seconds later, even data that is already
     /// durable in the intent log.
     pools: BTreeSet<String>,
 }
 
-impl Settle {
+impl WritebackFlusher {
     pub(super) fn new(prepared: &PreparedLadder<'_>) -> Self {
         use super::sibling_layers::Volume::{Dataset, Zvol};
         let pool = |recipe: &Recipe| match recipe {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::ladder::layer_names::LadderPart;
     use crate::ladder::rungs::{Choice, settle};
-    use crate::ladder::sibling_layers::Ground;
+    use crate::ladder::sibling_layers::SiblingLayers;
     use assay_lab::Disk;
     use assay_model::plan::{PlanSpec, Settings};
     use assay_model::workload::Engine;
@@ -50,7 +50,7 @@ mod tests {
             target: "/srv",
             parts: &parts,
             disk: &disk,
-            ground: &Ground::default(),
+            ground: &SiblingLayers::default(),
             no_image: None,
             no_guest: None,
             no_loop: Err("needs root".to_owned()),

@@ -5,7 +5,7 @@ use super::order::order;
 use super::pace::Paces;
 use super::rungs::{Choice, Recipe, settle};
 use super::scratch_plan::{Made, Within, plan_scratch};
-use super::sibling_layers::{Ground, Scratch, Volume, find_sibling_layers};
+use super::sibling_layers::{Scratch, SiblingLayers, Volume, find_sibling_layers};
 use super::{Environment, Lab, MeasureError, free_space};
 use crate::{StackTarget, discover};
 use assay_host::Host;
@@ -57,7 +57,7 @@ pub struct PreparedLadder<'a> {
     pub(crate) recipes: Vec<Recipe>,
     pub(crate) wanted: Wanted,
     /// The open target directory.
-    pub(crate) on: assay_measure::runner::Ground,
+    pub(crate) on: assay_measure::runner::OpenTarget,
     pub(crate) fio: Fio,
     pub(crate) paces: Paces,
     /// Guest image and registry.
@@ -89,7 +89,7 @@ pub fn prepare<'a>(
     spec.file_size = spec.file_size.or(Some(SIZE));
     spec.runtime = spec.runtime.or(Some(RUNTIME));
     let name = wanted.target.display().to_string();
-    let on = assay_measure::runner::Ground::open(host, &name)?;
+    let on = assay_measure::runner::OpenTarget::open(host, &name)?;
     let info = on.info().clone();
     if info.kind != TargetKind::Directory {
         return Err(MeasureError::NotADirectory(name.escape_debug().to_string()));
@@ -203,7 +203,7 @@ pub fn prepare<'a>(
 
 /// Returns the layers below the target that assay may create a second time, in the pool or volume group that the user
 /// named.
-fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
+fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<SiblingLayers, MeasureError> {
     let scratch = &wanted.scratch;
     let asked = [
         ("--scratch-vg", &scratch.group),
@@ -213,7 +213,7 @@ fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
         .into_iter()
         .filter_map(|(option, name)| Some((option, name.as_ref()?)));
     let Some((option, name)) = asked.next() else {
-        return Ok(Ground::default());
+        return Ok(SiblingLayers::default());
     };
     let stack = discover(host, &StackTarget::Path(wanted.target.clone()))
         .map_err(|error| MeasureError::ground(option, name, error.to_string()))?;
@@ -224,7 +224,7 @@ fn lies_on(host: &dyn Host, wanted: &Wanted) -> Result<Ground, MeasureError> {
 fn has_room(
     host: &dyn Host,
     wanted: &Wanted,
-    on: &assay_measure::runner::Ground,
+    on: &assay_measure::runner::OpenTarget,
     makes: &[Made],
 ) -> Result<(), MeasureError> {
     let mut needed: BTreeMap<&Within, u64> = BTreeMap::new();
@@ -250,7 +250,7 @@ fn has_room(
 }
 
 /// Returns the kernel names of the pool's devices.
-fn pool_device_names(host: &dyn Host, ground: &Ground) -> Vec<String> {
+fn pool_device_names(host: &dyn Host, ground: &SiblingLayers) -> Vec<String> {
     let name = |place: &PathBuf| {
         let real = host.realpath(place).ok()?;
         Some(real.file_name()?.to_str()?.to_owned())

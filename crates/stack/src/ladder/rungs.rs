@@ -6,7 +6,7 @@ mod loop_devices;
 mod volumes;
 
 use super::layer_names::{FileSystem, LadderPart};
-use super::sibling_layers::{Ground, Volume};
+use super::sibling_layers::{SiblingLayers, Volume};
 use assay_changes::side_by_side::LoopLayer;
 use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
@@ -53,7 +53,7 @@ pub(crate) struct Choice<'a> {
     /// The virtual disk; its size is that of the test file.
     pub disk: &'a Disk,
     /// Volumes below the file.
-    pub ground: &'a Ground,
+    pub ground: &'a SiblingLayers,
     /// Reason why there are no NBD images.
     pub no_image: Option<String>,
     /// Reason why there is no guest.

@@ -57,7 +57,7 @@ pub(crate) struct Base {
 
 /// Layers of the target that are created a second time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ground {
+pub(crate) struct SiblingLayers {
     /// Volumes, the lowest first.
     pub bases: Vec<Base>,
     /// New file system of the pool for all files; `None` if the target is not a file system of that pool.
@@ -87,8 +87,8 @@ const OF_FILES: [&str; 8] = [
 pub(crate) fn find_sibling_layers(
     stack: &Stack,
     scratch: &Scratch,
-) -> Result<Ground, MeasureError> {
-    let mut found = Ground::default();
+) -> Result<SiblingLayers, MeasureError> {
+    let mut found = SiblingLayers::default();
     let mut holders: Vec<(usize, Volume)> = Vec::new();
     if let Some(group) = &scratch.group {
         let at = find_holder(

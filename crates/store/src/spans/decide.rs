@@ -1,10 +1,10 @@
 //! Computes what one survey of a machine changes in its history.
 
-use super::{About, Host, Key, Row, SpanLook, SpanValue, UNREAD};
+use super::{About, Host, Key, Row, SpanSurvey, SpanValue, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Computes a hash of all observed values. Equal hashes mean that nothing changed.
-pub(super) fn digest(look: &SpanLook<'_>) -> Vec<u8> {
+pub(super) fn digest(look: &SpanSurvey<'_>) -> Vec<u8> {
     let mut hash = blake3::Hasher::new();
     let mut text = |text: &str| {
         hash.update(&(text.len() as u64).to_le_bytes());
@@ -29,7 +29,7 @@ pub(super) fn digest(look: &SpanLook<'_>) -> Vec<u8> {
 pub(super) fn decide(
     known: Option<&Host>,
     latest: Vec<Row>,
-    look: &SpanLook<'_>,
+    look: &SpanSurvey<'_>,
     digest: &[u8],
 ) -> (Host, Vec<Row>, usize) {
     let at = look.at.as_second();
@@ -108,7 +108,7 @@ pub(super) fn decide(
 }
 
 /// Returns whether a finding that the survey does not contain may still exist, because its rule could not be evaluated.
-fn lost(look: &SpanLook<'_>, (about, key): &Key) -> bool {
+fn lost(look: &SpanSurvey<'_>, (about, key): &Key) -> bool {
     let rule = key.split_once('@').map_or(key.as_str(), |(rule, _)| rule);
     *about == About::Finding && look.lost.iter().any(|lost| lost == rule)
 }

@@ -5,7 +5,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-fn look<'a>(second: i64, scope: &'a str, facts: &[(&str, &str)]) -> SpanLook<'a> {
+fn look<'a>(second: i64, scope: &'a str, facts: &[(&str, &str)]) -> SpanSurvey<'a> {
     let seen = facts.iter().map(|(key, value)| {
         let seen = match *value {
             UNREAD => SpanValue::Unread,
@@ -13,7 +13,7 @@ fn look<'a>(second: i64, scope: &'a str, facts: &[(&str, &str)]) -> SpanLook<'a>
         };
         ((About::Fact, (*key).to_owned()), seen)
     });
-    SpanLook {
+    SpanSurvey {
         host: "web1",
         at: at(second),
         scope,

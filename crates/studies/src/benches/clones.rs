@@ -96,13 +96,13 @@ pub(super) struct Clones<'a> {
 }
 
 /// ZFS properties of all datasets at one point of the scenario, in bytes.
-struct Picture {
+struct SpaceSnapshot {
     values: BTreeMap<(String, String), u64>,
     planned: Option<(u64, u64)>,
     snapshot: String,
 }
 
-impl Picture {
+impl SpaceSnapshot {
     fn of(&self, name: &str, property: &str) -> Option<u64> {
         let key = (name.to_owned(), property.to_owned());
         self.values.get(&key).copied()
@@ -135,7 +135,7 @@ impl<'a> Clones<'a> {
         self.pools()?.run(&["sh", "-c", &sums])
     }
 
-    fn tell(&self, until: State) -> Result<Picture, StudyError> {
+    fn tell(&self, until: State) -> Result<SpaceSnapshot, StudyError> {
         let pools = self.pools()?;
         let zfs = |words: &[&str]| pools.run(&[&["zfs"], words].concat()).map(drop);
         let snapshot = format!("{ORIGIN}@parent");
@@ -192,7 +192,7 @@ impl<'a> Clones<'a> {
         Ok(picture)
     }
 
-    fn picture(&self, story: &str, snapshot: String) -> Result<Picture, StudyError> {
+    fn picture(&self, story: &str, snapshot: String) -> Result<SpaceSnapshot, StudyError> {
         let kinds = "filesystem,volume,snapshot";
         let wanted = format!("{PROPERTIES},logicalused");
         let argv = ["zfs", "get", "-Hp", "-r", "-t", kinds, &wanted, story];
@@ -215,14 +215,14 @@ impl<'a> Clones<'a> {
                 .origin_used_after
                 .zip(clone.promote.clone_used_after)
         });
-        Ok(Picture {
+        Ok(SpaceSnapshot {
             values,
             planned,
             snapshot,
         })
     }
 
-    fn figure(&self, of: Of, picture: &Picture) -> Result<Option<f64>, StudyError> {
+    fn figure(&self, of: Of, picture: &SpaceSnapshot) -> Result<Option<f64>, StudyError> {
         let pools = self.pools()?;
         let there = |name: &str| picture.of(name, "used").is_some();
         let refused = |argv: &[&str]| Ok(Some(f64::from(!pools.succeeds(argv)?)));

@@ -50,7 +50,7 @@ struct Length {
 }
 
 /// What a configuration measures.
-enum Thing {
+enum MeasuredObject {
     /// A disk of the guest; the path is its device in the guest.
     Disk(PathBuf),
     /// A file on the host.
@@ -63,7 +63,7 @@ pub(super) struct GuestDisks<'a> {
     length: Length,
     // Fields are dropped in this order: the guest uses files on the mounts.
     guest: Option<Guest>,
-    things: BTreeMap<String, Thing>,
+    things: BTreeMap<String, MeasuredObject>,
     mounts: BTreeMap<String, Mounted<'a>>,
     /// Scratch directories in the directories that the user named, by the name of the file system.
     own: BTreeMap<String, OwnDirectory>,
@@ -265,7 +265,8 @@ impl StudyBench for GuestDisks<'_> {
             if wanted.bare {
                 let path = dir.join(format!("bare{number}"));
                 lay_out(&path, self.length.size, self.place)?;
-                self.things.insert(one.name.clone(), Thing::File(path));
+                self.things
+                    .insert(one.name.clone(), MeasuredObject::File(path));
                 continue;
             }
             let disk = make_disk(one, &wanted, &format!("disk{number}"), self.length, &dir)?;
@@ -280,7 +281,8 @@ impl StudyBench for GuestDisks<'_> {
         for ((name, _), device) in disks.iter().zip(guest.devices(&names)?) {
             (self.place.say)(&format!("filling the disk {name}"));
             self.fill(&guest, &device)?;
-            self.things.insert(name.clone(), Thing::Disk(device));
+            self.things
+                .insert(name.clone(), MeasuredObject::Disk(device));
         }
         self.guest = Some(guest);
         Ok(not_tried)
@@ -296,10 +298,10 @@ impl StudyBench for GuestDisks<'_> {
         let seed = self.place.seed ^ (u64::from(round) << 32);
         let thing = self.things.get(&configuration.name);
         let document = match (thing, &self.guest, &self.work) {
-            (Some(Thing::File(file)), _, Some(work)) => {
+            (Some(MeasuredObject::File(file)), _, Some(work)) => {
                 work.jobs(self.place, &jobs, file, self.length.size, seed)?
             }
-            (Some(Thing::Disk(device)), Some(guest), _) => {
+            (Some(MeasuredObject::Disk(device)), Some(guest), _) => {
                 let job = jobs.render(device, self.length.size, seed)?;
                 guest::run_fio(guest, &job, jobs.time() + Duration::from_secs(180))?
             }

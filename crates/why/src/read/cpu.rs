@@ -1,7 +1,7 @@
 //! CPUs: times by kind, run queue, interrupts, thermal throttling, clock source and frequency.
 
 use super::{MachineReader, parse_pressure};
-use crate::machine_look::MachineLook;
+use crate::machine_snapshot::MachineSnapshot;
 
 /// Kinds of CPU time in the order of `/proc/stat`.
 const KINDS: [&str; 8] = [
@@ -10,7 +10,7 @@ const KINDS: [&str; 8] = [
 /// Clock ticks per second of all times in `/proc` (USER_HZ, the same on all processors that Linux supports today).
 pub(super) const TICKS: f64 = 100.0;
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     if let Some(text) = reader.text("/proc/stat") {
         parse_stat(&text, look);
     }
@@ -36,7 +36,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-fn parse_stat(text: &str, look: &mut MachineLook) {
+fn parse_stat(text: &str, look: &mut MachineSnapshot) {
     let mut cpus = 0.0;
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -74,7 +74,7 @@ fn parse_stat(text: &str, look: &mut MachineLook) {
     look.set("cpu.count", cpus);
 }
 
-fn read_seldom(reader: &mut MachineReader, look: &mut MachineLook) {
+fn read_seldom(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
     for (file, key) in [
         ("current_clocksource", "clocksource"),
@@ -124,7 +124,7 @@ fn read_seldom(reader: &mut MachineReader, look: &mut MachineLook) {
 
 /// Sums the device interrupts of each CPU. Interrupts that a CPU raises itself (timer, reschedule)
 /// do not count.
-fn parse_interrupts(text: &str, look: &mut MachineLook) {
+fn parse_interrupts(text: &str, look: &mut MachineSnapshot) {
     let mut lines = text.lines();
     let cpus = lines
         .next()

@@ -5,7 +5,7 @@ use super::MachineReader;
 use super::connection_pools::WaitingHolder;
 use super::file_locks::list_awaited;
 use super::processes::thread_seconds;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of links of open files that one search reads.
@@ -28,7 +28,7 @@ impl DescriptorOwners {
     pub(super) fn complete(
         &mut self,
         reader: &mut MachineReader,
-        look: &mut MachineLook,
+        look: &mut MachineSnapshot,
     ) -> Vec<u32> {
         let mut owners = name_lock_holders(reader, look);
         let mut wanted: BTreeSet<String> = BTreeSet::new();
@@ -77,7 +77,7 @@ impl DescriptorOwners {
 
 /// Adds the names of the processes that hold file locks for which others wait. Returns the holders and the waiters. In
 /// a pool that waits for connections, the waiters are as idle as the holder.
-fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineLook) -> Vec<u32> {
+fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineSnapshot) -> Vec<u32> {
     let mut pids = Vec::new();
     let mut holders: BTreeMap<u32, Option<WaitingHolder>> = BTreeMap::new();
     for lock in list_awaited(reader) {

@@ -1,7 +1,7 @@
 //! Disks: operations, bytes and time by direction, requests in flight, and properties of each disk.
 
 use super::MachineReader;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) struct DiskTexts {
 }
 
 impl DiskTexts {
-    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
+    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineSnapshot) {
         let Some(text) = reader.text("/proc/diskstats") else {
             return;
         };

@@ -2,7 +2,7 @@
 //! never answer.
 
 use super::MachineReader;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_facts::mountinfo;
 use assay_render::text::escape_line;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const FAR: [&str; 7] = ["nfs", "cifs", "smb3", "9p", "ceph", "fuse", "afs"];
 /// Maximum number of file systems in a snapshot.
 const MOST: usize = 48;
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     if !reader.is_second_look() {
         return;
     }

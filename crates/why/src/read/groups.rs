@@ -1,7 +1,7 @@
 //! Control groups of both versions: limits, throttling, memory events, pressure and transfers.
 
 use super::{MachineReader, parse_pairs, parse_pressure};
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_facts::mountinfo;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl GroupDirs {
         &self,
         reader: &mut MachineReader,
         paths: &BTreeSet<String>,
-        look: &mut MachineLook,
+        look: &mut MachineSnapshot,
     ) {
         for path in paths.iter().take(MOST) {
             let name = path.rsplit('/').next().unwrap_or(path);

@@ -6,7 +6,7 @@
 )]
 
 use super::MachineReader;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_facts::qemu;
 use assay_qemu::{Qmp, QmpError};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(super) struct GuestMonitors {
 
 impl GuestMonitors {
     /// Adds the disks of those guests that are among the processes of a snapshot.
-    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
+    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineSnapshot) {
         let mut guests = Vec::new();
         for process in &look.entities {
             let text = |key: &str| process.texts.get(key).cloned();
@@ -140,7 +140,7 @@ fn ask(socket: &Path) -> Result<(Value, Value), QmpError> {
     Ok((stats, blocks))
 }
 
-fn add_disks(look: &mut MachineLook, guest: &str, pid: &str, stats: &Value, blocks: &Value) {
+fn add_disks(look: &mut MachineSnapshot, guest: &str, pid: &str, stats: &Value, blocks: &Value) {
     for disk in stats.as_array().into_iter().flatten() {
         let device = disk["device"].as_str().filter(|name| !name.is_empty());
         let path = disk["qdev"].as_str();
@@ -219,7 +219,7 @@ mod tests {
             "flush_operations": 3}}, {"device": "", "node-name": "#block1"}, 7]);
         let blocks =
             json!([{"device": "virtio0", "inserted": {"iops": 50, "bps": 0, "file": "/i/d.raw"}}]);
-        let mut look = MachineLook::default();
+        let mut look = MachineSnapshot::default();
         add_disks(&mut look, "db", "12", &stats, &blocks);
         let disk = &look.entities[0];
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Users that are close to the kernel's limit of inotify instances or watches per user.
 
 use super::MachineReader;
-use crate::machine_look::MachineLook;
+use crate::machine_snapshot::MachineSnapshot;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -22,7 +22,7 @@ struct Usage {
 }
 
 /// Adds the usage of the user that is closest to a limit.
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     const LIMITS: &str = "/proc/sys/fs/inotify";
     let (Some(instances), Some(watches)) = (
         reader.number(&format!("{LIMITS}/max_user_instances")),

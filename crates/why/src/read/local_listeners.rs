@@ -1,13 +1,13 @@
 //! Accept queues of UNIX sockets.
 
 use super::MachineReader;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_host::{CommandOutput, Limits};
 use std::ffi::OsStr;
 use std::time::Duration;
 
 /// Adds the accept queues of UNIX sockets. Only `ss` shows them: `u_str LISTEN QUEUE MOST PATH INODE …`.
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     let argv = ["ss", "-xlH"].map(OsStr::new);
     let sockets = reader.text("/proc/net/unix");
     let waits = |text: &String| text.lines().any(is_unaccepted);

@@ -1,7 +1,7 @@
 //! Memory: free memory, reclaim, swap, page cache, and the kernel's table of open files.
 
 use super::{MachineReader, parse_pairs};
-use crate::machine_look::MachineLook;
+use crate::machine_snapshot::MachineSnapshot;
 
 const MEMINFO: [(&str, &str); 11] = [
     ("MemTotal", "mem.total"),
@@ -40,7 +40,7 @@ const VMSTAT: [(&str, &str); 20] = [
     ("thp_fault_fallback", "mem.thp_fallback_total"),
 ];
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     if let Some(text) = reader.text("/proc/meminfo") {
         for (name, kib) in parse_pairs(&text) {
             if let Some((_, key)) = MEMINFO.iter().find(|(known, _)| *known == name) {

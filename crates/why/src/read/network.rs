@@ -1,7 +1,7 @@
 //! Network: interfaces, counters of TCP, UDP and IP, and the table of connections.
 
 use super::MachineReader;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 
 const PROTOCOLS: [(&str, &str, &str); 23] = [
     ("Tcp", "OutSegs", "tcp.sent_total"),
@@ -29,7 +29,7 @@ const PROTOCOLS: [(&str, &str, &str); 23] = [
     ("Ip", "ReasmFails", "ip.reassembly_failed_total"),
 ];
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     for path in ["/proc/net/snmp", "/proc/net/netstat"] {
         if let Some(text) = reader.text(path) {
             parse_protocols(&text, look);
@@ -81,7 +81,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
 }
 
 /// Parses pairs of lines: a line of names, then a line of their values.
-fn parse_protocols(text: &str, look: &mut MachineLook) {
+fn parse_protocols(text: &str, look: &mut MachineSnapshot) {
     let mut lines = text.lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
         let (Some((protocol, names)), Some((_, values))) =
@@ -138,7 +138,7 @@ fn parse_interfaces(text: &str) -> Vec<Entity> {
 
 /// Parses `/proc/net/stat/nf_conntrack` and sums its values over all CPUs. The file has one line for each CPU; its
 /// numbers are hexadecimal.
-fn parse_conntrack(text: &str, look: &mut MachineLook) {
+fn parse_conntrack(text: &str, look: &mut MachineSnapshot) {
     let mut lines = text.lines();
     let names: Vec<&str> = lines
         .next()

@@ -1,7 +1,7 @@
 //! Queueing disciplines of network interfaces, as `tc` lists them: rate limits, added delays, drops.
 
 use super::MachineReader;
-use crate::machine_look::{EntityKind, MachineLook};
+use crate::machine_snapshot::{EntityKind, MachineSnapshot};
 use assay_host::Limits;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ const SHAPERS: [&str; 9] = [
     "tbf", "htb", "hfsc", "cbq", "cake", "netem", "ets", "drr", "qfq",
 ];
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     if !reader.is_second_look() || reader.host.which(OsStr::new("tc")).is_none() {
         return;
     }
@@ -30,7 +30,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
 }
 
 /// Adds a queueing discipline to its interface.
-fn add_queue(queue: &Value, look: &mut MachineLook) {
+fn add_queue(queue: &Value, look: &mut MachineSnapshot) {
     let (Some(kind), Some(device)) = (queue["kind"].as_str(), queue["dev"].as_str()) else {
         return;
     };
@@ -70,12 +70,12 @@ fn add_queue(queue: &Value, look: &mut MachineLook) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_look::Entity;
+    use crate::machine_snapshot::Entity;
     use serde_json::json;
 
     #[test]
     fn a_shaper_is_told_from_an_ordinary_queue() {
-        let mut look = MachineLook::default();
+        let mut look = MachineSnapshot::default();
         for name in ["eth0", "eth1"] {
             let entity = Entity::new(EntityKind::Interface, name, name);
             look.entities.push(entity);

@@ -13,7 +13,7 @@ mod users_of_path;
 
 use super::cpu::TICKS;
 use super::{MachineReader, parse_pairs};
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_facts::qemu;
 use lasting::{Lasting, read_lasting};
 use quiet_processes::{QuietProcesses, SleepingProcess};
@@ -153,7 +153,7 @@ impl ProcessTable {
     }
 
     /// Reads the processes for a snapshot.
-    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
+    pub(super) fn read(&mut self, reader: &mut MachineReader, look: &mut MachineSnapshot) {
         self.sample(reader, true);
         match self.pause {
             0 => self.scan(reader, look),
@@ -179,7 +179,7 @@ impl ProcessTable {
     }
 
     /// Scans all processes and selects those to track.
-    fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineLook) {
+    fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineSnapshot) {
         let begin = thread_seconds();
         let mut all = BTreeMap::new();
         let mut ranked: Vec<(u64, u32)> = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::processes::thread_seconds;
 use super::{MachineReader, local_listeners};
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_host::REPEATED;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ const TABLES: [(&str, &str); 4] = [
     ("tcp6", "TCP6"),
 ];
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     let mut sockets = 0.0;
     for path in ["/proc/net/sockstat", "/proc/net/sockstat6"] {
         let Some(text) = reader.text(path) else {

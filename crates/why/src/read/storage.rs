@@ -1,7 +1,7 @@
 //! ZFS and md: transaction groups, ARC, states of pools and arrays.
 
 use super::MachineReader;
-use crate::machine_look::{Entity, EntityKind, MachineLook};
+use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 
 const ZFS: &str = "/proc/spl/kstat/zfs";
 const ARC: [(&str, &str); 9] = [
@@ -28,7 +28,7 @@ const ZIL: [(&str, &str); 3] = [
     ("zil_itx_metaslab_slog_count", "zfs.zil_on_log_total"),
 ];
 
-pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
+pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     read_zfs(reader, look);
     if !reader.is_thorough() {
         return;
@@ -57,7 +57,7 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineLook) {
     }
 }
 
-fn read_zfs(reader: &mut MachineReader, look: &mut MachineLook) {
+fn read_zfs(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     for (file, known) in [("arcstats", &ARC[..]), ("dmu_tx", &DMU), ("zil", &ZIL)] {
         let Some(text) = reader.text(&format!("{ZFS}/{file}")) else {
             continue;

@@ -12,9 +12,9 @@ fn sample() -> Vec<u8> {
     );
     write_line(&mut out, &header).unwrap();
     for at in [0, 1000, 2000] {
-        let mut look = MachineLook {
+        let mut look = MachineSnapshot {
             at_ms: at,
-            ..MachineLook::default()
+            ..MachineSnapshot::default()
         };
         look.set("cpu.user_total", at as f64);
         write_line(&mut out, &look).unwrap();

@@ -1,7 +1,7 @@
 //! CEL expressions over numbers and texts. Variables: `m` contains numbers of the machine, `e` numbers of the entity,
 //! `texts` texts of the entity, `machine_texts` texts of the machine, and `facts` settings of the machine as texts.
 
-use crate::machine_look::{FACT, Numbers};
+use crate::machine_snapshot::{FACT, Numbers};
 use crate::window::{WatchWindow, WatchedEntity};
 use cel::{Context, Program, Value};
 use std::collections::{BTreeMap, HashMap};

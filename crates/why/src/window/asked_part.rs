@@ -2,7 +2,7 @@
 
 use super::{WatchWindow, WatchedEntity};
 use crate::WatchSubject;
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use crate::watch_subject::is_below;
 use std::collections::BTreeSet;
 

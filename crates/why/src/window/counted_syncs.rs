@@ -3,7 +3,7 @@
 
 use super::derived::set;
 use super::{WatchWindow, WatchedEntity};
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 
 /// Minimum flushes per second of a disk that are considered; fewer may come from journals, which commit every few
 /// seconds.

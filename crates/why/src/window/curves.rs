@@ -1,14 +1,14 @@
 //! Curves over time, with one point for each interval between two snapshots.
 
 use super::Curve;
-use crate::machine_look::{EntityKind, MachineLook, Numbers};
+use crate::machine_snapshot::{EntityKind, MachineSnapshot, Numbers};
 use std::collections::BTreeMap;
 
 /// Adds a point for the interval between two snapshots to each curve.
 pub(super) fn add_points(
     curves: &mut BTreeMap<String, Curve>,
-    before: &MachineLook,
-    look: &MachineLook,
+    before: &MachineSnapshot,
+    look: &MachineSnapshot,
     first: u64,
 ) {
     let seconds = look.at_ms.saturating_sub(before.at_ms) as f64 / 1000.0;

@@ -9,7 +9,7 @@ use super::stuck::add_owners;
 use super::waiting::{add_consumers, add_waiting};
 use super::{WatchWindow, WatchedEntity};
 use crate::WatchSubject;
-use crate::machine_look::{EntityKind, Numbers};
+use crate::machine_snapshot::{EntityKind, Numbers};
 use crate::watch_subject::is_below;
 use assay_render::text::escape_line;
 

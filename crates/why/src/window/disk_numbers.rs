@@ -2,7 +2,7 @@
 
 use super::derived::set;
 use super::{WatchWindow, WatchedEntity};
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 

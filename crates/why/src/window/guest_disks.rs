@@ -3,7 +3,7 @@
 use super::WatchWindow;
 use super::derived::set;
 use crate::WatchSubject;
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 
 /// Limits of a guest's disk, and the rates that count towards each.
 const LIMITS: [(&str, &[&str]); 6] = [

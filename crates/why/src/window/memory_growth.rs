@@ -2,7 +2,7 @@
 
 use super::WatchWindow;
 use super::derived::set;
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use crate::watch_subject::is_below;
 
 /// Adds to each process the growth of its memory per second, and the seconds until its groups or the machine have no

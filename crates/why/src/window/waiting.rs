@@ -3,7 +3,7 @@
 use super::derived::{is_wait, set};
 use super::{WatchWindow, WatchedEntity};
 use crate::WatchSubject;
-use crate::machine_look::EntityKind;
+use crate::machine_snapshot::EntityKind;
 use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 

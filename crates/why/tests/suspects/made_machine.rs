@@ -1,7 +1,7 @@
 //! Machines made of numbers: a healthy one, and what a case changes of it.
 
 use assay_why::EntityKind::Process;
-use assay_why::{Entity, EntityKind, MachineLook, WatchSubject, WatchWindow, judge_window};
+use assay_why::{Entity, EntityKind, MachineSnapshot, WatchSubject, WatchWindow, judge_window};
 
 /// Numbers of a healthy machine: rates of counters, and levels.
 const HEALTHY: &[(&str, f64)] = &[
@@ -152,16 +152,20 @@ pub(super) fn waiter(class: &'static str) -> Part {
 
 /// Looks of ten seconds at a machine that is healthy but for the case. A level whose name ends in `+` grows by its
 /// number each second.
-pub(super) fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> Vec<MachineLook> {
+pub(super) fn looks(
+    machine: Values,
+    texts: &[(&str, &str)],
+    parts: &[Part],
+) -> Vec<MachineSnapshot> {
     let value = |key: &str, rate: f64, at: f64| match key.ends_with("_total") {
         true => 1e6 + rate * at,
         false => rate,
     };
     let look = |second: u32| {
         let at = f64::from(second);
-        let mut look = MachineLook {
+        let mut look = MachineSnapshot {
             at_ms: u64::from(second) * 1000,
-            ..MachineLook::default()
+            ..MachineSnapshot::default()
         };
         for (key, rate) in HEALTHY.iter().chain(machine) {
             look.set(*key, value(key, *rate, at));
@@ -189,7 +193,7 @@ pub(super) fn looks(machine: Values, texts: &[(&str, &str)], parts: &[Part]) -> 
     (0..=10).map(look).collect()
 }
 
-pub(super) fn suspected(looks: &[MachineLook], thing: &WatchSubject) -> Vec<String> {
+pub(super) fn suspected(looks: &[MachineSnapshot], thing: &WatchSubject) -> Vec<String> {
     let answer = judge_window(&WatchWindow::new(looks, thing), thing).unwrap();
     assert!((0.0..=1.0).contains(&answer.unexplained));
     let shares: f64 = answer.suspects.iter().filter_map(|one| one.share).sum();

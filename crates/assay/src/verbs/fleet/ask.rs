@@ -3,8 +3,8 @@
 use super::Which;
 use super::follow::{Followed, Way, follow};
 use crate::context;
-use crate::elsewhere::How;
 use crate::global::Global;
+use crate::machine_source::How;
 use crate::progress::Meter;
 use assay_advice::{Catalogue, findings};
 use assay_facts::CollectOptions;

@@ -6,7 +6,7 @@ use assay_fleet::collect_seen;
 use assay_model::Facts;
 use assay_model::finding::Checked;
 use assay_render::text::escape_line;
-use assay_store::{SpanLook, Store};
+use assay_store::{SpanSurvey, Store};
 use jiff::Timestamp;
 
 /// How the survey was made. A fact that this method cannot see does not count as removed.
@@ -67,7 +67,7 @@ fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
     };
     let scope = format!("assay {} {way}", env!("CARGO_PKG_VERSION"));
     let (seen, lost) = collect_seen(one.facts, one.checked);
-    let look = SpanLook {
+    let look = SpanSurvey {
         host: one.host,
         at: one.at,
         scope: &scope,

@@ -3,8 +3,8 @@
 
 use super::Known;
 use crate::context;
-use crate::elsewhere::How;
 use crate::global::Global;
+use crate::machine_source::How;
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_fleet::Machine;

@@ -101,7 +101,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     let seed = args.seed.map_or_else(context::random_seed, Ok)?;
     let plan = disks::plan(disks, args.workloads()?, args.rounds, seed)?;
     let image = lab.image(args.machine.zfs, args.machine.yes)?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(None, &lab.cancel);
     let shown = super::progress::spinner("booting a guest");
     let booted = Guest::boot(&image, &options, &lab.state, &lab.cancel);

@@ -1,8 +1,8 @@
 //! `assay stack TARGET`: the layers under a path, a device or a virtual machine.
 
 use crate::context;
-use crate::elsewhere::Elsewhere;
 use crate::global::Global;
+use crate::machine_source::MachineSource;
 use crate::shape::Shape;
 use crate::status::{Status, Unreadable};
 use anyhow::Context as _;
@@ -29,7 +29,7 @@ Nothing is changed or written. Root sees more; what could not be read is named."
 /// Finds the layers and prints them.
 pub(super) fn run(
     target: Option<&Path>,
-    elsewhere: &Elsewhere,
+    elsewhere: &MachineSource,
     shape: &Shape,
     global: &Global,
 ) -> anyhow::Result<Status> {

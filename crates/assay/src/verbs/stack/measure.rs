@@ -186,7 +186,7 @@ fn measure(
 ) -> anyhow::Result<Status> {
     let mut wanted = wanted(args, target)?;
     let cancel = context::on_signals()?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
     let guests = assay_lab::GuestRegistry::open(&context::state_dir()?)?;
     sweep(env.journal, &guests, &wanted.target)?;

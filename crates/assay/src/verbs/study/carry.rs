@@ -87,7 +87,7 @@ fn carry_out(
     // Held until the end, because the owner of a parent directory may replace it.
     let held = Directory::open(&dir)?;
     let named = directories(&args.dirs)?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &lab.cancel);
     if !args.dry_run {
         sweep::journals(env.journal, |label| label.starts_with(LABEL))?;

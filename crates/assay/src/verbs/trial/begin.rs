@@ -13,7 +13,7 @@ use assay_changes::{Journal, Switch};
 use assay_host::{Host as _, LiveHost};
 use assay_judge::trial::second_session::{self, SessionAgreement};
 use assay_judge::trial::{find_next_look, judge_trial};
-use assay_measure::runner::Ground;
+use assay_measure::runner::OpenTarget;
 use assay_measure::trials::{Candidate, Environment, TrialOptions};
 use assay_model::change::Change;
 use assay_model::trial::{TrialId, TrialPlan, TrialState, Verdict};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// Runs the verb.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
     past_trials::left_elsewhere(env.journal)?;
     if !args.dry_run {
@@ -119,7 +119,7 @@ fn resume(
     ));
     env.enter_open_changes(&mut trial.facts);
     let target = trial.target.as_ref().map(|_| &*trial.plan.target);
-    let ground = target.map(|target| Ground::open(env.host, target));
+    let ground = target.map(|target| OpenTarget::open(env.host, target));
     let ground = ground.transpose()?;
     let begun = Begun {
         trial,
@@ -163,7 +163,7 @@ fn confirm(
     }
     let target = first.target.as_ref().map(|_| &*plan.target);
     let ground = target
-        .map(|target| Ground::open(env.host, target))
+        .map(|target| OpenTarget::open(env.host, target))
         .transpose()?;
     let info = ground.as_ref().map(|ground| ground.info().clone());
     let infos: Vec<TargetInfo> = info.iter().cloned().collect();

@@ -7,8 +7,8 @@ use crate::context;
 use crate::global::Global;
 use crate::status::Status;
 use assay_changes::ChangeError;
-use assay_measure::runner::Ground;
-use assay_measure::trials::{Environment, Finished, MeasureEvent, Stop, TrialError, Wish};
+use assay_measure::runner::OpenTarget;
+use assay_measure::trials::{Environment, Finished, KeepOptions, MeasureEvent, Stop, TrialError};
 use assay_model::Change;
 use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
@@ -20,7 +20,7 @@ pub(super) struct Begun {
     /// Slots that were already measured.
     pub(super) slots: Vec<Slot>,
     /// The opened target; `None` for a load without storage.
-    pub(super) ground: Option<Ground>,
+    pub(super) ground: Option<OpenTarget>,
 }
 
 /// Executes a trial.
@@ -37,7 +37,7 @@ pub(super) fn carry_out(
         ground,
     } = begun;
     let mut shown = Shown::new(args.quiet, &trial.plan, context::error_style(global));
-    let mut wish = Wish {
+    let mut wish = KeepOptions {
         keep: args.keep,
         despite_worse: args.despite_worse,
         noise: !trial.plan.aa,

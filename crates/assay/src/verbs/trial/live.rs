@@ -103,7 +103,7 @@ impl Shown {
                 }
                 self.line(&format_live_line(&self.plan, &live, self.style));
             }
-            MeasureEvent::Astray(astray) => self.always(&astray.to_string()),
+            MeasureEvent::MovedFile(astray) => self.always(&astray.to_string()),
             MeasureEvent::SettingBack => self.doing("setting everything back".to_owned()),
             _ => {}
         }

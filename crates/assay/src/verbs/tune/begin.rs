@@ -12,7 +12,7 @@ use crate::status::Status;
 use anyhow::Context as _;
 use assay_host::{Host as _, LiveHost};
 use assay_measure::engine::Environment;
-use assay_measure::runner::Ground;
+use assay_measure::runner::OpenTarget;
 use assay_measure::tuning::{CandidateRequest, FoundCandidate, TuneCommands, find_candidates};
 use assay_model::secrets::withhold_in_words;
 use assay_model::target::is_url;
@@ -32,7 +32,7 @@ const BETWEEN_VISITS: Nanos = Nanos(300 * SECOND);
 /// Runs the verb.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
     past_trials::left_elsewhere(env.journal)?;
     if !args.dry_run {
@@ -91,7 +91,7 @@ fn settle(
     goal: Goal,
     commands: &TuneCommands,
     target: Option<String>,
-    place: Option<&Ground>,
+    place: Option<&OpenTarget>,
     env: &Environment<'_>,
     global: &Global,
 ) -> anyhow::Result<TuneRecord> {

@@ -49,7 +49,7 @@ impl LiveView {
             TuneEvent::Measuring(MeasureEvent::Layout { written, size, .. }) => {
                 self.doing(&format!("writing the test file: {written} of {size}"));
             }
-            TuneEvent::Measuring(MeasureEvent::Astray(astray)) => {
+            TuneEvent::Measuring(MeasureEvent::MovedFile(astray)) => {
                 eprintln!("{astray}");
             }
             TuneEvent::Measuring(_) => {}

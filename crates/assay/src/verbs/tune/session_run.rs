@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use assay_changes::fixes::StandBy;
 use assay_changes::inspect_setting;
 use assay_measure::engine::Environment;
-use assay_measure::runner::Ground;
+use assay_measure::runner::OpenTarget;
 use assay_measure::tuning::{
     Confirmation, TuneCommands, TuneError, TuneEvent, confirm_kept, execute, was_kept,
 };
@@ -26,7 +26,7 @@ use std::process::Command;
 pub(super) fn carry_out(
     record: TuneRecord,
     commands: &TuneCommands,
-    place: Option<&Ground>,
+    place: Option<&OpenTarget>,
     args: &Args,
     global: &Global,
     env: &Environment<'_>,
@@ -107,7 +107,7 @@ fn status_of(session: &TuneSession, record: &TuneRecord) -> Status {
 /// Continues a stopped session.
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
     args.despite.check(env.journal)?;
     let mut store = context::open_store(global)?;
@@ -144,20 +144,20 @@ pub(super) fn open_place(
     target: &str,
     load: &Load,
     env: &Environment<'_>,
-) -> anyhow::Result<Option<Ground>> {
+) -> anyhow::Result<Option<OpenTarget>> {
     let is_address = || {
         !matches!(load, Load::Fio { .. }) && env.host.exists(Path::new(target)).is_ok_and(|is| !is)
     };
     if target.is_empty() || assay_model::target::is_url(target) || is_address() {
         return Ok(None);
     }
-    Ok(Some(Ground::open(env.host, target)?))
+    Ok(Some(OpenTarget::open(env.host, target)?))
 }
 
 /// Measures again whether the kept changes of a session help.
 pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
-    let ground = context::Ground::open()?;
+    let ground = context::MeasurementRegistries::open()?;
     let env = ground.environment(args.fio.as_deref(), &cancel);
     args.despite.check(env.journal)?;
     let mut store = context::open_store(global)?;

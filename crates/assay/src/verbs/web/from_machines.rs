@@ -4,7 +4,7 @@
 use super::{Args, What, measure, targets, watched};
 use crate::context;
 use crate::global::Global;
-use crate::remote::Journey;
+use crate::remote::ConnectionParameters;
 use crate::status::{Status, Unreadable};
 use crate::verbs::fleet::ask;
 use anyhow::{Context as _, ensure};
@@ -246,7 +246,7 @@ impl Going<'_> {
             }
         };
         let _ = self.enter.send(());
-        let journey = Journey {
+        let journey = ConnectionParameters {
             session: self.session,
             silence: self.silence,
             quiet: true,

@@ -3,7 +3,7 @@
 use crate::context::unwritten;
 use crate::status::Unreadable;
 use assay_host::OutputFile;
-use assay_why::{MachineLook, RecordingHeader, WatchRecording, read_recording, write_line};
+use assay_why::{MachineSnapshot, RecordingHeader, WatchRecording, read_recording, write_line};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ impl RecordingFile {
     }
 
     /// Appends one sample of the machine.
-    pub(super) fn add(&mut self, look: &MachineLook) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, look: &MachineSnapshot) -> anyhow::Result<()> {
         Ok(write_line(self.out.writer(), look)?)
     }
 

@@ -1,7 +1,7 @@
 //! atd: submits a job that runs in the next minute; each job submits the following one. Jobs survive a reboot, and atd
 //! runs overdue jobs late.
 
-use super::{Order, OutsideError, absent_is_fine, write_file};
+use super::{OutsideError, WatchedChange, absent_is_fine, write_file};
 use crate::fixes::program::find_processes;
 use assay_host::process::{Dies, Running};
 use assay_host::{HostMut, Limits};
@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 3;
 /// Submits the job for the next check. The new job is submitted before the old one is removed, so that a job always
 /// exists, even after a failure or a kill.
 pub(super) fn enter_next_job(
-    order: &Order,
+    order: &WatchedChange,
     dir: &Path,
     host: &dyn HostMut,
 ) -> Result<(), OutsideError> {
@@ -47,7 +47,7 @@ pub(super) fn enter_next_job(
     write_file(&path, job.as_bytes(), 0o600).map_err(OutsideError::file(&path))
 }
 
-fn enter_job(order: &Order) -> io::Result<String> {
+fn enter_job(order: &WatchedChange) -> io::Result<String> {
     let command = order.command();
     let program = command.split(' ').next().unwrap_or_default();
     let script = format!("[ -x {program} ] || exit 0\nexec {command} >/dev/null 2>&1\n");

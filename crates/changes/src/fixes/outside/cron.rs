@@ -1,7 +1,7 @@
 //! cron: a file in /etc/cron.d, which the cron of Debian and cronie read. It starts a check every minute and
 //! at boot.
 
-use super::{Order, OutsideError, Places, write_file};
+use super::{OutsideError, Places, WatchedChange, write_file};
 use crate::fixes::program::find_processes;
 use assay_host::HostMut;
 use std::path::Path;
@@ -27,16 +27,16 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-pub(super) fn cron_file(order: &Order) -> String {
+pub(super) fn cron_file(order: &WatchedChange) -> String {
     format!("{DIR}/{}", order.name())
 }
 
-pub(super) fn write_cron_file(order: &Order, places: &Places) -> Result<(), OutsideError> {
+pub(super) fn write_cron_file(order: &WatchedChange, places: &Places) -> Result<(), OutsideError> {
     let path = places.at(&cron_file(order));
     write_file(&path, crontab_text(order).as_bytes(), 0o644).map_err(OutsideError::file(&path))
 }
 
-fn crontab_text(order: &Order) -> String {
+fn crontab_text(order: &WatchedChange) -> String {
     let (session, command) = (&order.session, order.command());
     format!(
         "# Made by assay: undoes change {session} unless it is confirmed; it goes with the change.\n\

@@ -3,7 +3,7 @@
 //! units in /etc, so they survive a reboot. They need no `daemon-reload`, because systemd reads an unknown
 //! unit when the unit is first named.
 
-use super::{Order, OutsideError, Places, sync_dir, write_file};
+use super::{OutsideError, Places, WatchedChange, sync_dir, write_file};
 use assay_host::{HostMut, Limits};
 use std::ffi::OsStr;
 use std::fs;
@@ -40,7 +40,7 @@ impl Unit {
     }
 }
 
-fn list_units(order: &Order) -> [Unit; 3] {
+fn list_units(order: &WatchedChange) -> [Unit; 3] {
     let name = order.name();
     [
         Unit {
@@ -62,14 +62,14 @@ fn list_units(order: &Order) -> [Unit; 3] {
 }
 
 /// Returns the paths of the units and of the symbolic links that start them at boot.
-pub(super) fn list_paths(order: &Order) -> Vec<String> {
+pub(super) fn list_paths(order: &WatchedChange) -> Vec<String> {
     let units = list_units(order);
     let links = units.iter().filter_map(Unit::link);
     units.iter().map(Unit::path).chain(links).collect()
 }
 
 pub(super) fn arm_timer(
-    order: &Order,
+    order: &WatchedChange,
     places: &Places,
     host: &dyn HostMut,
 ) -> Result<(), OutsideError> {
@@ -87,7 +87,7 @@ pub(super) fn arm_timer(
 }
 
 /// Writes the units and the symbolic links.
-pub(super) fn write_units(order: &Order, places: &Places) -> Result<(), OutsideError> {
+pub(super) fn write_units(order: &WatchedChange, places: &Places) -> Result<(), OutsideError> {
     for unit in list_units(order) {
         let path = places.at(&unit.path());
         make_above(&path)
@@ -112,8 +112,8 @@ fn make_above(path: &Path) -> io::Result<&Path> {
     Ok(above)
 }
 
-fn service_unit(order: &Order, at_boot: bool) -> String {
-    let Order { session, label, .. } = order;
+fn service_unit(order: &WatchedChange, at_boot: bool) -> String {
+    let WatchedChange { session, label, .. } = order;
     let journal = order.journal.to_string_lossy();
     let files = order.files.iter().map(String::as_str);
     let mounts: Vec<_> = [super::HOME, &*journal]
@@ -148,7 +148,7 @@ fn service_unit(order: &Order, at_boot: bool) -> String {
     )
 }
 
-fn timer_unit(order: &Order) -> String {
+fn timer_unit(order: &WatchedChange) -> String {
     let (session, seconds) = (&order.session, order.interval().as_secs().max(1));
     format!(
         "# Made by assay for a change that waits for its confirmation; it goes with the change.\n\
@@ -178,7 +178,7 @@ fn quote_path(path: &str) -> String {
 }
 
 /// Stops the timer but not the service, because the service may be the caller.
-pub(super) fn stop_timer(order: &Order, host: &dyn HostMut) {
+pub(super) fn stop_timer(order: &WatchedChange, host: &dyn HostMut) {
     let _ = run_systemctl(
         host,
         &["stop", "--no-block", &format!("{}.timer", order.name())],
@@ -186,7 +186,7 @@ pub(super) fn stop_timer(order: &Order, host: &dyn HostMut) {
 }
 
 /// Resets the failed state of a service.
-pub(super) fn forget_failures(order: &Order, host: &dyn HostMut) {
+pub(super) fn forget_failures(order: &WatchedChange, host: &dyn HostMut) {
     for service in list_units(order)
         .iter()
         .filter(|unit| unit.name.ends_with(".service"))

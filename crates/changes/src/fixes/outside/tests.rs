@@ -1,7 +1,7 @@
 use super::*;
 use std::process::Command;
 
-fn order(scheduler: Scheduler, root: &Path) -> Order {
+fn order(scheduler: Scheduler, root: &Path) -> WatchedChange {
     let files = [
         "/etc/ssh/sshd_config".to_owned(),
         "/srv/a b/50%.conf".to_owned(),
@@ -16,7 +16,7 @@ fn order(scheduler: Scheduler, root: &Path) -> Order {
     let places = Places {
         root: root.to_owned(),
     };
-    Order::of(what, scheduler, &places).unwrap()
+    WatchedChange::of(what, scheduler, &places).unwrap()
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn nothing_is_left_of_what_was_armed() {
         let order = order(scheduler, root.path());
         order.write(&places).unwrap();
         assert_eq!(
-            Order::read(&order.dir(&places)).unwrap(),
+            WatchedChange::read(&order.dir(&places)).unwrap(),
             Some(order.clone())
         );
         match scheduler {

@@ -3,7 +3,7 @@
 //! limit in effect (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
 
 use crate::error::ChangeError;
-use crate::setting::knob::Original;
+use crate::setting::setting_kind::Original;
 use assay_host::HostMut;
 use assay_host::kstat;
 /// File that contains the limit in effect as `c_max`.

@@ -2,7 +2,7 @@
 
 use crate::act::Action;
 use crate::act::journal::{JournalStep, StepState};
-use crate::roots::Anchor;
+use crate::roots::RootIdentity;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Inode<'j> {
 #[derive(Debug)]
 pub(super) struct Other<'j> {
     pub path: &'j [u8],
-    pub root: Arc<Anchor>,
+    pub root: Arc<RootIdentity>,
     /// The step that was undone; `None` if no step changed the name.
     pub undone: Option<&'j JournalStep>,
 }

@@ -70,7 +70,7 @@ const LEFT_OUT: &str = "(left-out)";
 enum Line<'a> {
     Group(&'a str),
     Include(&'a str, &'a str),
-    Said(String, Option<&'a str>),
+    PlacedSetting(String, Option<&'a str>),
 }
 
 /// Whether the server reads a group.
@@ -201,7 +201,7 @@ impl Server {
 }
 
 /// A setting with its file and line.
-struct Said {
+struct PlacedSetting {
     name: String,
     value: String,
     place: FactPlace,
@@ -214,7 +214,7 @@ struct Lines {
     /// Whether at least one file exists.
     any: bool,
     files: usize,
-    said: Vec<Said>,
+    said: Vec<PlacedSetting>,
     /// Files that could not be read: number of settings before the file, reason, and place of the
     /// include.
     missing: Vec<(usize, String, FactPlace)>,
@@ -243,7 +243,7 @@ impl Lines {
     }
 
     /// Returns the last setting of a key.
-    fn last(&self, key: &str) -> Option<&Said> {
+    fn last(&self, key: &str) -> Option<&PlacedSetting> {
         self.said
             .iter()
             .rev()
@@ -278,9 +278,9 @@ impl Lines {
                     let at = super::setting_lines::place(path, number, line);
                     self.read_included(g, path, (how, target), &at);
                 }
-                Some(Line::Said(name, value)) if reads != Read::No => {
+                Some(Line::PlacedSetting(name, value)) if reads != Read::No => {
                     let (name, value) = normalize_option(&name, value);
-                    self.said.push(Said {
+                    self.said.push(PlacedSetting {
                         name,
                         value,
                         place: super::setting_lines::place(path, number, line),
@@ -442,7 +442,7 @@ fn parse_line(line: &str) -> Option<Line<'_>> {
     match (INCLUDES.iter().find(|known| **known == lower), value) {
         _ if name.is_empty() => None,
         (Some(name), value) => value.map(|target| Line::Include(name, target)),
-        _ => Some(Line::Said(
+        _ => Some(Line::PlacedSetting(
             name.to_ascii_lowercase().replace('-', "_"),
             value,
         )),
@@ -519,7 +519,7 @@ pub(crate) fn redact(line: &str) -> String {
         Some(Line::Group(_)) => "[left-out]".to_owned(),
         Some(Line::Include(how, target)) if is_pattern(target) => format!("{how} {target}"),
         Some(Line::Include(how, _)) => format!("{how} {LEFT_OUT}"),
-        Some(Line::Said(name, value))
+        Some(Line::PlacedSetting(name, value))
             if names().contains(&normalize_option(&name, None).0.as_str()) =>
         {
             let plain = |value: &str| {

@@ -65,7 +65,7 @@ pub(crate) enum Mode {
 }
 
 /// An option, its value in upper case, and its place.
-pub(crate) type Said = (&'static str, String, FactPlace);
+pub(crate) type PlacedSetting = (&'static str, String, FactPlace);
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let version = packages::find_version(g, "openvpn");
@@ -90,7 +90,7 @@ fn note_file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, 
     let Some(text) = g.read(&subject, path) else {
         return;
     };
-    let mut said: Vec<Said> = Vec::new();
+    let mut said: Vec<PlacedSetting> = Vec::new();
     let mut mode = Mode::Unsaid;
     let (mut tunnel, mut whole) = (None, true);
     for (number, line) in text.lines().enumerate() {
@@ -142,7 +142,7 @@ fn note_file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, 
 /// Returns whether an option has an effect in this mode and version; `None` if unknown.
 fn has_effect(
     option: &str,
-    said: &[Said],
+    said: &[PlacedSetting],
     mode: Mode,
     version: Option<(u32, u32, u32)>,
 ) -> Option<bool> {
@@ -175,12 +175,12 @@ fn is_none(name: &str) -> bool {
 pub(crate) fn note_ciphers(
     g: &mut Gather<'_>,
     subject: &str,
-    said: &[Said],
+    said: &[PlacedSetting],
     mode: Mode,
     version: Option<(u32, u32, u32)>,
 ) {
     let ciphers = said.iter().filter(|(option, ..)| CIPHERS.contains(option));
-    let ciphers: Vec<&Said> = ciphers.collect();
+    let ciphers: Vec<&PlacedSetting> = ciphers.collect();
     let Some((.., first)) = ciphers.first() else {
         return;
     };

@@ -1,7 +1,7 @@
 //! Creates the rungs one after the other, and writes each completely.
 
 use super::{Bench, LoadTarget, unfit_workload};
-use crate::ladder::flush_writeback::Settle;
+use crate::ladder::flush_writeback::WritebackFlusher;
 use crate::ladder::rungs::Recipe;
 use crate::ladder::sibling_layers::Volume;
 use crate::ladder::{
@@ -38,7 +38,7 @@ impl<'a> Bench<'a> {
             places: Vec::new(),
             sources: Vec::new(),
             learnt: Vec::new(),
-            settle: Settle::new(prepared),
+            settle: WritebackFlusher::new(prepared),
             guest: None,
             images: Vec::new(),
             loops: Vec::new(),

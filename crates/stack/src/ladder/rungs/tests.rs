@@ -4,7 +4,7 @@ use super::*;
 use crate::ladder::sibling_layers::Base;
 use assay_model::change::CacheMode;
 
-static NONE: Ground = Ground {
+static NONE: SiblingLayers = SiblingLayers {
     bases: Vec::new(),
     home: None,
     instead: None,
@@ -128,12 +128,12 @@ fn volumes_lie_below_the_file_or_beside_it() {
         group: "vg".to_owned(),
         thin_pool: None,
     };
-    let stacked = Ground {
+    let stacked = SiblingLayers {
         bases: vec![
             base(logical, &["pool"]),
             base(zvol.clone(), &["ext4", "LUKS"]),
         ],
-        ..Ground::default()
+        ..SiblingLayers::default()
     };
     let (ladder, _) = settle(&Choice {
         ground: &stacked,
@@ -156,10 +156,10 @@ fn volumes_lie_below_the_file_or_beside_it() {
         parent,
         properties: BTreeMap::new(),
     };
-    let beside = Ground {
+    let beside = SiblingLayers {
         home: Some(dataset.clone()),
         instead: Some(zvol),
-        ..Ground::default()
+        ..SiblingLayers::default()
     };
     let none = BTreeSet::new();
     let (ladder, recipes) = settle(&Choice {

@@ -3,11 +3,11 @@
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
 use super::built::Built;
-use super::program::{Check, REQUEST, Said, boot_disk};
+use super::program::{Check, ProgramReport, REQUEST, boot_disk};
 use super::settings::{Full, Image, Layers};
 use crate::StudyError;
 use crate::guest::run_command;
-use assay_lab::{CommandOutputPart, Conversation, Guest, Hears, LabError, Says};
+use assay_lab::{CommandOutputPart, Conversation, Guest, LabError, ProgramInput, ProgramOutput};
 use assay_model::Bytes;
 use assay_qemu::{Qmp, QmpError};
 use serde_json::json;
@@ -66,7 +66,7 @@ pub(super) fn fill(
     // QEMU and its cached data are gone. Now free space for a guest that was not paused.
     give_back(guest, full)?;
     let paused = went?;
-    let said = Said::read(&run_command(guest, &["cat", SAID], LIMIT)?);
+    let said = ProgramReport::read(&run_command(guest, &["cat", SAID], LIMIT)?);
     let there = requests_on_disk(guest, image, format, u64::from(requests))?;
     let count =
         |what: &dyn Fn(usize) -> bool| (0..there.len()).filter(|&at| what(at)).count() as u64;
@@ -178,8 +178,8 @@ fn run(
 /// Handles QEMU's events until the program is done, then ends QEMU.
 fn attend(
     guest: &Guest,
-    says: Says,
-    hears: Hears,
+    says: ProgramOutput,
+    hears: ProgramInput,
     free: &dyn Fn() -> Result<(), StudyError>,
 ) -> Result<bool, StudyError> {
     let reader = Box::new(BufReader::new(says));
@@ -204,7 +204,7 @@ fn watch(
         };
         if events.is_empty() {
             looks += 1;
-            if Said::read(&run_command(guest, &["cat", SAID], LIMIT)?).ended {
+            if ProgramReport::read(&run_command(guest, &["cat", SAID], LIMIT)?).ended {
                 return Ok(paused);
             }
         }

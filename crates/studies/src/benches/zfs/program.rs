@@ -34,14 +34,14 @@ pub(super) fn boot_sector_disk(code: &[u8]) -> Vec<u8> {
 
 /// The program's report on its requests, read from its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ProgramReport {
     /// For each request, in order, whether it was completed.
     pub done: Vec<bool>,
     /// Whether the program reported its end.
     pub ended: bool,
 }
 
-impl Said {
+impl ProgramReport {
     pub fn read(text: &str) -> Self {
         let requests = text.bytes().filter(|byte| matches!(byte, b'.' | b'E'));
         Self {
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn the_program_tells_done_from_failed_and_its_end() {
-        let said = Said::read("..E.");
+        let said = ProgramReport::read("..E.");
         assert_eq!(said.done, [true, true, false, true]);
         assert!(!said.ended);
-        assert!(Said::read(".D").ended);
+        assert!(ProgramReport::read(".D").ended);
     }
 }

@@ -129,7 +129,7 @@ impl Step<'_> {
         Ok(taken)
     }
 
-    fn run(&self, built: &Built, load: Load<'_>) -> Result<Went, StudyError> {
+    fn run(&self, built: &Built, load: Load<'_>) -> Result<LoadResult, StudyError> {
         let form = &self.up.form;
         let time = form.time.map_or(Duration::ZERO, Duration::from);
         match load {
@@ -143,7 +143,7 @@ impl Step<'_> {
                 let document = built.fio(&self.up.ground, &job, time + LIMIT)?;
                 let judged = assay_judge::doubts::judge_result(&document);
                 let doubts = judged.into_iter().flat_map(|jobs| jobs.doubts);
-                Ok(Went {
+                Ok(LoadResult {
                     writes: load::count_writes(&document),
                     written: load::count_written_bytes(&document),
                     doubts: doubts.map(|doubt| doubt.code).collect(),
@@ -165,7 +165,7 @@ impl Step<'_> {
                 } else {
                     0
                 };
-                Ok(Went {
+                Ok(LoadResult {
                     writes,
                     written: writes * requests.block.0,
                     doubts: Vec::new(),
@@ -205,7 +205,7 @@ enum Load<'a> {
 }
 
 /// Result of a load.
-struct Went {
+struct LoadResult {
     /// Number of writes, and bytes written.
     writes: u64,
     written: u64,
@@ -213,7 +213,7 @@ struct Went {
     figures: Vec<(Of, Option<f64>)>,
 }
 
-impl Went {
+impl LoadResult {
     fn figure(&self, of: Of) -> Option<f64> {
         let mut figures = self.figures.iter();
         figures.find(|(known, _)| *known == of)?.1
@@ -221,7 +221,7 @@ impl Went {
 }
 
 /// Returns a count per write, or bytes per written byte.
-fn counter_ratio(of: Of, since: Counters, went: &Went) -> Option<f64> {
+fn counter_ratio(of: Of, since: Counters, went: &LoadResult) -> Option<f64> {
     let (count, by) = match of {
         Of::Flushes => (since.flushes, went.writes),
         Of::Commits => (since.commits, went.writes),

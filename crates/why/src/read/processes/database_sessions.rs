@@ -2,7 +2,7 @@
 //! command line, into which PostgreSQL writes the current activity, shows the difference.
 
 use super::super::MachineReader;
-use crate::machine_look::Entity;
+use crate::machine_snapshot::Entity;
 
 /// Returns whether a process with this name may be a database session.
 pub(super) fn is_session(name: &str) -> bool {

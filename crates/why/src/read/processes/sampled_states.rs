@@ -9,7 +9,7 @@ use super::super::sleep_class::{
 use super::super::wait_class::{classify_stack, parse_stack};
 use super::stat_line::StatLine;
 use super::{SAMPLED_THREADS, list_threads};
-use crate::machine_look::Entity;
+use crate::machine_snapshot::Entity;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of sampled threads that wait for one reason, and the kernel function in which they wait.

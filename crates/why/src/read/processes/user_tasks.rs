@@ -2,7 +2,7 @@
 
 use super::super::MachineReader;
 use super::lasting::Lasting;
-use crate::machine_look::Entity;
+use crate::machine_snapshot::Entity;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use super::super::remote::add_record;
 use super::Applied;
 use crate::context;
 use crate::global::Global;
-use crate::remote::{Done, Journey, RemoteWork};
+use crate::remote::{ConnectionParameters, Done, RemoteWork};
 use assay_loads::Cancel;
 use assay_render::text::escape_line;
 use assay_tune::{Ending, KeptState, LeftOut, TuneId, TuneSession};
@@ -83,7 +83,7 @@ impl RingWork<'_> {
     ) -> anyhow::Result<Done> {
         let remote = &self.args.remote;
         let session = remote.how.session(host);
-        let journey = Journey {
+        let journey = ConnectionParameters {
             session: &session,
             silence: remote.going.silence(),
             quiet,

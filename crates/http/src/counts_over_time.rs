@@ -21,12 +21,12 @@ struct Counts {
 }
 
 /// Counts of all intervals. Times are in nanoseconds from the start of the counted time.
-pub struct Stretches {
+pub struct CountsOverTime {
     length: u64,
     all: Vec<Counts>,
 }
 
-impl Stretches {
+impl CountsOverTime {
     /// Divides the counted time into intervals.
     pub fn new(window: u64) -> Self {
         let length = (window / STRETCHES).max(SHORTEST);
@@ -146,14 +146,14 @@ mod tests {
     #[test]
     fn what_is_due_in_a_stretch_is_counted_there() {
         let second = 1_000_000_000;
-        let mut stretches = Stretches::new(4 * second);
+        let mut stretches = CountsOverTime::new(4 * second);
         stretches.record(0, 5_000_000);
         stretches.answer(5_000_000);
         stretches.record(2 * second, 90_000_000);
         stretches.failure(2 * second);
         // After the end.
         stretches.answer(4 * second);
-        let mut other = Stretches::new(4 * second);
+        let mut other = CountsOverTime::new(4 * second);
         other.record(2 * second, 90_000_000);
         stretches.merge(&other);
         let (length, all) = stretches.to_model(3 * second);
@@ -162,6 +162,6 @@ mod tests {
         assert_eq!((all[20].failures, all[20].latency.count()), (1, 2));
         assert_eq!(all.iter().map(|one| one.answers).sum::<u64>(), 1);
         // A short time has fewer intervals.
-        assert_eq!(Stretches::new(second / 5).all.len(), 4);
+        assert_eq!(CountsOverTime::new(second / 5).all.len(), 4);
     }
 }

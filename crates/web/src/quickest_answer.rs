@@ -27,14 +27,14 @@ const REQUESTS: [(&str, &str, &str); 5] = [
 
 /// A load that requests the fastest answer, with the connections and the rate of another load.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SmallestAnswer {
+pub struct QuickestAnswer {
     /// The load.
     pub load: Http,
     /// Length of the answer's body in bytes.
     pub body: u64,
 }
 
-impl SmallestAnswer {
+impl QuickestAnswer {
     /// Describes the request and its answer: `TRACE /shop: 405, 157 bytes`.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -55,8 +55,8 @@ impl Ready {
         &self,
         load: &Http,
         stop: &dyn Fn() -> bool,
-    ) -> Option<SmallestAnswer> {
-        let mut quickest: Option<(Duration, SmallestAnswer)> = None;
+    ) -> Option<QuickestAnswer> {
+        let mut quickest: Option<(Duration, QuickestAnswer)> = None;
         for request in REQUESTS {
             let Some((took, answer)) = self.probe_answer(request, load, stop) else {
                 continue;
@@ -91,7 +91,7 @@ impl Ready {
         (method, path, header): (&str, &str, &str),
         load: &Http,
         stop: &dyn Fn() -> bool,
-    ) -> Option<(Duration, SmallestAnswer)> {
+    ) -> Option<(Duration, QuickestAnswer)> {
         let target = self.target();
         let url = match path {
             "" => target.url.clone(),
@@ -136,7 +136,7 @@ impl Ready {
             ..load.clone()
         };
         let body = least.answer.body;
-        Some((least.took, SmallestAnswer { load, body }))
+        Some((least.took, QuickestAnswer { load, body }))
     }
 }
 

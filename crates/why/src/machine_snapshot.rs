@@ -84,7 +84,7 @@ impl Entity {
 /// One snapshot of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MachineLook {
+pub struct MachineSnapshot {
     /// Time of the snapshot in milliseconds since the first snapshot (monotonic clock).
     pub at_ms: u64,
     /// Numbers of the whole machine.
@@ -101,7 +101,7 @@ pub struct MachineLook {
     pub missing: Vec<String>,
 }
 
-impl MachineLook {
+impl MachineSnapshot {
     /// Sets a number of the machine.
     pub fn set(&mut self, key: impl Into<String>, value: f64) {
         self.machine.insert(key.into(), value);

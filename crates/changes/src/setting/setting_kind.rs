@@ -61,7 +61,7 @@ pub(crate) struct Reading {
 }
 
 /// One kind of setting, bound to its path.
-pub(crate) trait Knob: Send + Sync {
+pub(crate) trait SettingKind: Send + Sync {
     /// Identity of the setting; two settings with the same identity cannot be changed at the same time.
     fn identity(&self) -> String;
 
@@ -74,7 +74,7 @@ pub(crate) trait Knob: Send + Sync {
     /// Reads the present state.
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError>;
 
-    /// Does all steps that can fail before anything is changed. Leaves only objects that [`Knob::tidy`]
+    /// Does all steps that can fail before anything is changed. Leaves only objects that [`SettingKind::tidy`]
     /// removes.
     fn prepare(
         &self,
@@ -85,12 +85,12 @@ pub(crate) trait Knob: Send + Sync {
         Ok(())
     }
 
-    /// Removes the objects that [`Knob::prepare`] left.
+    /// Removes the objects that [`SettingKind::prepare`] left.
     fn tidy(&self, _host: &dyn HostMut, _work: &Work) -> Result<(), ChangeError> {
         Ok(())
     }
 
-    /// Sets the value, after [`Knob::prepare`].
+    /// Sets the value, after [`SettingKind::prepare`].
     fn write(
         &self,
         host: &dyn HostMut,
@@ -142,7 +142,7 @@ pub(crate) trait Knob: Send + Sync {
     }
 }
 
-/// State that [`Knob::find`] read.
+/// State that [`SettingKind::find`] read.
 pub(crate) struct Found {
     pub(crate) original: Original,
     /// Contents of the configuration file, to be saved; `None` for other settings.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The machine that is read.
 #[derive(clap::Args)]
-pub struct Elsewhere {
+pub struct MachineSource {
     /// Read a captured directory or a bundle; - is standard input
     #[arg(long, value_name = "DIR|BUNDLE")]
     pub root: Option<PathBuf>,
@@ -60,7 +60,7 @@ impl How {
     }
 }
 
-impl Elsewhere {
+impl MachineSource {
     /// Whether another machine is selected.
     pub fn is_meant(&self) -> bool {
         self.root.is_some() || self.host.is_some()

@@ -29,7 +29,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 }
 
 /// A setting that may be a mistake.
-struct Misuse {
+struct ConfigMistake {
     property: &'static str,
     wrong: bool,
     place: FactPlace,
@@ -37,11 +37,11 @@ struct Misuse {
 
 /// The checked settings of one program.
 #[derive(Default)]
-struct Misuses(Vec<Misuse>);
+struct Misuses(Vec<ConfigMistake>);
 
 impl Misuses {
     fn add(&mut self, property: &'static str, wrong: bool, place: impl Into<FactPlace>) {
-        self.0.push(Misuse {
+        self.0.push(ConfigMistake {
             property,
             wrong,
             place: place.into(),

@@ -24,7 +24,7 @@ const WATCHED: EventFlags = EventFlags::IN
     .union(EventFlags::ET);
 
 /// An HTTP/2 connection, which carries several requests.
-struct Link {
+struct Http2Connection {
     stream: Option<Stream>,
     session: H2Session,
     /// Phase of the connection: connecting, TLS handshake, or reading.
@@ -48,8 +48,8 @@ struct Link {
 }
 
 /// All HTTP/2 connections of a thread.
-pub struct Links {
-    all: Vec<Link>,
+pub struct Http2Connections {
+    all: Vec<Http2Connection>,
     /// Indices of closed connections, which can be reused.
     closed: Vec<usize>,
     /// Index of the current connection of each group.
@@ -78,7 +78,7 @@ impl From<io::Error> for Break {
     }
 }
 
-impl Links {
+impl Http2Connections {
     pub fn new(groups: usize) -> Self {
         Self {
             all: Vec::new(),
@@ -223,7 +223,7 @@ impl Worker<'_> {
                 return Err(error);
             }
         };
-        let link = Link {
+        let link = Http2Connection {
             stream: Some(stream),
             session: H2Session::new(false),
             phase: ConnectionPhase::Connecting,
