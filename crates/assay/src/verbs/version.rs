@@ -1,6 +1,6 @@
 //! `assay version`: the version and its built-in features, for bug reports and scripts.
 
-use crate::context::print;
+use crate::context::{print, wrap};
 use crate::status::Status;
 use assay_model::SCHEMA_VERSION;
 
@@ -51,11 +51,15 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             })
         ),
         false => format!(
-            "assay {version}, {arch}, {linked}\nfeatures: {}\ndocuments of --json: schema {SCHEMA_VERSION}\n",
-            match features {
-                [] => "none".to_owned(),
-                some => some.join(", "),
-            }
+            "assay {version}, {arch}, {linked}\n{}\ndocuments of --json: schema {SCHEMA_VERSION}\n",
+            wrap(
+                &match features {
+                    [] => "features: none".to_owned(),
+                    some => format!("features: {}", some.join(", ")),
+                },
+                0
+            )
+            .trim_end()
         ),
     };
     print(&text)?;
