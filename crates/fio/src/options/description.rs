@@ -150,7 +150,8 @@ mod tests {
                     ("fdatasync", "8"),
                     ("ioengine", "sync"),
                 ],
-                "sequential write, 128 KiB, queue depth 1, through the page cache, fdatasync after every 8 writes, sync",
+                "sequential write, 128 KiB, queue depth 1, through the page cache, \
+                 fdatasync after every 8 writes, sync",
             ),
             (
                 &[("rw", "rw"), ("bs", "4k,64k"), ("sync", "dsync")],

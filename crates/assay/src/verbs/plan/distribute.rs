@@ -48,7 +48,7 @@ pub struct Args {
     /// Use the vdevs of this ZFS pool of this machine
     #[arg(long, value_name = "POOL", conflicts_with = "vdevs")]
     pool: Option<String>,
-    /// Compare with the pool's real writes during this many seconds
+    /// Compare with the real writes of the ZFS pool for so many seconds
     #[arg(long, value_name = "SECONDS", requires = "pool", value_parser = clap::value_parser!(u32).range(1..=50))]
     watch: Option<u32>,
     /// Set the speed of each vdev
