@@ -201,23 +201,25 @@ fn attack_an_image_of_qemu_is_refused() {
     let Ok(mut nbd) = started else {
         return assay_testing::skipped("qemu-nbd", "it is not installed");
     };
-    // The socket may exist before the image is locked.
+    // The image is opened first and locked then; the socket may exist before either.
+    const WORDS: [&str; 2] = ["locked as QEMU", "open in process"];
+    let look = || match file(&LiveHost, &path, true) {
+        Ok(_) => String::new(),
+        refused => reasons(refused),
+    };
     let start = Instant::now();
-    let mut looked = file(&LiveHost, &path, true);
-    while looked.is_ok() && start.elapsed() < Duration::from_secs(30) {
-        drop(looked);
+    let mut file_said = look();
+    while (!WORDS.iter().all(|word| file_said.contains(word)) || !socket.exists())
+        && start.elapsed() < Duration::from_secs(30)
+    {
         std::thread::sleep(Duration::from_millis(20));
-        looked = file(&LiveHost, &path, true);
+        file_said = look();
     }
-    while !socket.exists() && start.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let file_said = reasons(looked);
     // The same image through a loop device.
     let device_said = Loop::on(&path).map(|disk| reasons(device(&LiveHost, disk.path(), true)));
     nbd.kill().unwrap();
     nbd.wait().unwrap();
-    for word in ["locked as QEMU", "open in process"] {
+    for word in WORDS {
         assert!(file_said.contains(word), "{file_said}");
     }
     if let Some(said) = &device_said {

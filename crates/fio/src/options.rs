@@ -216,7 +216,7 @@ impl JobOptions {
                 "buffered" => "direct",
                 _ => "",
             };
-            if source == OptionSource::Complete {
+            if source == OptionSource::Complete && !other.is_empty() {
                 all.remove(other);
             }
             let value = harmless_value(&key, value.trim());

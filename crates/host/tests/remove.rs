@@ -239,9 +239,17 @@ fn attack_nothing_but_ours_goes_while_the_names_are_exchanged() {
         });
         tried += 1;
         // The object is removed or the failure is reported; the other objects and their targets still exist.
-        let is_removed = || {
-            let found = scene.known.find(File::open(&theirs).unwrap());
-            matches!(found, assay_host::Whereabouts::Removed)
+        let is_removed = || match scene.known.find(File::open(&theirs).unwrap()) {
+            assay_host::Whereabouts::Removed => true,
+            assay_host::Whereabouts::Open(_) => false,
+            // Without file handles: it is under none of the names that were exchanged.
+            assay_host::Whereabouts::Unknown => {
+                let is_it = |path: &Path| {
+                    let found = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+                    found.is_ok_and(|found| found.st_ino == scene.known.identity.inode)
+                };
+                !is_it(&scene.ours) && !decoys.iter().any(|decoy| is_it(decoy))
+            }
         };
         // A removed object stays removed; a busy kernel may report this with a short delay.
         let ours_is_gone = !matches!(removed, Ok(Removed::Gone))

@@ -1,7 +1,7 @@
 //! JSON schemas of the `--json` documents. All crates depend on this crate under the name `schemars`.
 //!
 //! With the feature `schemas` this is schemars itself. Without it, `#[derive(JsonSchema)]` expands to nothing: the
-//! derived code is two thirds of the code of `model`, and only `assay dev schemas` runs it.
+//! derived code was two thirds of the symbols in the library of `model`, and only `assay dev schemas` runs it.
 
 #[cfg(feature = "schemas")]
 pub use real::*;

@@ -118,16 +118,14 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
             Ok(())
         }
         _ if bytes.last() == Some(&b'{') && !rest.is_empty() => {
-            let name = trim(bytes, rest.start..rest.end - 1);
-            let (quote, name) = unquote_value(&bytes[name]);
-            if quote.is_none() && name.iter().any(|&byte| is_blank(byte)) {
-                return error("a name of several words without quotes");
-            }
+            let Some(name) = section_name(&bytes[rest]) else {
+                return error("`{` was expected after the name of the section");
+            };
             if open.len() > DEEPEST {
                 return error("blocks in too many blocks");
             }
             let mut head = vec![key];
-            head.extend((!name.is_empty()).then(|| to_lossy_text(&name)));
+            head.extend((!name.is_empty()).then(|| to_lossy_text(name)));
             open.push(Block {
                 head,
                 open: span.end,
@@ -138,6 +136,21 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
         }
         _ => error("neither `key = value` nor `name {` nor `}`"),
     }
+}
+
+/// Returns the name of a section from the text behind its type, which ends with `{`: a word, or text between double
+/// quotes; single quotes are part of a word, and a backslash protects nothing. `None` if anything else is before the
+/// `{`.
+fn section_name(text: &[u8]) -> Option<&[u8]> {
+    let (name, rest) = match text {
+        [b'{', ..] => (&text[..0], text),
+        [b'"', inner @ ..] => {
+            let end = inner.iter().position(|&byte| byte == b'"')?;
+            (&inner[..end], &inner[end + 1..])
+        }
+        _ => text.split_at(text.iter().position(|&byte| is_blank(byte))?),
+    };
+    (rest.trim_ascii() == b"{").then_some(name)
 }
 
 fn push(open: &mut [Block], item: Item) {
