@@ -341,7 +341,12 @@ fn broken_files_are_refused_with_their_line() {
         (Dovecot, "a b c {\n}\n", 1, "after the name of the section"),
         (Dovecot, "a b{\n}\n", 1, "after the name of the section"),
         (Dovecot, "a \"{\n}\n", 1, "after the name of the section"),
-        (Dovecot, "a \"b\" c {\n}\n", 1, "after the name of the section"),
+        (
+            Dovecot,
+            "a \"b\" c {\n}\n",
+            1,
+            "after the name of the section",
+        ),
         (Ssh, "UseDNS\"yes\"", 1, "quote"),
         (Postfix, "a = b\nnonsense\n", 2, "without"),
         (Ssh, "Port 22\nBanner \"x\n", 2, "quote"),

@@ -1,7 +1,7 @@
 //! Kernel version, command line and page size; the operating system; the host name, if the user requests it.
 
 use crate::gather::Gather;
-use assay_model::FactKind;
+use assay_model::{FactKind, FactValue};
 
 pub(crate) const CMDLINE: &str = "/proc/cmdline";
 
@@ -20,9 +20,18 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
             .next_back();
         last.map(str::to_owned)
     });
-    if let Some(value) = mitigations {
-        g.facts
-            .known("kernel.mitigations", value, FactKind::Runtime, CMDLINE);
+    const MITIGATIONS: &str = "kernel.mitigations";
+    let line = g.facts.map.get("kernel.cmdline").map(|fact| &fact.value);
+    match (mitigations, line) {
+        (Some(value), _) => g
+            .facts
+            .known(MITIGATIONS, value, FactKind::Runtime, CMDLINE),
+        (None, Some(FactValue::Unknown(why))) => {
+            let why = why.clone();
+            g.facts
+                .unknown(MITIGATIONS, why, FactKind::Runtime, CMDLINE);
+        }
+        (None, _) => {}
     }
     g.text("kernel.clocksource", CLOCK);
     page_size(g);
