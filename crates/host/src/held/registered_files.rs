@@ -1,5 +1,5 @@
 //! Creates files and directories that must be found again after this process is killed, even if they were renamed
-//! meanwhile. The caller records the identity (device and inode) of each object.
+//! since then. The caller records the identity (device and inode) of each object.
 //!
 //! A file gets its name only after it is recorded. A directory must be created with its name, and so must a file on a
 //! file system without unnamed files. Until such an object is recorded, it has a mode that nobody else uses, by which

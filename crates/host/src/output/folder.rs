@@ -53,7 +53,7 @@ impl OutputFolder {
     /// Gives the folder its name. The caller must have synced the files.
     ///
     /// # Errors
-    /// The name was created meanwhile, or as rename(2).
+    /// The name exists by now, or as rename(2).
     pub fn publish(mut self) -> Result<(), HostError> {
         let (above, flags) = (&self.above, RenameFlags::NOREPLACE);
         self.folder.sync()?;

@@ -30,7 +30,7 @@ enum Stop {
     Load { pid: String, name: String },
 }
 
-/// Runs `work` and watches for stops meanwhile. Without a host, only runs `work`.
+/// Runs `work` and watches for stops during it. Without a host, only runs `work`.
 pub(crate) fn watch_for_stops<T>(
     host: Option<&dyn Host>,
     work: impl FnOnce() -> T,
