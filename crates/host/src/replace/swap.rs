@@ -203,7 +203,7 @@ impl Swap<'_> {
         rustix::fs::renameat(directory, &spare, directory, self.aside)
     }
 
-    /// Puts the old file back and removes the new one. If somebody has replaced the new file since then, the replacement
+    /// Puts the old file back and removes the new one. If somebody has replaced the new file since, the replacement
     /// stays.
     fn back(&self, means: Means) -> Result<(), HostError> {
         let failed = |error: Errno| fail(&self.directory.shown().join(self.name))(error.into());
