@@ -117,6 +117,11 @@ impl Dice {
     }
 }
 
+/// Returns whether the lines use `${flag?…}` and set `flag` to nothing.
+fn has_empty_condition(lines: &str) -> bool {
+    lines.contains("flag =\n") && lines.contains("${flag?")
+}
+
 #[test]
 fn attack_smtpd_answers_strangers_as_we_read_it() {
     let postfix = match Postfix::start() {
@@ -130,7 +135,6 @@ fn attack_smtpd_answers_strangers_as_we_read_it() {
     // Ends the smtpd process with the previous configuration.
     ask(postfix.port());
     let mut counted = [0_usize; 3];
-    let mut unknown = 0;
     let tried = 12 * assay_testing::attack_factor();
     for seed in 0..tried {
         let mut dice = Dice(seed);
@@ -159,8 +163,8 @@ fn attack_smtpd_answers_strangers_as_we_read_it() {
         let theirs = ask(postfix.port());
         let mine = ours(&lines);
         match theirs.unwrap_or(Answer::Misconfigured) {
-            // What assay cannot read it reports as unknown: a conditional macro over an empty parameter.
-            _ if mine.is_none() => unknown += 1,
+            // assay reports a conditional macro over an empty parameter as unknown; nothing else.
+            _ if mine.is_none() && has_empty_condition(&lines) => {}
             Answer::Takes => assert_eq!(mine, Some(true), "{lines}"),
             Answer::Refuses => assert_eq!(mine, Some(false), "{lines}"),
             Answer::Misconfigured => {}
@@ -169,6 +173,5 @@ fn attack_smtpd_answers_strangers_as_we_read_it() {
     }
     println!("taken, refused, misconfigured: {counted:?}");
     assert!(counted[0] > 0 && counted[1] > 0, "{counted:?}");
-    assert!(unknown * 4 <= tried, "{unknown} of {tried} are unknown");
     assay_testing::attacked("lists of restrictions of a running smtpd", tried, tried);
 }
