@@ -4,6 +4,7 @@
 
 mod command_line;
 mod description;
+mod effective_depth;
 mod engines;
 mod harmless;
 mod job_file;
@@ -15,6 +16,7 @@ mod text;
 mod windows_lines;
 
 pub use command_line::{Commands, Invocation, command_line, command_words, read_commands};
+pub use effective_depth::DepthLimit;
 pub use engines::{EngineKind, find_engine, nearest_engine};
 pub(crate) use harmless::harmless_name as plain_name;
 pub use harmless::harmless_value;

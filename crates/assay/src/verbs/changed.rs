@@ -47,7 +47,7 @@ pub struct Args {
     /// Compare with this date or time, or this long ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Show the history of facts and findings whose names begin so
+    /// Show the history of facts and findings whose key begins with KEY
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Write a page with what changed and the curves of the figures

@@ -41,7 +41,7 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     elsewhere: MachineSource,
-    /// Also copy the files that are read to a new directory, for --root
+    /// Also copy each file that assay reads into a new directory, for --root
     #[arg(long, value_name = "DIR", conflicts_with_all = ["root", "host"])]
     capture: Option<PathBuf>,
     /// Print the collector, a shell script that writes a bundle for --root

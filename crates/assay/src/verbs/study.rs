@@ -53,7 +53,7 @@ pub struct Args {
     /// Use your directory for a file system, such as zfs=/tank/vm (repeatable)
     #[arg(long = "dir", value_name = "FS=DIR", value_parser = named)]
     dirs: Vec<(String, PathBuf)>,
-    /// Run the full version, with the author's durations
+    /// Run each experiment as long as the published study did
     #[arg(long)]
     full: bool,
     /// Show what would be done and stop

@@ -78,7 +78,7 @@ pub struct Args {
     #[arg(long)]
     aa: bool,
 
-    /// Ignore smaller differences [default: the advice's, 3%]
+    /// Ignore smaller differences [default: as in the advice, or 3%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     margin: Option<f64>,
     /// Require that a figure gets no worse than this, such as p99:10%

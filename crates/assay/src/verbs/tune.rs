@@ -82,7 +82,7 @@ pub struct Args {
     /// Measure this command instead of a workload, over and over
     #[arg(long, value_name = "COMMAND")]
     load: Option<String>,
-    /// With a URL: requests per second [default: as fast as answered]
+    /// With a URL: send N requests per second [default: no limit]
     #[arg(long, value_name = "N", conflicts_with = "load")]
     rate: Option<f64>,
     /// With a URL: connections at once, at most [default: 8]

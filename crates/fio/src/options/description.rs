@@ -25,7 +25,11 @@ impl JobOptions {
             );
         }
         if is_known("iodepth") && is_known("ioengine") && is_known("direct") {
-            parts.push(format!("queue depth {}", self.reached_depth()));
+            let depth = match self.depth_limit() {
+                Some(_) => 1,
+                None => self.iodepth.max(1),
+            };
+            parts.push(format!("queue depth {depth}"));
         }
         if is_known("numjobs") && self.numjobs > 1 {
             parts.push(format!("{} jobs", self.numjobs));
@@ -73,13 +77,6 @@ impl JobOptions {
         }
     }
 
-    /// Returns the I/Os that one job has in flight: libaio blocks in the submission of buffered I/O (io_submit(2)).
-    fn reached_depth(&self) -> u64 {
-        let waits = find_engine(&self.engine) == Some(EngineKind::Synchronous)
-            || self.engine == "libaio" && !self.direct;
-        if waits { 1 } else { self.iodepth.max(1) }
-    }
-
     fn describe_durability(&self) -> Option<String> {
         let after = |call: &str, writes: u64| match writes {
             1 => format!("{call} after every write"),
@@ -111,7 +108,27 @@ mod tests {
 
     #[test]
     fn what_fio_does_and_not_what_was_asked_for() {
-        let cases: [(&[(&str, &str)], &str); 6] = [
+        let cases: [(&[(&str, &str)], &str); 9] = [
+            (
+                &[("iodepth", "8"), ("ioengine", "posixaio")],
+                "sequential read, 4 KiB, queue depth 1, through the page cache, posixaio",
+            ),
+            (
+                &[
+                    ("iodepth", "8"),
+                    ("ioengine", "posixaio"),
+                    ("filename", "/dev/nvd0"),
+                ],
+                "sequential read, 4 KiB, queue depth 8, through the page cache, posixaio",
+            ),
+            (
+                &[
+                    ("iodepth", "8"),
+                    ("ioengine", "psync"),
+                    ("io_submit_mode", "offload"),
+                ],
+                "sequential read, 4 KiB, queue depth 8, through the page cache, psync",
+            ),
             (
                 &[],
                 "sequential read, 4 KiB, queue depth 1, through the page cache, psync",

@@ -3,7 +3,7 @@
 //! although fio counts the I/Os as in flight (`iodepth_level`).
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt, void_doubt};
-use assay_fio::options::{self, EngineKind};
+use assay_fio::options::{self, DepthLimit};
 use assay_model::Doubt;
 use assay_model::sample::Worker;
 use std::fmt::Write as _;
@@ -30,11 +30,10 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
         return None;
     }
     let engine = options.engine.as_str();
-    // With offloading, fio's own threads pass I/Os to the engine one by one, several at once.
-    let offloaded = options.given("io_submit_mode") == Some("offload");
     // fio's own count outweighs the engine's name, which may be the default of another system.
     let reached = evidence.results.iter().any(options::reached_depth);
-    if options::find_engine(engine) == Some(EngineKind::Synchronous) && !offloaded && !reached {
+    let limit = options.depth_limit();
+    if limit == Some(DepthLimit::SynchronousEngine) && !reached {
         let named = match options.given("ioengine") {
             Some(_) => format!("ioengine={engine}"),
             None => format!("the default engine {engine}"),
@@ -47,10 +46,6 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
             "Use ioengine=io_uring or libaio with direct=1, or set iodepth=1 and say so.",
         ));
     }
-    let one_file = options.count_of("nrfiles").unwrap_or(1) <= 1
-        && !options
-            .given("filename")
-            .is_some_and(|name| name.contains(':'));
     if let Some(deepest) = deepest_level(evidence)
         && u64::from(deepest) < depth / 2
         && engine == "posixaio"
@@ -65,7 +60,7 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
             "Ask for a depth that the system allows, or raise its limit; several jobs add their depths.",
         ));
     }
-    if engine == "posixaio" && one_file && !is_of_another_system(evidence) {
+    if limit == Some(DepthLimit::PosixAioOfOneFile) {
         return Some(void_doubt(
             CODE,
             format!(
@@ -75,7 +70,7 @@ fn check_options(evidence: &DoubtEvidence) -> Option<Doubt> {
             "Use ioengine=io_uring or libaio with direct=1, or as many files as the depth (nrfiles).",
         ));
     }
-    if engine == "libaio" && !options.direct {
+    if limit == Some(DepthLimit::BufferedLibaio) {
         let mut seen = format!(
             "libaio without direct=1 blocks in submission: iodepth={depth} is counted, but one I/O at a time is done"
         );
@@ -105,31 +100,6 @@ fn deepest_level(evidence: &DoubtEvidence) -> Option<u32> {
     let used = levels.filter(|(_, share)| **share > 0.0);
     let deepest = used.map(|(level, _)| level.parse::<u32>().unwrap_or(u32::MAX));
     deepest.max().filter(|level| *level < u32::MAX)
-}
-
-/// Whether a result comes from another system than Linux: its file names are those of macOS, or fio reports a BSD
-/// device. On such systems posixaio does not have the limit of Linux, where the C library executes the requests to a
-/// file one after another.
-fn is_of_another_system(evidence: &DoubtEvidence) -> bool {
-    const ELSEWHERE: [&str; 7] = [
-        "/Users/",
-        "/Volumes/",
-        "/dev/disk",
-        "/dev/rdisk",
-        "/dev/nvd",
-        "/dev/nda",
-        "/dev/ada",
-    ];
-    let options = evidence.options.into_iter();
-    let names = options.flat_map(|options| {
-        let given = ["filename", "directory"]
-            .into_iter()
-            .filter_map(|key| options.given(key));
-        given.chain([options.name.as_str()])
-    });
-    names
-        .flat_map(|name| name.split(':'))
-        .any(|name| ELSEWHERE.iter().any(|start| name.starts_with(start)))
 }
 
 fn check_result(evidence: &DoubtEvidence) -> Option<Doubt> {

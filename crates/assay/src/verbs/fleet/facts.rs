@@ -27,7 +27,7 @@ const USUAL: [&str; 6] = [
 pub struct Args {
     #[command(flatten)]
     which: Which,
-    /// Show facts whose key begins so [default: system, size, packages]
+    /// Show facts with this key prefix [default: system, size, packages]
     #[arg(long = "key", value_name = "PREFIX")]
     keys: Vec<String>,
     /// Print one JSON object

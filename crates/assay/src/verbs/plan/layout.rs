@@ -70,7 +70,7 @@ pub struct Args {
     /// Show efficiency at this block size [default: 4 KiB to 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = read::block)]
     block: Vec<u64>,
-    /// Show what a volume of this size reserves by block size
+    /// Show the reservation of a volume of this size for each block size
     #[arg(long, value_name = "SIZE", value_parser = read::size)]
     volume: Option<u64>,
     /// Assume this version of OpenZFS, 0.7 to 2.4

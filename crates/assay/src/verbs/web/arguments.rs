@@ -50,7 +50,7 @@ pub struct Args {
     /// http:// or https:// URLs; several are measured in turn and compared
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<String>,
-    /// Find the capacity with these connections, or `search`
+    /// Numbers of connections to find the capacity with, or `search`
     #[arg(long, value_name = "LIST", default_value = "search")]
     concurrency: String,
     /// Measure latency at these percentages of the capacity
