@@ -196,7 +196,7 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("ssh-host-keys-unchecked", 1),
     ("sshd-gateway-ports", 1),
     ("sshd-log-quiet", 1),
-    ("sshd-login-grace-none", 1),
+    ("sshd-login-grace-none", 2),
     ("sshd-max-auth-tries", 1),
     ("sshd-user-environment", 1),
     ("sshd-x11-all-addresses", 1),
