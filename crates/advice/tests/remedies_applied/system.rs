@@ -230,8 +230,8 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "off",
         "etc/apcupsd/apcupsd.conf",
         &[
-            ("BATTERYLEVEL -1", "BATTERYLEVEL 5"),
-            ("MINUTES -1", "MINUTES 3"),
+            ("BATTERYLEVEL -1", "BATTERYLEVEL 10"),
+            ("MINUTES -1", "MINUTES 5"),
         ],
     ),
     (

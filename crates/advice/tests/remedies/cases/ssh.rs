@@ -144,7 +144,7 @@ cat /tmp/new.pub >> "$FILE""#,
         furnish: "",
         acts: &[
             Do(
-                "take `cert-authority` and what follows it before the key off each line",
+                "delete from each line everything before the type of the key",
                 "sed -i -E 's/^cert-authority\\S* //' /etc/ssh/user_ca.pub",
             ),
             PasteIn(
@@ -162,7 +162,7 @@ cat /tmp/new.pub >> "$FILE""#,
         furnish: "",
         acts: &[
             Do(
-                "and put that into the file",
+                "and write the result into the file",
                 "ssh-keygen -q -t ed25519 -N '' -f /tmp/users; cp /tmp/users.pub /etc/ssh/user_ca.pub",
             ),
             PasteIn(

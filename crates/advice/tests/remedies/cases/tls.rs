@@ -63,7 +63,7 @@ pub const CASES: &[&[Case]] = &[&[
     ),
     linked!(
         "openssl-copy-heartbleed",
-        "one with a library of today",
+        "a version with a current library",
         "/usr/local/sbin/vpnd"
     ),
     Case {
