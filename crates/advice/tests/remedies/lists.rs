@@ -109,8 +109,12 @@ pub const PROGRAMS: [(&str, &str); 104] = [
 ];
 
 /// Lines and words of configurations that look like a program.
-pub const SETTINGS: [&str; 62] = [
+pub const SETTINGS: [&str; 66] = [
+    "allow",
     "deb",
+    "geo",
+    "if",
+    "user",
     "driver",
     "ldap",
     "return",
