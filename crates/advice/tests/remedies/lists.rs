@@ -1,7 +1,13 @@
 //! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
 
 /// Programs that a remedy may contain, with the Debian package of each, or another source.
-pub const PROGRAMS: [(&str, &str); 104] = [
+pub const PROGRAMS: [(&str, &str); 110] = [
+    ("install", "coreutils"),
+    ("mariadb-install-db", "mariadb-server"),
+    ("mv", "coreutils"),
+    ("proftpd", "proftpd-core"),
+    ("runuser", "util-linux"),
+    ("unbound-checkconf", "unbound"),
     ("borg", "borgbackup"),
     ("restic", "restic"),
     ("df", "coreutils"),
