@@ -1,7 +1,13 @@
 //! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
 
 /// Programs that a remedy may contain, with the Debian package of each, or another source.
-pub const PROGRAMS: [(&str, &str); 104] = [
+pub const PROGRAMS: [(&str, &str); 110] = [
+    ("install", "coreutils"),
+    ("mariadb-install-db", "mariadb-server"),
+    ("mv", "coreutils"),
+    ("proftpd", "proftpd-core"),
+    ("runuser", "util-linux"),
+    ("unbound-checkconf", "unbound"),
     ("borg", "borgbackup"),
     ("restic", "restic"),
     ("df", "coreutils"),
@@ -109,8 +115,12 @@ pub const PROGRAMS: [(&str, &str); 104] = [
 ];
 
 /// Lines and words of configurations that look like a program.
-pub const SETTINGS: [&str; 62] = [
+pub const SETTINGS: [&str; 66] = [
+    "allow",
     "deb",
+    "geo",
+    "if",
+    "user",
     "driver",
     "ldap",
     "return",

@@ -230,10 +230,11 @@ fn every_option_is_one_that_the_program_knows() {
 fn help_of(command: &[String]) -> Option<String> {
     static KNOWN: OnceLock<Mutex<BTreeMap<String, Option<String>>>> = OnceLock::new();
     // These have no help, or act on any argument.
-    const SILENT: [&str; 9] = [
+    const SILENT: [&str; 10] = [
         "apachectl",
         "assay",
         "echo",
+        "mariadb-install-db",
         "pam-auth-update",
         "qshape",
         "sync",

@@ -118,7 +118,7 @@ done"#,
             furnish: "",
             acts: &[
                 Do(
-                    "take `none` away",
+                    "remove `none`",
                     r#"sed -i -E '/^cipher none/d; s/:NONE//' "$FILE""#,
                 ),
                 PasteIn(
@@ -136,12 +136,12 @@ done"#,
             furnish: "",
             acts: &[
                 Do(
-                    "take `none` away",
+                    "remove `none`",
                     r#"sed -i '/^cipher none/d' "$FILE""#,
                 ),
                 PasteIn("data-ciphers AES", &[], r#"echo "$COMMAND" >> "$FILE""#),
                 Do(
-                    "say `tls-server` on one end and `tls-client` on the other, with `ca`, `cert` and `key`, and `dh none` on the server",
+                    "write `tls-server` on one end and `tls-client` on the other, with `ca`, `cert` and `key`, and `dh none` on the server",
                     r#"printf 'tls-server\nca ca.crt\ncert server.crt\nkey server.key\ndh none\n' >> "$FILE""#,
                 ),
             ],
