@@ -247,6 +247,6 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "libvirt-socket-open",
         "all",
         "etc/libvirt/libvirtd.conf",
-        &[("\"0777\"", "\"0770\"")],
+        &[("auth_unix_rw = \"none\"\n", "")],
     ),
 ];
