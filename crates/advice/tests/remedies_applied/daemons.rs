@@ -247,6 +247,6 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "libvirt-socket-open",
         "all",
         "etc/libvirt/libvirtd.conf",
-        &[("unix_sock_rw_perms = \"0777\"\n", "")],
+        &[("auth_unix_rw = \"none\"\n", "")],
     ),
 ];

@@ -74,13 +74,13 @@ pub(crate) const REMEDIES: &[Remedy] = &[
     Remedy {
         page: "zfs-sync-always",
         about: "tank/always",
-        steps: "@[zfs inherit]",
+        steps: "@[zfs set sync=standard]",
         undo: "@[zfs set sync=always]",
     },
     Remedy {
         page: "zfs-sync-disabled",
         about: "tank/disabled",
-        steps: "@[zfs inherit]",
+        steps: "@[zfs set sync=standard]",
         undo: "@[zfs set sync=disabled]",
     },
     Remedy {
@@ -93,7 +93,7 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         page: "zfs-zero-fill-uncompressed",
         about: "tank/zeros",
         steps: "@[zfs set compression=lz4]",
-        undo: "zfs set compression=off tank; @[zfs inherit compression]",
+        undo: "@[zfs set compression=off]",
     },
     Remedy {
         page: "zfs-thin-promised",

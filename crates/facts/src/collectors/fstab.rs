@@ -108,7 +108,7 @@ impl Entry {
                 "xfs" => XFS_REMOVED.iter().find(|(known, _)| *known == name)?.1,
                 // The option `barrier` of btrfs never had a value.
                 "btrfs" if option.starts_with("barrier=") => "2.6.29",
-                "btrfs" if matches!(name, "inode_cache" | "noinode_cache") => "5.11",
+                "btrfs" if matches!(name, "inode_cache" | "noinode_cache") => "6.8",
                 _ => return None,
             };
             Some((option, since))

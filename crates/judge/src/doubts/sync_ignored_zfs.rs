@@ -27,6 +27,6 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
             "fio waited for {waited} flushes, and ZFS committed its intent log {} times{why}",
             zil.commits
         ),
-        "What was acknowledged is not durable: set sync=standard (`zfs inherit sync DATASET`) and measure again.",
+        "What was acknowledged is not durable: run `zfs set sync=standard DATASET` and measure again.",
     ))
 }
