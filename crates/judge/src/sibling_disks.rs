@@ -33,9 +33,9 @@ pub const FALSE_ALARM: f64 = 0.001;
 /// Factor from which the test on the slowest disk (`often_slowest`) also applies. Smaller differences may come from
 /// lasting states with noise, which that test does not model.
 const LARGE: f64 = 8.0;
-/// Maximum probability that a disk which takes [`MATTERS`] times as long is reported as not slow.
+/// Maximum probability of missing a slow disk, that is a disk that takes [`MATTERS`] times as long as its siblings.
 pub const MISSED: f64 = 0.05;
-/// Minimum number of requests of a disk in a window that counts.
+/// Minimum number of requests that a disk must complete in a window for the window to count.
 const LEAST: u64 = 4;
 /// Minimum number of windows for a result. The simulations cover the tests from this number on.
 const NEEDED: u32 = 10;
@@ -69,7 +69,7 @@ pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
         .collect()
 }
 
-/// Returns requests and milliseconds of a disk.
+/// Returns the number of requests of a disk, and their total time in milliseconds.
 fn read_counts(disk: &DeviceDelta, way: Way) -> (u64, u64) {
     match way {
         Way::Read => (disk.reads, disk.read_ms),

@@ -30,7 +30,7 @@ pub(crate) struct WorkloadGroup<'a> {
     pub samples: Vec<SampleWithFigures<'a>>,
 }
 
-/// Code of the doubt about a sample whose load did not finish.
+/// Code of the doubt about a sample whose load did not finish, or finished without a figure.
 pub(crate) const NOT_COMPLETED: &str = "not-completed";
 
 impl SampleWithFigures<'_> {

@@ -9,10 +9,10 @@ use assay_imports::{Figures, ResultRow, Tool, ToolResult};
 use assay_model::workload::Durability;
 use assay_model::{Bytes, Doubt, Nanos};
 
-/// Evaluation of a result of another tool.
+/// What a result of another tool measures, and the doubts about the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JudgedTool {
-    /// What the tool measures, in a sentence; `None` if the text does not contain the command.
+    /// Sentence that describes what the tool measures; `None` if the text does not contain the command.
     pub measures: Option<String>,
     /// Doubts about the result.
     pub doubts: Vec<Doubt>,
@@ -20,7 +20,7 @@ pub struct JudgedTool {
 
 /// Minimum duration of a test; a shorter one may measure only a burst.
 const LEAST: Nanos = Nanos(10_000_000_000);
-/// Maximum size of a test file that may fit into the cache of a drive or into RAM.
+/// A test file up to this size may fit into the cache of a drive or into RAM.
 const SMALL: Bytes = Bytes(1 << 30);
 /// Fraction of the requested queue depth below which rate × latency contradicts this depth.
 const REACHED: f64 = 0.5;

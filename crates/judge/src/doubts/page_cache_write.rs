@@ -6,7 +6,7 @@ use assay_model::Bytes;
 use assay_model::Doubt;
 use std::fmt::Write as _;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "page-cache-write";
 const BELOW: &str = "Something below the file system kept the data (ZFS's ARC, a host's cache): use \
     sync=dsync or fdatasync=1, or run until it is full.";

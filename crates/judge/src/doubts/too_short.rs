@@ -5,7 +5,7 @@ use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "too-short";
 /// Minimum duration of a single sample that is more than a burst: Linux writes dirty pages back after 5 to 30 s, ZFS
 /// every 5 s.

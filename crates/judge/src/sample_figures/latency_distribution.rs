@@ -22,9 +22,9 @@ pub(crate) struct LatencyDistribution {
 }
 
 impl LatencyDistribution {
-    /// Reads the latency of a direction of a job: from submission to completion (`lat`) if its
-    /// distribution exists, else from acceptance by the kernel (`clat`). They differ by the time of
-    /// submission, which `clat` includes for engines that do one I/O at a time.
+    /// Reads the latency of a direction of a job. Prefers the time from submission to completion (`lat`). If `lat` has
+    /// no distribution, uses the time from acceptance by the kernel to completion (`clat`). `clat` omits the time of
+    /// submission, except for engines that do one I/O at a time.
     pub(crate) fn of_operations(io: &Operations) -> Self {
         let known =
             |latency: &&Latency| !latency.histogram.is_empty() || !latency.percentiles.is_empty();

@@ -141,7 +141,7 @@ impl ClaimEvidence<'_> {
         }
     }
 
-    /// Returns the finding for a claim whose values do not count: all values are void, or the configuration was not
+    /// Returns the finding for a claim without valid values: all values are void, or the configuration was not
     /// measured.
     fn describe_nothing_valid(
         &self,

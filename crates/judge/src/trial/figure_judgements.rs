@@ -24,7 +24,8 @@ fn list_metrics(plan: &TrialPlan) -> Vec<Metric> {
     metrics
 }
 
-/// Judges each figure over the pairs. `figures` contains those of A and B for every pair that counts.
+/// Computes the judgement of each figure over all pairs that count. `figures` contains the values of A and of B for
+/// each of these pairs.
 pub(super) fn judge_figures(
     plan: &TrialPlan,
     rule: &TrialRule,

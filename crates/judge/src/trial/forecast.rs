@@ -22,8 +22,8 @@ pub struct TrialForecast {
     pub time: Nanos,
 }
 
-/// Computes the number of pairs until an effect (log ratio) is distinguished from none and, if it is a gain, its total
-/// work stays better with one more slow slot. `margin` is a log ratio too.
+/// Forecasts how many pairs distinguish an effect (log ratio) from none. If the effect is a gain, its total must also
+/// stay better after one more slow slot. `margin` is a log ratio too.
 #[must_use]
 pub fn forecast_pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
     let detected = forecast_pairs_for_effect(noise, effect);

@@ -94,8 +94,8 @@ pub(super) fn plan_looks_for_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, compute_share_for_total)
 }
 
-/// Returns the looks of "worse" in the typical pair: together with [`plan_looks_for_total`] they spend
-/// the level once.
+/// Returns the looks of "worse" in the typical pair. Together with the looks of [`plan_looks_for_total`], they spend
+/// the level of "worse" once.
 pub(super) fn plan_looks_without_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, |pairs| 1.0 - compute_share_for_total(pairs))
 }

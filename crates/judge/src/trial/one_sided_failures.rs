@@ -45,8 +45,8 @@ impl TrialFailures {
         failures
     }
 
-    /// Whether there were more failures with the change than without it: too few to prove that it causes them, too many
-    /// to keep it.
+    /// Whether more failures occurred with the change than without it. This does not prove that the change causes the
+    /// failures, but such a change must not be kept.
     pub(super) fn is_excessive(&self) -> bool {
         self.changed > self.other
     }

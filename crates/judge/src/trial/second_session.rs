@@ -20,7 +20,7 @@ pub enum SessionAgreement {
     Open,
 }
 
-/// Combines the verdicts of two sessions. Their order does not matter.
+/// Combines the verdicts of two sessions; the order of the sessions does not matter.
 #[must_use]
 pub fn combine_verdicts(first: Verdict, second: Verdict) -> SessionAgreement {
     match (first, second) {

@@ -17,7 +17,7 @@ use super::work_total::{self, WorkTotal};
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, MAX_PAIRS, PairOutcome, TrialLook, Verdict};
 
-/// Judges the pairs. `pairs` contains all that were tried, in order. Every look of the rule is computed again, and the
+/// Judges the pairs. `pairs` contains all pairs that were tried, in order. Computes every look of the rule again; the
 /// first look with a decision decides.
 #[must_use]
 pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
@@ -66,8 +66,8 @@ pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
     judgement
 }
 
-/// Decides the verdict alone, much faster than [`judge_trial_pairs`]; returns it with the number of
-/// pairs that it rests on.
+/// Decides the verdict alone, which is much faster than [`judge_trial_pairs`]. Returns the verdict and the number of
+/// pairs that it is based on.
 #[must_use]
 pub fn decide_verdict(rule: &TrialRule, pairs: &[PairOutcome]) -> (Verdict, usize) {
     let measured = CountedPairs::collect(rule, pairs);
@@ -253,7 +253,7 @@ impl HypothesisProofs {
     }
 }
 
-/// A decision and the reason for it.
+/// A verdict with its reason and its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrialDecision {
     /// The verdict.

@@ -1,4 +1,4 @@
-//! Doubts about the figures of an HTTP step.
+//! Finds the doubts about the figures of an HTTP step.
 
 use super::limit::format_percent;
 use super::many;
@@ -285,8 +285,9 @@ fn generator_full(step: &Step) -> Option<Doubt> {
 }
 
 /// Computes the number of requests in flight by which Little's law may be violated at the edges of the window. At each
-/// edge there are at most as many such requests as connections. Each takes at most the longest time of any request, and
-/// is counted only in the time or only in the answers. If the machine pauses at an edge, this happens without an error.
+/// edge there are at most as many such requests as connections. Each of them takes at most the longest time of any
+/// request, and is counted only in the time or only in the answers. A pause of the machine at an edge causes such a
+/// deviation without any error.
 fn count_edge_requests(step: &Step) -> f64 {
     let measured = &step.measured;
     // Requests that began before the window are in no histogram, but in the second in which they ended.

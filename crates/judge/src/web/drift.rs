@@ -20,7 +20,7 @@ const SLOWER: u64 = 1_000_000;
 const SECONDS: usize = 4;
 
 /// Returns a doubt if rounds with equal parameters differ by more than a factor of two: in rate for a closed loop, in
-/// median latency for an open loop. `rounds` are those steps that count.
+/// median latency for an open loop. `rounds` contains the steps that are not void.
 pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
     let closed = rounds.first()?.pace == Pace::Closed;
     let figure = |step: &Step| match closed {
@@ -219,8 +219,8 @@ fn slow_median(result: &StepResult) -> Option<Nanos> {
         .or(result.latency.p50)
 }
 
-/// Adds a doubt to each open loop at half of the capacity or less whose answers take longer than at the capacity
-/// itself: the server has become slower since the capacity was measured.
+/// Adds a doubt to each open loop at no more than half of the capacity, if its answers take longer than at the
+/// capacity. The server has then become slower since the capacity was measured.
 pub(super) fn add_slower_than_capacity(results: &mut [StepResult], capacity: &[Option<Capacity>]) {
     let full: Vec<Option<Nanos>> = results
         .iter()
