@@ -126,7 +126,7 @@ fn hash(files: &Files, group: DuplicateGroup<'_>) -> String {
         .map_or_else(String::new, |hash| encode_hex(&hash[..files.kind.length()]))
 }
 
-/// Results of a scan that a document contains in addition to the groups.
+/// Results of a scan that a JSON document contains in addition to the groups.
 pub struct Around<'a> {
     /// Skipped files.
     pub skipped: &'a Skipped,
@@ -136,7 +136,8 @@ pub struct Around<'a> {
     pub interrupted: bool,
 }
 
-/// Schema of [`write_document`]. The document is written in pieces, because the list may exceed the memory.
+/// Schema of the document that [`write_document`] writes. The document is written in pieces, because the list of groups
+/// may not fit into memory.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 #[schemars(rename = "Document")]
@@ -146,7 +147,7 @@ pub struct GroupDocument {
     hash: String,
     groups: Vec<GroupSeen>,
     summary: Summary,
-    /// Number of skipped files by reason. Like all fields below, present only after a scan.
+    /// Number of skipped files by reason. This field and all fields below are present only after a scan.
     #[schemars(skip_serializing_if = "absent")]
     skipped: std::collections::BTreeMap<String, u64>,
     #[schemars(skip_serializing_if = "absent")]
@@ -158,7 +159,7 @@ pub struct GroupDocument {
     interrupted: bool,
 }
 
-/// Files with equal content.
+/// A group of files with equal content.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 struct GroupSeen {
@@ -174,10 +175,10 @@ struct GroupSeen {
     /// Further hard links of the same inodes.
     #[schemars(skip_serializing_if = "absent")]
     links: std::collections::BTreeMap<String, Vec<String>>,
-    /// Number of files of the group that may be the same file as another one of the group.
+    /// Number of files in this group that may be the same file as another file of the group.
     #[schemars(skip_serializing_if = "absent")]
     doubtful: u64,
-    /// Machine of each file, in merged indexes.
+    /// Machine of each file, in the order of `files`; only in merged indexes.
     #[schemars(skip_serializing_if = "absent")]
     machines: Vec<String>,
 }
@@ -293,7 +294,7 @@ fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     out.write_all(b"\n]")
 }
 
-/// Writes one group. `machines` adds the machine of each file.
+/// Writes one group. With `machines`, also writes the machine of each file.
 fn json_group(
     text: &mut Vec<u8>,
     files: &Files,

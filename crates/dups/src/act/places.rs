@@ -84,8 +84,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves a file to another folder. If the folder is on another file system, only creates a copy there under the
-    /// name `aside`, and returns the folder.
+    /// Moves a file to another folder. If the folder is on another file system, only creates a copy under the name
+    /// `aside` there, and returns the folder.
     pub(super) fn carry(
         &self,
         (step, attributes, content): (&ActStep, &Attributes, &Content),

@@ -105,10 +105,10 @@ pub fn let_settle() {
     std::thread::sleep(std::time::Duration::from_millis(80));
 }
 
-/// A tree to act on, with an index outside it.
+/// A tree for actions, with an index outside of the tree.
 pub struct Place {
     pub dir: tempfile::TempDir,
-    /// See [`Options::plain_renames`].
+    /// See `ActOptions::plain_renames`.
     pub plain: bool,
 }
 
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-/// A file system in a file, if possible (root, loop devices, mkfs).
+/// A mounted file system in a file. Requires root, loop devices and mkfs.
 pub struct Mount(pub PathBuf);
 
 impl Mount {
