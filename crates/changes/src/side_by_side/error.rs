@@ -1,4 +1,4 @@
-//! Errors of building an arm.
+//! Errors of building an arm, one of the two objects that a trial compares.
 
 use assay_model::Bytes;
 use std::error::Error;
@@ -16,11 +16,11 @@ pub enum ArmError {
         "{program} is not installed: `apt install {debian}` (Debian, Ubuntu, Proxmox) or `dnf install {fedora}` (Fedora, RHEL)"
     )]
     Missing {
-        /// The program, or several programs of which one is required.
+        /// Name of the program, or of several programs of which one is required.
         program: String,
-        /// Debian package.
+        /// Debian package that contains the program.
         debian: &'static str,
-        /// Fedora package.
+        /// Fedora package that contains the program.
         fedora: &'static str,
     },
     /// The operation requires root.
@@ -34,17 +34,17 @@ pub enum ArmError {
     Refused {
         /// The option, with control characters escaped.
         what: String,
-        /// Reason and remedy.
+        /// Why the option is refused, and what the user can do.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The file system has too little free space.
     #[error("{}: {needed} are needed and {free} are free: choose another directory or a smaller size", .dir.display())]
     Space {
-        /// The directory.
+        /// A directory on the file system.
         dir: PathBuf,
-        /// Bytes needed.
+        /// Number of bytes that are needed.
         needed: Bytes,
-        /// Bytes free.
+        /// Number of bytes that are free.
         free: Bytes,
     },
     /// A tool failed.
@@ -58,24 +58,24 @@ pub enum ArmError {
     /// The server ended, or does not answer.
     #[error("{program} does not answer: {source}")]
     Server {
-        /// The program.
+        /// Name of the server program.
         program: String,
-        /// Error that shows the end or the timeout.
+        /// The error from which the end or the timeout was detected.
         source: Box<dyn Error + Send + Sync>,
     },
     /// An image could not be filled completely.
     #[error("{}: after {written} of {size}: {source}", .path.display())]
     Fill {
-        /// The image.
+        /// Path of the image.
         path: PathBuf,
         /// Bytes written before the error.
         written: Bytes,
         /// Bytes requested.
         size: Bytes,
-        /// Error of the server.
+        /// Error that the server returned.
         source: io::Error,
     },
-    /// Error of the journal; nothing is created without a journal.
+    /// The journal cannot be used. Without a journal nothing is created.
     #[error(transparent)]
     Journal(#[from] crate::ChangeError),
     /// An operation of the machine failed.
@@ -84,7 +84,7 @@ pub enum ArmError {
     /// The kernel returned an error.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// File or directory.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the kernel.
         source: io::Error,
@@ -92,7 +92,7 @@ pub enum ArmError {
 }
 
 impl ArmError {
-    /// Replaces the path `through` the file descriptor by the directory's real name `shown`.
+    /// Replaces the descriptor path `through` in the error by `shown`, the real name of the directory.
     pub(crate) fn named(self, through: &Path, shown: &Path) -> Self {
         let path = |path: PathBuf| match path.strip_prefix(through) {
             Ok(rest) => shown.join(rest),

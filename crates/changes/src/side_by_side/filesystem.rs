@@ -57,7 +57,7 @@ const KNOWN: [(&str, &[&str], &str, &str); 6] = [
     ("f2fs", &["-q", "-f"], "f2fs-tools", "f2fs-tools"),
 ];
 
-/// Requested type and options of the file system.
+/// Requested type and options of a file system.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub fstype: &'a str,

@@ -1,4 +1,4 @@
-//! All attributes of a file except its contents.
+//! Sets and reads all attributes of a file except its contents.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

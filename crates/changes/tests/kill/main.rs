@@ -530,7 +530,7 @@ fn attack_made() {
     });
 }
 
-/// A user's command is interrupted together with assay: it must not continue during a recovery.
+/// A user's command is interrupted together with assay. The command must not continue during a recovery.
 #[test]
 fn in_the_middle_of_a_command() {
     let words = |words: &[&str]| {
