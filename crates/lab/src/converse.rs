@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A running program in the guest. Dropping [`Conversation::hears`] closes its standard input.
+/// A running program in the guest. To close the program's standard input, drop [`Conversation::hears`].
 pub struct Conversation<'scope> {
     /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
     /// be repeated.
@@ -20,7 +20,7 @@ pub struct Conversation<'scope> {
     pub end: End<'scope>,
 }
 
-/// Handle that waits for the end of a program.
+/// Handle with which a caller waits for the end of a program.
 pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError>>);
 
 /// Exit status and error output of a program that ended.
@@ -28,12 +28,12 @@ pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError
 pub struct ConversationEnd {
     /// Exit status.
     pub status: i32,
-    /// Standard error.
+    /// What the program wrote to standard error.
     pub complaint: String,
 }
 
 impl Guest {
-    /// Starts a program in the guest with connected input and output. The program is killed after `limit`.
+    /// Starts a program in the guest and connects its input and output. The program is killed after `limit`.
     pub fn converse<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,

@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(30),
 };
 
-/// Reasons why the test network cannot be created.
+/// Why the test network cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
     /// Network namespaces cannot be created.
@@ -32,10 +32,10 @@ pub enum BedError {
     /// A TUN device cannot be created.
     #[error("no TUN device can be made: {0}; this needs /dev/net/tun (`modprobe tun`)")]
     Tun(#[source] io::Error),
-    /// A command failed.
+    /// A command for creating the network failed.
     #[error("`{command}`: {complaint}")]
     Command {
-        /// Command line.
+        /// The command line.
         command: String,
         /// Error message of the command.
         complaint: String,
@@ -46,9 +46,9 @@ pub enum BedError {
     /// Another operation failed.
     #[error("{what}: {source}")]
     Io {
-        /// The operation.
+        /// Name of the operation.
         what: &'static str,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
 }
@@ -195,7 +195,8 @@ impl Bed {
         &self.router
     }
 
-    /// Returns the counters of the bottleneck: towards the clients, and from them.
+    /// Returns the counters of the bottleneck, first for the direction to the clients, then for the direction from
+    /// them.
     #[must_use]
     pub fn counters(&self) -> (&LinkCounters, &LinkCounters) {
         (&self.down, &self.up)
