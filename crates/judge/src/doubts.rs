@@ -250,7 +250,7 @@ pub fn judge_result(document: &FioDocument) -> Vec<JudgedJobs> {
 pub struct JudgedJobs {
     /// Indices of the jobs in the imported document.
     pub jobs: Range<usize>,
-    /// Doubts about these jobs.
+    /// Doubts about the jobs of this group.
     pub doubts: Vec<Doubt>,
 }
 

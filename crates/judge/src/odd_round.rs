@@ -1,11 +1,11 @@
-//! Finds rounds whose rate differs tenfold from the others, because a single round of five with a fiftieth of the rate
-//! makes the mean meaningless. Permanent shifts are in `shift`, doubts about web loads in `web::drift`.
+//! Finds rounds whose rate differs tenfold from the other rounds. For example, if one round of five has a fiftieth of
+//! the rate, the mean is meaningless. Permanent shifts are in `shift`, doubts about web loads in `web::drift`.
 
 use crate::workload_groups::WorkloadGroup;
 use assay_model::criterion::Direction;
 use assay_model::units::format_significant;
 
-/// A round is an outlier if its rate differs from the median of the others by this factor.
+/// A round is an outlier if its rate differs from the median of the other rounds by this factor.
 const FACTOR: f64 = 10.0;
 
 /// Maximum number of outliers that a description lists one by one.

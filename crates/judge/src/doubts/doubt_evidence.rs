@@ -22,7 +22,7 @@ pub enum EvidenceOrigin {
 /// Evidence about a job. A field without evidence is `None` or empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubtEvidence<'a> {
-    /// Options of the job.
+    /// Options of the job; `None` if unknown.
     pub options: Option<&'a JobOptions>,
     /// Names of other jobs of the same command that run at the same time on the same file.
     pub beside: &'a [&'a str],
@@ -40,7 +40,7 @@ pub struct DoubtEvidence<'a> {
     pub target: Option<&'a TargetInfo>,
     /// State of the file before the sample.
     pub file: Option<&'a FileState>,
-    /// Facts of the machine.
+    /// Facts of the machine; `None` if unknown.
     pub facts: Option<&'a Facts>,
     /// Whether fio merged reads, writes and trims into one figure (`unified_rw_reporting`).
     pub unified: bool,

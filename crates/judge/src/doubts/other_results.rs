@@ -1,4 +1,4 @@
-//! Finds doubts about results of other tools than fio. [`super::other_tools`] explains the commands of these tools.
+//! Finds doubts about results of tools other than fio. [`super::other_tools`] explains the commands of these tools.
 
 use super::other_tools::{explain_command, explain_crystal_disk_mark};
 use crate::doubts::{

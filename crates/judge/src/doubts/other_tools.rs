@@ -10,7 +10,7 @@ use assay_model::Doubt;
 /// An explained command of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedCommand {
-    /// Name of the tool.
+    /// Name of the tool, such as `sysbench`.
     pub name: &'static str,
     /// Description of the measured property, in a sentence.
     pub measures: String,

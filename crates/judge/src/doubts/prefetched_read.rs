@@ -1,5 +1,5 @@
 //! Rule `prefetched-read`: ZFS prefetches data for sequential reads, also with `direct=1` if ZFS ignores this option.
-//! The latency is then that of RAM, and the disks have a deeper queue than requested. Observed with OpenZFS 2.1.11: of
+//! The latency then describes RAM, and the disks have a deeper queue than requested. Observed with OpenZFS 2.1.11: of
 //! 384 records of a file read from end to end, 382 were prefetched.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt};

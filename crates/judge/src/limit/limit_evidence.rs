@@ -9,7 +9,7 @@ use assay_model::{Facts, Nanos, Planned, Sample, TargetInfo, Workload};
 /// Result of a similar workload in the same run, with another queue depth or block size.
 #[derive(Clone, Debug)]
 pub(crate) struct SiblingResult {
-    /// Name of the workload.
+    /// Name of the workload, for the evidence text.
     pub workload: String,
     /// I/Os in flight over all jobs.
     pub in_flight: u32,
@@ -73,7 +73,7 @@ pub(crate) struct LimitEvidence<'a> {
     pub series: Vec<&'a [RatePoint]>,
     /// Names of the physical disks.
     pub disks: Vec<String>,
-    /// Facts of the machine.
+    /// Facts of the machine; `None` if unknown.
     pub facts: Option<&'a Facts>,
     /// Workloads of the same run with the same target, pattern and block size, and another queue depth.
     pub depths: Vec<SiblingResult>,

@@ -11,8 +11,8 @@ use assay_model::units::format_significant;
 const FLAT: f64 = 0.02;
 /// Maximum relative difference between two rates that count as equal.
 const SAME: f64 = 0.03;
-/// Maximum relative distance from a round number. There are ten round numbers per decade, so an unrelated rate is this
-/// near to one of them in 4 of 100 cases.
+/// Maximum relative distance from a round number. There are ten round numbers per decade, so 4 of 100 unrelated rates
+/// are as near to one of them.
 const ROUND: f64 = 0.005;
 const ROUND_NUMBERS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0];
 /// Minimum number of I/Os in flight for this rule. With fewer, latency limits the rate, which can be flat without a

@@ -15,7 +15,7 @@ pub(super) struct CountedPairs {
 }
 
 impl CountedPairs {
-    /// Collects the pairs; pairs that failed, are void or have no finite figures are left out.
+    /// Collects the pairs. Pairs that failed, are void or have no finite figures are excluded.
     pub(super) fn collect(rule: &TrialRule, pairs: &[PairOutcome]) -> Self {
         let mut measured = Self {
             effects: Vec::new(),

@@ -14,7 +14,7 @@ pub(super) const EACH_OTHER: u32 = 3;
 /// Number of consecutive left-out pairs after which a trial gives up.
 pub(super) const STUCK: usize = 10;
 
-/// Failures of a trial.
+/// Counts of a trial's failures, and what they prove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TrialFailures {
     /// Failures with the change only, on side B.
@@ -52,7 +52,7 @@ impl TrialFailures {
     }
 }
 
-/// Whether all of the most recent pairs were left out.
+/// Whether all of the most recent pairs were excluded.
 pub(super) fn is_stuck(pairs: &[PairOutcome]) -> bool {
     let measured = |pair: &&PairOutcome| matches!(pair, PairOutcome::Measured { .. });
     pairs.len() >= STUCK && !pairs.iter().rev().take(STUCK).any(|pair| measured(&pair))

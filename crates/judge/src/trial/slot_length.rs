@@ -20,7 +20,7 @@ pub fn count_short_slots(least: Nanos, most: Nanos, besides: Nanos) -> u32 {
     many.clamp(10, 20) as u32
 }
 
-/// Limits of the choice.
+/// Limits within which the slot length is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotBounds {
     /// Minimum length of a slot, which is also the length of the short slots that are measured first.
@@ -31,14 +31,14 @@ pub struct SlotBounds {
     pub besides: Nanos,
     /// Smallest ratio that matters, as in the plan.
     pub margin: f64,
-    /// Largest number of pairs.
+    /// Maximum number of pairs in the trial.
     pub max_pairs: u32,
 }
 
 /// The chosen slot length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotChoice {
-    /// Length of a slot.
+    /// Chosen length of a slot.
     pub slot: Nanos,
     /// Estimated standard deviation of a pair's log ratio at this length.
     pub noise: f64,

@@ -404,7 +404,7 @@ proptest! {
     }
 }
 
-/// The complete sentence, word for word.
+/// The sentence is compared word for word.
 #[test]
 fn the_reason_is_a_sentence_with_its_figures() {
     let sentence =

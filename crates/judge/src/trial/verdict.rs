@@ -256,7 +256,7 @@ impl HypothesisProofs {
 /// A verdict with its reason and its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrialDecision {
-    /// The verdict.
+    /// Verdict of the trial up to this look.
     pub verdict: Verdict,
     /// The reason for the verdict.
     pub why: VerdictGround,
