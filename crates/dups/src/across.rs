@@ -40,9 +40,9 @@ pub const fn export_columns(hash: usize) -> [Column; 4] {
 pub(crate) mod note {
     /// Kind of the table, such as `dups` for an export.
     pub const WHAT: &str = "assay";
-    /// Version of the format.
+    /// Version of the table format.
     pub const VERSION: &str = "version";
-    /// Name of the machine.
+    /// Name of the machine that wrote the table.
     pub const MACHINE: &str = "machine";
     /// Id of the machine, if the machine has an id; distinguishes machines with the same name.
     pub const ID: &str = "id";
@@ -60,7 +60,7 @@ const VERSION: &str = "1";
 /// Which machine wrote an export, and which export it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Teller {
-    /// Name of the machine.
+    /// Name of the machine that wrote the export.
     pub machine: String,
     /// Id of the machine, if the machine has an id; distinguishes machines with the same name.
     pub id: Option<String>,

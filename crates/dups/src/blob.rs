@@ -27,7 +27,7 @@ pub const MEAN: usize = 74;
 /// State of a file at its last examination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobEntry<'a> {
-    /// Name of the file.
+    /// Name of the file within its folder.
     pub name: &'a [u8],
     /// Inode, size, times.
     pub id: Identity,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct ScanProgress {
     /// Number of files found by the walk.
     pub files_seen: AtomicU64,
-    /// Total size of these files in bytes.
+    /// Total size of the files found, in bytes.
     pub bytes_seen: AtomicU64,
     /// Upper bound of the bytes to read; 0 until the walk has ended.
     pub bytes_planned: AtomicU64,

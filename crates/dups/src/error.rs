@@ -11,7 +11,7 @@ pub enum Error {
     Io {
         /// The file or folder that cannot be used.
         path: PathBuf,
-        /// Failed operation, such as `cannot open`.
+        /// The operation that failed, such as `cannot open`.
         doing: &'static str,
         /// Error that the kernel returned.
         source: std::io::Error,
@@ -36,7 +36,7 @@ pub enum Error {
     /// A table that was written for or by another machine cannot be used.
     #[error("{}: {source}", show(path))]
     Table {
-        /// Path of the table.
+        /// Path of the table's file.
         path: PathBuf,
         /// What is wrong with the table.
         source: assay_columns::Error,

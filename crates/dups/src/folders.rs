@@ -42,7 +42,7 @@ pub struct Overlap {
     pub b: u32,
     /// Number of files in `a` that have a copy in `b`.
     pub files: u64,
-    /// Size of these files in bytes.
+    /// Total size of the files in bytes.
     pub bytes: u64,
     /// Size of all files in `a` in bytes.
     pub bytes_a: u64,

@@ -210,13 +210,13 @@ struct Problem {
     bytes: String,
 }
 
-/// Writes one JSON object. `groups` is a list; each group has `size` (bytes), `hash` (of the content; the
-/// top-level `hash` names the kind) and `files` (one path per inode). A group may also have `links` (further
-/// hard links: object from path to list of paths), `doubtful` (number of files that may be the same as
-/// another, see [`DuplicateGroup::doubtful`]), `machines` (one per file, in merged indexes) and `bytes`
-/// (object from the index in `files` to the exact bytes of a path that is not UTF-8, in hexadecimal; in
-/// `files` these bytes are escaped as `\xNN`). The object also contains `summary`, and after a scan `skipped`
-/// (counts by reason), `problems` (each with `path`, `reason`, `detail`), `cost` and `interrupted`.
+/// Writes one JSON object. `groups` is a list; each group has `size` (bytes), `hash` (of the content; the top-level
+/// `hash` is the name of the hash function) and `files` (one path per inode). A group may also have `links` (additional
+/// hard links: object from path to list of paths), `doubtful` (number of files that may be the same as another file,
+/// see [`DuplicateGroup::doubtful`]), `machines` (one per file, in merged indexes) and `bytes` (object from the index
+/// in `files` to the exact bytes of a path that is not UTF-8, in hexadecimal; in `files` these bytes are escaped as
+/// `\xNN`). The object also contains `summary`, and after a scan `skipped` (counts by reason), `problems` (each with
+/// `path`, `reason`, `detail`), `cost` and `interrupted`.
 ///
 /// # Errors
 /// The output cannot be written.

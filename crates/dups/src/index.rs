@@ -31,7 +31,7 @@ pub struct Index {
     generation: u32,
     /// Hash function of the stored hashes; `None` if there are none.
     kind: Option<HashKind>,
-    /// Lock held while the index is writable.
+    /// Lock on the index, which is kept while the index is writable.
     _lock: Option<File>,
 }
 
@@ -259,8 +259,8 @@ impl Index {
         }
     }
 
-    /// Returns the file systems of a root's folders on this machine. Folders of other roots within this root are left
-    /// out.
+    /// Returns the file systems of a root's folders on this machine. Folders of other roots within this root are
+    /// excluded.
     pub(crate) fn filesystems(&self, root: &Path) -> Result<HashSet<i64>, Error> {
         let mut others = self.roots()?;
         others

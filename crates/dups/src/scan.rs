@@ -16,7 +16,7 @@ use crate::{Control, Error, rotational, sharing};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Options of a scan.
+/// What a scan covers and how it reads files.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
     /// Roots and file selection.
@@ -42,7 +42,7 @@ pub struct ScanOptions {
     pub rotates: Option<bool>,
 }
 
-/// Result of a scan.
+/// What a scan found.
 #[derive(Debug)]
 pub struct Scan {
     /// All examined files.

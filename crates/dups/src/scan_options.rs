@@ -3,7 +3,7 @@
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
 
-/// Limits of a walk.
+/// What a walk selects and where it stops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WalkOptions {

@@ -320,7 +320,7 @@ pub fn read_extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
     }
 }
 
-/// FIEMAP_EXTENT_DATA_INLINE.
+/// Flag of an extent whose data is in the metadata (FIEMAP_EXTENT_DATA_INLINE).
 const FIEMAP_INLINE: u32 = 0x200;
 
 /// Returns whether the data of an open file is in the file system's metadata; false if unknown.

@@ -27,7 +27,7 @@ pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snaps
 /// Buffer size in bytes for listing a folder.
 const LISTING: usize = 32 * 1024;
 
-/// Result of a walk.
+/// What a walk found.
 pub(crate) struct Walked {
     /// Selected files.
     pub files: Files,

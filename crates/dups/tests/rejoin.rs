@@ -433,7 +433,7 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
     }
 }
 
-/// Files that shared their blocks with the kept copy use no space when they are restored.
+/// Files that shared their blocks with the copy that stayed use no space when they are restored.
 #[test]
 fn what_shared_its_blocks_shares_them_again() {
     for kind in ["btrfs", "xfs"] {

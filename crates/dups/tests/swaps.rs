@@ -353,8 +353,8 @@ fn adorned(path: &Path) -> Adorned {
     )
 }
 
-/// Files are moved to another file system, deleted and linked: all attributes of a file are restored, although
-/// the kept copy has none of them.
+/// Files are moved to another file system, deleted and linked. All attributes of a file are restored, although the copy
+/// that stayed has none of them.
 #[test]
 fn capabilities_and_all_the_rest_are_kept() {
     if !rustix::process::geteuid().is_root() {

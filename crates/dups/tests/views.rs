@@ -181,7 +181,7 @@ fn bind(dir: &Path) -> Option<View> {
     })
 }
 
-/// Only a folder further below is visible twice.
+/// Only a folder inside the two places is visible twice.
 fn bind_within(dir: &Path) -> Option<View> {
     let [a, b] = folders(dir, ["a", "b/within"]);
     fill(&a);

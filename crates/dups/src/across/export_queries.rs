@@ -31,7 +31,7 @@ pub struct CommonFiles {
     pub hash: String,
     /// Number of files, summed over all machines.
     pub files: u64,
-    /// Size of all these files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
     /// Number of different contents.
     pub contents: u64,
@@ -59,7 +59,7 @@ pub struct CommonFiles {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Machine")]
 pub struct ExportMachine {
-    /// Name of the machine.
+    /// Name of the machine, as in its export.
     pub name: String,
     /// Number of files of this machine.
     pub files: u64,

@@ -214,7 +214,7 @@ impl Iterator for Feed {
     }
 }
 
-/// Reads a whole table of assay or another writer, checks that all hashes start with these digits, and counts the
+/// Reads a whole table of assay or another program, checks that all hashes start with the given digits, and counts the
 /// rows.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 /// Size and sample of a file. Files with the same key may have the same content.
 pub type SampleKey = (u64, [u8; 8]);
 
-/// Columns of an offer.
+/// Columns of an offer: size, sample, and number of files.
 pub(super) const OFFERED: [Column; 3] = [
     Column::new("size", ColumnKind::Int),
     Column::new("sample", ColumnKind::Fixed(8)),

@@ -53,7 +53,7 @@ pub enum Moment {
     Done,
 }
 
-/// Options of the execution.
+/// Options of carrying out a plan.
 pub struct ActOptions<'a> {
     /// Act even if the file system grants no leases (NFS, files of other users). A program that has the file open could
     /// then write to a file that is being removed.

@@ -29,7 +29,7 @@ enum Line {
     Intent {
         /// Number of the step within the journal.
         number: u64,
-        /// The step.
+        /// The step that starts.
         step: Box<ActStep>,
         /// Temporary name for the removed file, in the same folder.
         #[serde(with = "crate::name_json")]
@@ -45,7 +45,7 @@ enum Line {
         /// The state, see [`RemovedFile`].
         found: RemovedFile,
     },
-    /// Result of a step.
+    /// A step has ended.
     Outcome {
         /// Number of the step's `Intent` line.
         number: u64,
@@ -61,13 +61,13 @@ enum Line {
     },
 }
 
-/// State of a step.
+/// How far a step got.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepState {
     /// Unknown because the process ended; recovery determines the state.
     Open,
-    /// Completed.
+    /// The step is complete.
     Done,
     /// Not executed; the files are unchanged.
     Untouched,
@@ -78,7 +78,7 @@ pub enum StepState {
 /// Data with which a removed file can be restored from any copy of its content.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct RemovedFile {
-    /// Content of the file.
+    /// Hash of the file's content.
     pub content: Content,
     /// Extended attributes and flags.
     pub attributes: Attributes,
@@ -97,7 +97,7 @@ pub struct JournalStep {
     pub target: Option<Arc<RootIdentity>>,
     /// State of the file immediately before its removal; `None` if it was not removed.
     pub found: Option<RemovedFile>,
-    /// State of the step.
+    /// How far the step got.
     pub state: StepState,
 }
 

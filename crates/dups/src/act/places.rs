@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 impl Run<'_> {
-    /// Replaces the redundant file by a hard link to the kept file, and keeps the redundant file under `aside`.
+    /// Replaces the redundant file by a hard link to the file that stays, and keeps the redundant file under `aside`.
     pub(super) fn exchange(
         &self,
         step: &ActStep,
@@ -133,7 +133,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives the copy on the other file system its name, and removes the original.
+    /// Renames the copy on the other file system to its final name, and removes the original.
     pub(super) fn settle_across(
         &self,
         step: &ActStep,

@@ -26,7 +26,7 @@ pub enum Prefer {
     First,
 }
 
-/// The rules of a plan.
+/// Rules that determine which copy stays and which files are changed.
 #[derive(Clone, Debug, Default)]
 pub struct PlanRules {
     /// Only files at or below these paths are changed; all files if empty.

@@ -33,7 +33,7 @@ pub enum UndoMoment {
     Restored,
 }
 
-/// Options of the undo.
+/// Options of an undo.
 pub struct UndoOptions<'a> {
     /// Make a separate copy if a name cannot become a hard link again.
     pub despite_cost: bool,

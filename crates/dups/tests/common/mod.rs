@@ -204,7 +204,7 @@ impl Mount {
         Some(Self(point.to_path_buf()))
     }
 
-    /// Mounts a folder at a second place.
+    /// Mounts a folder at a second mount point.
     pub fn bind(from: &Path, point: &Path) -> Option<Self> {
         let done = std::process::Command::new("mount")
             .arg("--bind")
