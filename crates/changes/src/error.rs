@@ -123,7 +123,7 @@ pub enum ChangeError {
         what: String,
         /// The command line that failed.
         command: String,
-        /// Output of the command.
+        /// What the command printed.
         reason: String,
     },
     /// A configuration file cannot be parsed or edited.
@@ -140,9 +140,9 @@ pub enum ChangeError {
     /// A change failed, and rolling it back failed too. The change stays in the journal.
     #[error("{first}; and taking it back failed: {second}")]
     Twice {
-        /// The error of the change.
+        /// The error that the change returned.
         first: Box<ChangeError>,
-        /// The error of the rollback.
+        /// The error that the rollback returned.
         second: Box<ChangeError>,
     },
 }

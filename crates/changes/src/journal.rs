@@ -39,7 +39,7 @@ pub struct Journal {
 pub struct Pending {
     /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
     /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
@@ -54,7 +54,7 @@ pub struct Pending {
 pub struct Recovering {
     /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
     /// Id of the process that rolls back; `None` if the process has not recorded itself yet.
     pub pid: Option<u32>,

@@ -23,11 +23,11 @@ const CONFIRMED: &str = "confirmed";
 /// A session whose changes were kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
-    /// Number of the session.
+    /// Number of the session, with which it can be rolled back.
     pub uid: String,
     /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
     /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
@@ -38,7 +38,7 @@ pub struct KeptSession {
 /// A live session that waits for the user's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Number of the session.
+    /// Number of the session, with which it can be confirmed.
     pub uid: String,
     /// What the session did, for messages.
     pub label: String,

@@ -309,7 +309,7 @@ pub(crate) fn retake(
 /// A setting that an assay process with another state directory left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Description of the setting.
+    /// Name of the setting, for messages.
     pub what: String,
     /// What the other process was doing.
     pub label: String,

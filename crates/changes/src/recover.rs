@@ -58,20 +58,20 @@ pub enum RecoveryOutcome {
 pub struct Recovered {
     /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
     /// Description of the setting or object.
     pub what: String,
-    /// Result of the rollback.
+    /// What the rollback achieved.
     pub outcome: RecoveryOutcome,
 }
 
 impl Journal {
-    /// Rolls back the changes of ended sessions, newest first; usually there are none.
+    /// Rolls back the changes of ended sessions, newest first. Usually no session left changes.
     ///
     /// # Errors
     /// The journal's directory cannot be read or written. The failure of one entry is reported in its
-    /// [`RecoveryOutcome`]; the other entries are still rolled back.
+    /// [`RecoveryOutcome`]; the remaining entries are still rolled back.
     pub fn recover(
         &self,
         host: &dyn HostMut,

@@ -23,7 +23,7 @@ pub(crate) struct Stored {
     pub(crate) locks: Option<Vec<File>>,
 }
 
-/// Contents of a session.
+/// What the files of a session contain.
 pub(crate) struct Found {
     pub(crate) header: Header,
     pub(crate) state: State,

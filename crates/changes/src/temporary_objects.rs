@@ -50,7 +50,7 @@ pub enum Made {
     },
     /// A named network namespace (ip-netns(8)), with its devices.
     Netns {
-        /// Name of the namespace.
+        /// Name of the namespace, which contains the tag.
         name: String,
     },
     /// A ZFS file system or volume. Create it with the property [`Made::ZFS_MARK`] set to

@@ -17,13 +17,13 @@ pub enum FixError {
     /// The check has no finding on this machine.
     #[error("{rule} was not found here; `assay check --only {rule}` looks for it")]
     NotFound {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
     },
     /// It is unknown whether the machine has the finding.
     #[error("{rule}: it is not known whether it is so: {why}")]
     Unknown {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
         /// Facts that could not be read.
         why: String,
@@ -31,7 +31,7 @@ pub enum FixError {
     /// The steps of the page would not remove the finding on this machine, or would cause new findings.
     #[error("{rule}: nothing was changed, because with the change {}", problems.join("; "))]
     WouldNotDo {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
         /// Findings that would remain, and findings that would appear.
         problems: Vec<String>,
@@ -66,7 +66,7 @@ pub enum FixError {
          from a console: `assay check --fix {rule} --dry-run` shows its lines"
     )]
     NotProtected {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
         /// Why no scheduler can watch the change.
         source: crate::fixes::OutsideError,

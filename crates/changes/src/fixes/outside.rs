@@ -50,7 +50,7 @@ enum Scheduler {
 struct WatchedChange {
     /// Number of the session that made the change.
     session: String,
-    /// Description of the change.
+    /// What the change does, for messages.
     label: String,
     #[serde(with = "assay_host::path_json")]
     journal: PathBuf,
@@ -80,7 +80,7 @@ pub enum OutsideError {
     File {
         /// Path of the file or directory.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
     /// The stored data of a watched change cannot be parsed.
@@ -88,7 +88,7 @@ pub enum OutsideError {
     WatchedChange {
         /// The file with the stored data.
         path: PathBuf,
-        /// Error of the parser.
+        /// Error that the parser returned.
         source: serde_json::Error,
     },
     /// An operation of the machine failed.
@@ -145,7 +145,7 @@ pub struct OutsideUndo {
 pub struct Unconfirmed<'a> {
     /// Number of the session that makes the change.
     pub session: &'a str,
-    /// Description of the change.
+    /// What the change does, for messages.
     pub label: &'a str,
     /// Path of the journal that records the change.
     pub journal: &'a Path,

@@ -21,7 +21,7 @@ pub(crate) struct Work {
 /// was written by another program and moved there by an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotedCandidate {
-    /// Hash of the replacement.
+    /// BLAKE3 hash of the complete replacement.
     pub(crate) candidate: String,
     /// Hash of the file from which the replacement was made; `None` on a machine in memory.
     pub(crate) before: Option<String>,

@@ -24,9 +24,9 @@ pub enum Endpoint {
     /// An NBD export on a Unix socket. The path of the socket contains a file descriptor of this process. For
     /// programs that do not accept such a path, create a symbolic link in the load's working directory.
     Nbd {
-        /// Path of the socket.
+        /// Path of the Unix socket.
         socket: PathBuf,
-        /// Name of the export.
+        /// Name of the export on this socket.
         export: String,
     },
     /// A server on this machine.

@@ -26,7 +26,7 @@ pub enum ArmError {
     /// The operation requires root.
     #[error("{what} needs root: run assay with sudo")]
     NotRoot {
-        /// Name of the operation.
+        /// What requires root.
         what: &'static str,
     },
     /// The definition of the arm has an option that assay refuses, or options that exclude each other.
@@ -86,7 +86,7 @@ pub enum ArmError {
     Io {
         /// Path of the file or directory.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
 }

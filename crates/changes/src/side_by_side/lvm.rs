@@ -1,4 +1,4 @@
-//! Creates LVM logical volumes in a volume group that the user names, plain or in a thin pool (lvcreate(8)).
+//! Creates LVM logical volumes in a volume group that the user specifies, plain or in a thin pool (lvcreate(8)).
 
 use crate::side_by_side::filesystem::fill;
 use crate::side_by_side::teardown::Things;

@@ -48,7 +48,7 @@ impl std::fmt::Display for Point {
     }
 }
 
-/// This machine; the process is killed at one call.
+/// The real machine; the process is killed at one call.
 pub struct Deadly {
     point: Point,
     calls: AtomicUsize,

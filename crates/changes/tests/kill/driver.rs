@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 /// A scenario: a change of objects that the driver prepares in a directory.
 pub struct Scenario {
-    /// Name of the test.
+    /// Name of the test that runs the scenario.
     pub name: &'static str,
     /// Prepares real objects; the returned value is kept until the end.
     pub prepare: fn(&Path) -> Option<LoopDevice>,

@@ -165,7 +165,7 @@ fn timer_unit(order: &WatchedChange) -> String {
     )
 }
 
-/// Quotes a path as one word of a unit file (systemd.syntax(7)).
+/// Quotes a path for use as one word in a unit file (systemd.syntax(7)).
 fn quote_path(path: &str) -> String {
     let text = path
         .replace('%', "%%")

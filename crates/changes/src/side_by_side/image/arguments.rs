@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 pub(crate) const SOCKET: &str = "nbd.sock";
 /// Name of the socket of QEMU's monitor (QMP).
 pub(crate) const QMP: &str = "qmp.sock";
-/// Name of the export.
+/// Name of the NBD export.
 pub(crate) const EXPORT: &str = "arm";
-/// Name of the image.
+/// Name of the image file in the arm's directory.
 pub(crate) const IMAGE: &str = "image";
 /// Name of the file with the encryption key, which is used only for this arm.
 pub(crate) const KEY: &str = "key";
