@@ -36,7 +36,7 @@ pub struct AskedMachine<'a> {
 
 /// Result of one machine.
 pub enum MachineAnswer<'a> {
-    /// The check of the machine.
+    /// The machine was checked, with this result.
     Checked(&'a Checked),
     /// The machine was already checked under another name of the list, which is given.
     Same(&'a str),
@@ -305,9 +305,9 @@ fn is_zero(count: &usize) -> bool {
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Fault")]
 pub struct MachineFault<'a> {
-    /// Kind of error in one word.
+    /// Kind of the error, as one word.
     pub kind: &'a str,
-    /// Text of the error.
+    /// Message of the error.
     pub reason: &'a str,
 }
 

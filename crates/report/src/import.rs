@@ -33,7 +33,7 @@ pub struct ImportedResult {
     pub judged: Vec<JudgedJobs>,
     /// The run as it is stored.
     pub run: Run,
-    /// The samples of the run.
+    /// Samples that belong to the run.
     pub samples: Vec<Sample>,
     /// Whether the store did not contain the run before.
     pub new: bool,
@@ -57,7 +57,7 @@ pub struct ImportedRun {
     pub file: String,
     /// The run as it is stored.
     pub run: Run,
-    /// The samples of the run.
+    /// Samples that belong to the run.
     pub samples: Vec<Sample>,
     /// Result of judging the run, with its doubts.
     pub judged: Judged,
@@ -111,7 +111,7 @@ struct FileSeen<'a> {
     what: FileContent<'a>,
 }
 
-/// Content of a file.
+/// What an imported file contains.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "What")]

@@ -38,7 +38,7 @@ pub struct RunDocument<'a> {
     criteria: &'a [CriterionResult],
     /// Each sample, in the order in which the samples were taken.
     samples: Vec<SampleSeen<'a>>,
-    /// Doubts without duplicates. The evidence is that of the first sample that has the doubt.
+    /// Doubts without duplicates, each with the evidence of the first sample that has the doubt.
     doubts: Vec<&'a Doubt>,
 }
 
@@ -47,7 +47,7 @@ pub struct RunDocument<'a> {
 struct ResultSeen<'a> {
     workload: &'a str,
     target: &'a str,
-    /// Description of the workload.
+    /// What the workload does, in one line.
     description: &'a str,
     /// The worst validity among the rounds that are not void; void if all rounds are void.
     validity: Validity,
@@ -216,7 +216,7 @@ fn collect_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> 
         .collect()
 }
 
-/// Lists the doubts without duplicates. The evidence is that of the first sample that has the doubt.
+/// Lists the doubts without duplicates, each with the evidence of the first sample that has the doubt.
 fn list_distinct_doubts(judged: &Judged) -> Vec<&Doubt> {
     let mut seen: Vec<&Doubt> = Vec::new();
     for doubt in judged.samples.iter().flat_map(|sample| &sample.doubts) {

@@ -1,5 +1,5 @@
-//! Reports in which respects a fio command or job file would not measure what it seems to measure. `assay-judge` finds
-//! these doubts.
+//! Reports in which respects a fio command or job file would not measure what it seems to measure. The doubts are found
+//! in `assay-judge`.
 
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::other_tools::ExplainedCommand;

@@ -29,7 +29,7 @@ const STYLE: &str = include_str!("plan/plan.css");
 
 /// Equal neighbouring disks, which a chart shows once.
 struct DiskRow<'a> {
-    /// Number of these disks.
+    /// Number of equal disks in the row.
     times: usize,
     /// Contents of each disk.
     segments: &'a [Segment],

@@ -26,7 +26,7 @@ pub struct WaterfallView<'a> {
     pub ladder: &'a Ladder,
     /// The judged samples.
     pub judged: &'a Judged,
-    /// The samples.
+    /// The samples as they are stored.
     pub samples: &'a [Sample],
     /// One waterfall for each workload.
     pub falls: &'a [Waterfall],
@@ -44,7 +44,7 @@ impl WaterfallView<'_> {
 /// A line of a chart: a measured layer (`Rung`), and the step that leads to it.
 pub(crate) struct RungLine<'a> {
     pub(crate) rung: usize,
-    /// Name of the layer.
+    /// Name of the measured layer.
     pub(crate) label: String,
     pub(crate) depth: usize,
     /// Time per I/O in nanoseconds at the start of the bar, that is without the layer. `to` is the time at the end of

@@ -33,7 +33,7 @@ pub struct Web<'a> {
     pub settings: serde_json::Value,
     /// The steps that were executed, each a round of a load.
     pub steps: &'a [Step],
-    /// Results of the steps.
+    /// What was computed from the steps.
     pub judged: &'a Judged,
     /// Time, machine and version of assay, as [`about`] describes them.
     pub about: Vec<String>,
@@ -123,7 +123,7 @@ pub struct Document<'a> {
     about: &'a [String],
     /// Whether the user interrupted the measurement.
     interrupted: bool,
-    /// Results of the steps.
+    /// What was computed from the steps.
     judged: &'a Judged,
     /// The steps that were executed, each a round of a load.
     steps: &'a [Step],
@@ -533,7 +533,7 @@ fn write_limits(out: &mut String, steps: &[&StepResult], style: Style) {
     write_doubts(out, steps, style);
 }
 
-/// Writes the doubts without duplicates, with the steps that have them. The evidence is that of the first step.
+/// Writes the doubts without duplicates, with the steps that have them and the evidence of the first of these steps.
 fn write_doubts(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut told: Vec<(&Doubt, Vec<String>)> = Vec::new();
     for step in steps {

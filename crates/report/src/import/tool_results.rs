@@ -17,7 +17,7 @@ pub struct ImportedTool {
     pub judged: JudgedTool,
     /// The run as it is stored.
     pub run: Run,
-    /// The samples of the run.
+    /// Samples that belong to the run.
     pub samples: Vec<Sample>,
     /// Whether the store did not contain the run before.
     pub new: bool,

@@ -41,7 +41,7 @@ pub struct BarLine {
 /// A chart and a table of the same figures.
 #[derive(Clone, Debug, Default)]
 pub struct PlanSection {
-    /// Heading of the section.
+    /// Heading above the chart.
     pub heading: String,
     /// Sentence that describes the chart.
     pub about: String,

@@ -10,7 +10,7 @@ pub(super) struct TreeRow {
     pub(super) at: usize,
     /// For each branch above the layer, whether a sibling branch follows below.
     pub(super) open: Vec<bool>,
-    /// Whether the layer begins the last of these branches.
+    /// Whether the layer begins the last branch in `open`.
     pub(super) begins: bool,
     /// Whether an earlier row already shows the layer, with everything below it.
     pub(super) again: bool,

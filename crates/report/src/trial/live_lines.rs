@@ -20,7 +20,7 @@ pub struct LivePair<'a> {
     pub now: Option<f64>,
     /// Value of the deciding figure for B; `None` if it was not measured.
     pub changed: Option<f64>,
-    /// Outcome of the pair.
+    /// Whether the pair was measured, and its effect.
     pub outcome: &'a PairOutcome,
     /// Judgement over all pairs so far.
     pub judgement: &'a Judgement,

@@ -58,7 +58,7 @@ pub(crate) struct ComparedFigure {
     pub changed: Option<PairMedian>,
     /// Centre of the pairs' ratios B ÷ A.
     pub ratio: Option<f64>,
-    /// Interval of the ratio.
+    /// Interval of the ratio; `None` if it cannot be computed.
     pub interval: Option<Interval>,
     /// Whether the figure decides the verdict.
     pub decides: bool,
@@ -132,7 +132,7 @@ pub(crate) struct GuardRow {
     pub state: GuardState,
 }
 
-/// State of a guardrail.
+/// Whether a guardrail holds, as far as it is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardState {
     Held,
