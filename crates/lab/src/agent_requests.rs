@@ -169,7 +169,7 @@ impl Guest {
     /// Writes a file in the guest and replaces an existing one.
     ///
     /// # Errors
-    /// The guest's kernel refuses, or the guest is gone.
+    /// The guest's kernel returns an error, or the guest has ended.
     pub fn push_bytes(&self, mut bytes: &[u8], to: &Path, mode: u32) -> Result<(), LabError> {
         self.put(&mut bytes, to, mode)
     }
@@ -179,7 +179,7 @@ impl Guest {
     /// controller one after the other while programs already run.
     ///
     /// # Errors
-    /// A disk is missing, or the guest is gone.
+    /// A disk is missing, or the guest has ended.
     pub fn devices(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
         let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         loop {
@@ -226,7 +226,7 @@ impl Guest {
     /// Copies a file with its permissions into the guest and replaces an existing one.
     ///
     /// # Errors
-    /// The file cannot be read, the guest's kernel refuses, or the guest is gone.
+    /// The file cannot be read, the guest's kernel returns an error, or the guest has ended.
     pub fn push(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let file = Held::follow(from, Access::Read)?;
         let mut file = file.file();
@@ -256,11 +256,11 @@ impl Guest {
         }
     }
 
-    /// Copies a file with its permissions out of the guest. The file appears completely or not at all, and
-    /// replaces an existing one.
+    /// Copies a file with its permissions out of the guest. The file appears completely or not at all, and replaces an
+    /// existing one.
     ///
     /// # Errors
-    /// The guest's kernel refuses, the file cannot be written, or the guest is gone.
+    /// The guest's kernel returns an error, the file cannot be written, or the guest has ended.
     pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let output = OutputFile::create_private(to)?;
         let mut file = output.file();
@@ -283,7 +283,7 @@ impl Guest {
     /// records, until the callback returns false.
     ///
     /// # Errors
-    /// The guest's kernel refuses, or the guest is gone.
+    /// The guest's kernel returns an error, or the guest has ended.
     pub fn log(
         &self,
         path: &Path,
@@ -297,7 +297,7 @@ impl Guest {
     /// Like [`Guest::log`], but writes only the records with the given numbers, each at its own position.
     ///
     /// # Errors
-    /// The guest's kernel refuses, or the guest is gone.
+    /// The guest's kernel returns an error, or the guest has ended.
     pub fn log_records(
         &self,
         path: &Path,

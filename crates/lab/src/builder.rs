@@ -52,7 +52,7 @@ impl Builder {
     /// Creates the namespaces as a test, so that a build that cannot work fails early.
     ///
     /// # Errors
-    /// The kernel or newuidmap(1) refuses.
+    /// The kernel or newuidmap(1) returns an error.
     pub(crate) fn check(self) -> Result<(), LabError> {
         let limits = Limits {
             timeout: Duration::from_secs(60),

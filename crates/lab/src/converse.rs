@@ -74,7 +74,7 @@ impl End<'_> {
     /// Waits until the program ends.
     ///
     /// # Errors
-    /// The program does not exist or takes too long, or the guest is gone.
+    /// The program does not exist or takes too long, or the guest has ended.
     ///
     /// # Panics
     /// The thread that waits for the program panicked.

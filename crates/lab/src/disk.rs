@@ -142,7 +142,7 @@ pub enum Bus {
     Sata,
     /// Parallel ATA (PIIX3); at most four disks.
     Ide,
-    /// NVMe.
+    /// NVMe controller.
     Nvme,
 }
 

@@ -37,7 +37,7 @@ pub enum LabError {
     /// A program is not installed.
     #[error("{tool} is not installed: `apt install {package}`")]
     Missing {
-        /// Name of the program.
+        /// Name of the missing program.
         tool: &'static str,
         /// Debian package that contains the program.
         package: &'static str,
@@ -65,7 +65,7 @@ pub enum LabError {
         "the Debian mirror {mirror} cannot be reached: {said}; building the guest image needs it once (assay takes the mirror that apt uses here)"
     )]
     Mirror {
-        /// URL of the mirror.
+        /// URL of the Debian mirror.
         mirror: String,
         /// Error message of apt.
         said: String,
@@ -133,7 +133,7 @@ pub enum LabError {
         path.display(), free >> 20, need >> 20
     )]
     Space {
-        /// Path of the directory.
+        /// Path of a directory on the full file system.
         path: PathBuf,
         /// Number of free bytes.
         free: u64,
@@ -215,11 +215,11 @@ pub enum LabError {
     /// The guest's kernel refused an operation.
     #[error("{}: {reason} (in the guest)", path.display())]
     Refused {
-        /// The path of the operation.
+        /// Path that the operation was about.
         path: PathBuf,
         /// Error number of the guest's kernel, 0 if there is none.
         errno: i32,
-        /// Description of the error.
+        /// Error message of the guest's kernel.
         reason: String,
     },
     /// The output is too long.
@@ -236,7 +236,7 @@ pub enum LabError {
     /// A program cannot be copied into a guest.
     #[error("{} cannot come along into the guest: {source}", path.display())]
     Tool {
-        /// Path of the program.
+        /// Path of the program on the host.
         path: PathBuf,
         /// Why the program cannot be copied.
         source: Cause,
@@ -244,7 +244,7 @@ pub enum LabError {
     /// A disk is not possible with these settings, or on this machine.
     #[error("disk {name}: {source}")]
     Disk {
-        /// Name of the disk.
+        /// Name of the disk that cannot be used.
         name: String,
         /// Why the disk is not possible, and what the user can do.
         source: Cause,

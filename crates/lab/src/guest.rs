@@ -250,11 +250,11 @@ impl Guest {
         monitor.map_err(|error| self.watch().err().unwrap_or_else(|| error.into()))
     }
 
-    /// Changes the speed limit of a disk at run time. The disk must have been booted with a throttle; limits
-    /// of 0 remove the limit.
+    /// Changes the speed limit of a disk at run time. The disk must have been booted with a throttle; limits of 0
+    /// remove the limit.
     ///
     /// # Errors
-    /// QEMU refuses, or is gone.
+    /// QEMU refuses, or has ended.
     pub fn set_throttle(&self, disk: &Disk, throttle: Throttle) -> Result<(), LabError> {
         let arguments = serde_json::json!({
             "path": format!("/objects/{}", disk.throttle_name()),

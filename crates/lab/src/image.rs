@@ -158,7 +158,7 @@ impl Cache {
         }
     }
 
-    /// Returns all images, including those of other recipes.
+    /// Returns all images, including images of other recipes.
     #[must_use]
     pub fn all(&self) -> Vec<Image> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// A saved snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSnapshot {
-    /// Name of the snapshot.
+    /// Name that the user gave to the snapshot.
     pub tag: String,
     /// Time of the snapshot, in seconds since 1970.
     pub seconds: i64,

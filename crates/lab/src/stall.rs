@@ -15,7 +15,7 @@ const VIRTIO_PART: &str = "virtio-backend";
 pub struct Stalls {
     /// Time from the start of one stall to the start of the next.
     pub every: Duration,
-    /// Duration of a stall.
+    /// How long each stall lasts.
     pub length: Duration,
 }
 

@@ -29,7 +29,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// Registry entry of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestEntry {
-    /// Name of the guest.
+    /// Name by which the user addresses the guest.
     pub name: String,
     /// Whether the guest continues after its assay process ends.
     pub detached: bool,
@@ -71,7 +71,7 @@ pub struct GuestRegistry {
 /// Directory of one guest.
 #[derive(Debug)]
 pub struct GuestDirectory {
-    /// Path of the directory.
+    /// Path of the guest's directory.
     pub dir: PathBuf,
     /// Lock on the directory; `None` if this process does not own the guest.
     pub(crate) owner: Option<File>,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Progress of a build.
+/// How far a build is.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildProgress<'a> {
     /// Name of the current step.

@@ -101,7 +101,7 @@ pub struct Comparison {
     pub models: Vec<Model>,
 }
 
-/// Parameters of the experiment.
+/// What the experiment measures, and for how long.
 #[derive(Clone, Debug)]
 pub struct CryptoTrial {
     /// CPU models for `-cpu`, one guest each.

@@ -137,7 +137,7 @@ pub fn plan(
 /// read hits a range that was never written.
 ///
 /// # Errors
-/// fio fails in the guest, or the guest is gone.
+/// fio fails in the guest, or the guest has ended.
 pub fn run(
     guest: &Guest,
     disks: &[Disk],

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Parameters of the test.
+/// What the test writes, and to which disks.
 #[derive(Clone, Debug)]
 pub struct FullDiskTrial {
     /// Disks of the guest, which are filled one after the other. Their files are on the small file system of the host.

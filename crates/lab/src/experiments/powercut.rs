@@ -26,7 +26,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Parameters of the test.
+/// What the test writes, and how often it cuts the power.
 #[derive(Clone, Debug)]
 pub struct PowerCutTrial {
     /// Disks of the guest, which are tested one after the other.
@@ -46,7 +46,7 @@ pub struct PowerCutTrial {
 /// Outcome of the test for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerCutOutcome {
-    /// Name of the disk.
+    /// Name of the disk that was tested.
     pub disk: String,
     /// Format, bus, cache mode and I/O method of the disk, as text.
     pub what: String,

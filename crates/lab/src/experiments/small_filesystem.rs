@@ -19,9 +19,9 @@ const BALLAST: &str = "ballast";
 /// File systems that report a lack of space at the write itself and not later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFs {
-    /// ext4.
+    /// File system ext4.
     Ext4,
-    /// XFS.
+    /// File system XFS.
     Xfs,
 }
 

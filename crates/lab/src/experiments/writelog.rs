@@ -23,7 +23,7 @@ const DISCARD: u64 = 4;
 /// A completed request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// Kind of the request.
+    /// What was requested.
     pub request: LogRequestKind,
     /// Position in the log, in bytes, at which the entry of this request ends.
     pub end: u64,
@@ -43,7 +43,7 @@ pub enum Unflushed {
     Torn,
 }
 
-/// Kind of a request.
+/// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRequestKind {
     /// Flush: all earlier writes are durable.

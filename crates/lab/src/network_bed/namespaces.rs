@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Address of the server.
+/// IPv4 address of the server.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Maximum number of clients ("people") in the test network.
 pub const PEOPLE: usize = 500;
@@ -46,7 +46,7 @@ pub enum BedError {
     /// Another operation failed.
     #[error("{what}: {source}")]
     Io {
-        /// Name of the operation.
+        /// What was tried.
         what: &'static str,
         /// Error that the kernel returned.
         source: io::Error,

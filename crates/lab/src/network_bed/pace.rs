@@ -20,7 +20,7 @@ pub enum LinkPace {
     },
     /// The link sends as in a recording.
     Recorded {
-        /// The recording.
+        /// The recording that determines the rate.
         trace: Arc<Trace>,
         /// Index of the next line of the recording to use.
         next: u64,

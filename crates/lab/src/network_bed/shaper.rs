@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Properties of one direction of the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkShape {
-    /// Rate of the link.
+    /// Rate at which the link sends.
     pub rate: Rate,
     /// Queueing discipline.
     pub discipline: Discipline,
@@ -29,7 +29,7 @@ pub struct LinkShape {
     pub loss: f64,
 }
 
-/// Rate of a link.
+/// How fast a link sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rate {
     /// Constant rate in bits of IP packets per second.

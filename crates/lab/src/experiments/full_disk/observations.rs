@@ -41,7 +41,7 @@ impl RefusedWrite {
 /// Outcome of the test for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDiskOutcome {
-    /// Name of the disk.
+    /// Name of the disk that was tested.
     pub disk: String,
     /// Format, bus, cache mode and I/O method of the disk, as text.
     pub what: String,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Parameters of the test.
+/// How much the test writes.
 #[derive(Clone, Debug)]
 pub struct ZfsTrial {
     /// Free bytes in the pool when writing starts.
