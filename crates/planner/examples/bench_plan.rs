@@ -106,7 +106,7 @@ fn recording(datasets: usize, snapshots: usize) -> String {
     text
 }
 
-/// Finds the dataset of each of the first `some` snapshots by searching all names.
+/// Finds the dataset of each of the first `some` snapshots in the simple way, by searching all names.
 fn naive_clones(text: &str, some: usize) -> usize {
     let mut names: Vec<&str> = text
         .lines()

@@ -21,7 +21,7 @@ const SMALLEST_ARC: u64 = 64 << 20;
 /// Description of the load and the machine for which caches are planned. Sizes are in bytes; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheQuestion {
-    /// Memory of the machine.
+    /// Total memory of the machine.
     pub memory: Option<u64>,
     /// Memory used by guests and other programs.
     pub guests: Option<u64>,

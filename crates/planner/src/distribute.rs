@@ -23,7 +23,7 @@ const STEPS: u64 = 48;
 /// A top-level vdev.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Vdev {
-    /// Name of the vdev.
+    /// Name of the vdev, as `zpool list` prints it.
     pub name: String,
     /// Capacity in bytes.
     pub size: u64,
@@ -69,7 +69,7 @@ impl AllocationRules {
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Share")]
 pub struct VdevShare {
-    /// Name of the vdev.
+    /// Name of the vdev, as in the question.
     pub name: String,
     /// Bytes written to the vdev.
     pub bytes: u64,

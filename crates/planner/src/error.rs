@@ -38,7 +38,7 @@ pub enum PlannerError {
     Overflow {
         /// Name of the quantity that is too large.
         what: String,
-        /// Maximum of the quantity.
+        /// The maximum that the quantity exceeds.
         reason: String,
     },
     /// The recorded output of a tool is damaged.

@@ -82,7 +82,7 @@ impl Default for Context {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Md {
-    /// Striped.
+    /// Striped, without redundancy.
     Raid0,
     /// Every disk contains all data.
     Raid1,

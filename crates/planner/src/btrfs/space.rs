@@ -209,7 +209,7 @@ impl State {
 /// Usage of one device of a full file system. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DeviceUse {
-    /// Size of the device.
+    /// Total size of the device.
     pub size: u64,
     /// Bytes in data chunks.
     pub data: u64,

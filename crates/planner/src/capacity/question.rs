@@ -76,7 +76,7 @@ pub struct CapacityAnswer {
     /// Storage to buy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
-    /// Growth of the data.
+    /// Growth of the data, from its history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trend: Option<Trend>,
     /// Dates at which certain fractions of the space are full.

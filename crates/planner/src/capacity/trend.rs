@@ -32,7 +32,7 @@ pub struct Trend {
 
 /// Growth and simulated futures of a history.
 pub struct Outlook {
-    /// Growth of the history.
+    /// Growth of the history, in numbers.
     pub trend: Trend,
     futures: Futures,
     /// Length of a time step in seconds.

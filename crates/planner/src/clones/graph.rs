@@ -61,7 +61,7 @@ pub struct Destroy {
     pub recursion: Recursion,
     /// Names of everything that would be destroyed, dependents first.
     pub takes: Vec<String>,
-    /// Reasons why ZFS would refuse the destroy; empty if it would succeed.
+    /// Reasons why ZFS would refuse the destroy; empty if the destroy would succeed.
     pub refused: Vec<String>,
     /// Minimum number of bytes that the destroy frees.
     pub frees_at_least: u64,

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A clone and its relation to its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CloneReport {
-    /// Name of the clone.
+    /// Full name of the clone.
     pub name: String,
     /// Name of the origin snapshot.
     pub origin: String,
@@ -55,7 +55,7 @@ pub struct CopyOut {
 /// A snapshot that cannot be destroyed, because it has clones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostageReport {
-    /// Name of the snapshot.
+    /// Full name of the snapshot.
     pub snapshot: String,
     /// Direct clones of the snapshot.
     pub clones: Vec<String>,
@@ -76,7 +76,7 @@ pub struct LineageReport {
     pub datasets: usize,
     /// Number of snapshots.
     pub snapshots: usize,
-    /// Clones.
+    /// The clones, with what they share with their origins.
     pub clones: Vec<CloneReport>,
     /// Snapshots that cannot be destroyed because they have clones.
     pub hostages: Vec<HostageReport>,

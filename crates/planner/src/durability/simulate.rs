@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// on the number of threads.
 const BLOCK: u64 = 8192;
 
-/// Result of the simulation.
+/// How often data was lost in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Estimate")]
 pub struct LossEstimate {

@@ -29,9 +29,9 @@ pub struct Scaling {
 pub enum Content {
     /// The first copy of data.
     Data,
-    /// The second and any further copy of data.
+    /// The second copy of data, and any additional copies.
     Copy,
-    /// Parity.
+    /// Parity of the data.
     Parity,
     /// Metadata and system chunks of btrfs.
     Metadata,

@@ -33,7 +33,7 @@ pub enum Class {
 pub struct PoolVdev {
     /// Allocation class of the vdev.
     pub class: Class,
-    /// Redundancy of the vdev.
+    /// How the vdev stores data redundantly.
     pub kind: VdevKind,
     /// Size of each disk or partition in bytes.
     pub disks: Vec<u64>,
