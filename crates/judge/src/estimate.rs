@@ -13,7 +13,7 @@ use assay_model::result::{Estimate, Interval};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Confidence level of every interval.
+/// Confidence level of all intervals of estimates.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Standard uncertainty that a histogram bin adds to the log of a percentile: fio's bins are up to
 /// 1/64 wide (`FIO_IO_U_PLAT_BITS` = 6, fio 3.33 stat.h), and the value is uniformly distributed
@@ -27,7 +27,7 @@ pub(crate) struct PooledValue {
     pub value: f64,
     /// Standard error of the logarithm; `None` if it cannot be computed.
     pub error: Option<f64>,
-    /// Number of rounds.
+    /// Number of rounds that were pooled.
     pub rounds: u32,
 }
 

@@ -14,7 +14,7 @@ use assay_model::{Planned, Sample};
 /// The limit of a load, and the times and utilisations that it was derived from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadDiagnosis {
-    /// The limit, with its evidence.
+    /// What limits the load, with the evidence.
     pub limit: Limit,
     /// Mean time of the flush per write, and of a write with its flush, in nanoseconds.
     pub flush: Option<(f64, f64)>,
@@ -22,7 +22,7 @@ pub struct LoadDiagnosis {
     pub latency: Option<f64>,
     /// Busy fraction of all CPUs, 0 to 1, by all processes of the machine.
     pub machine_busy: Option<f64>,
-    /// Operations in flight on average.
+    /// Mean number of operations in flight.
     pub in_flight: f64,
 }
 

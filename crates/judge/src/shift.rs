@@ -31,7 +31,7 @@ const STRENGTHS: [f64; 3] = [4.0, 16.0, 64.0];
 /// Fraction of the weight that the reported range of possible runs of a shift contains.
 const WHERE: f64 = 0.95;
 
-/// A figure of one run.
+/// A figure of one run, as a point of a series.
 #[derive(Clone, Copy, Debug)]
 pub struct RunFigure {
     /// Natural logarithm of the figure.

@@ -114,7 +114,7 @@ pub(crate) fn group_samples<'a>(run: &'a Run, samples: &'a [Sample]) -> Vec<Work
     group_judged(run, judged)
 }
 
-/// Groups judged samples.
+/// Groups samples that were already judged by workload and target.
 pub(crate) fn group_judged<'a>(
     run: &'a Run,
     judged: Vec<SampleWithFigures<'a>>,

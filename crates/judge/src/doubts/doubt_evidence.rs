@@ -15,7 +15,7 @@ pub enum EvidenceOrigin {
     CommandLine,
     /// A result that another program wrote.
     Imported,
-    /// A sample of assay.
+    /// A sample that assay measured itself.
     Measured,
 }
 
@@ -114,7 +114,6 @@ impl DoubtEvidence<'_> {
         sum_ios(self.results.iter().filter_map(|job| job.write()))
     }
 
-    /// Whether any job reads.
     pub(crate) fn reads(&self) -> bool {
         match self.options {
             Some(options) => options.access.reads,

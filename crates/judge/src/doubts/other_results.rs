@@ -14,7 +14,7 @@ use assay_model::{Bytes, Doubt, Nanos};
 pub struct JudgedTool {
     /// Sentence that describes what the tool measures; `None` if the text does not contain the command.
     pub measures: Option<String>,
-    /// Doubts about the result.
+    /// Doubts about the figures of the result.
     pub doubts: Vec<Doubt>,
 }
 

@@ -30,7 +30,6 @@ pub(crate) struct LimitEvidence<'a> {
     pub in_flight: u32,
     /// Bytes per I/O.
     pub block_size: u64,
-    /// Whether the workload writes.
     pub writes: bool,
     /// I/Os per second.
     pub iops: f64,
@@ -71,7 +70,7 @@ pub(crate) struct LimitEvidence<'a> {
     pub celsius: Option<(f64, f64)>,
     /// Rate over time of each sample.
     pub series: Vec<&'a [RatePoint]>,
-    /// Names of the physical disks.
+    /// Names of the physical disks below the target.
     pub disks: Vec<String>,
     /// Facts of the machine; `None` if unknown.
     pub facts: Option<&'a Facts>,

@@ -16,7 +16,7 @@ const EQUAL: f64 = 13.0;
 /// A forecast of a trial's length. It is rough: twice or half as many pairs are common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrialForecast {
-    /// Number of pairs.
+    /// Expected number of pairs until a verdict.
     pub pairs: u32,
     /// Time to measure and wash out; the time to apply the change is not included.
     pub time: Nanos,

@@ -45,7 +45,7 @@ pub(super) fn judge_pairs_with_figures(
     out
 }
 
-/// Result of judging one slot.
+/// What one slot contributes to its pair: figures, or the reason why it has none.
 enum SlotReading {
     Figures(Figures),
     Void(String),

@@ -12,9 +12,9 @@ use assay_model::trial::{Judgement, Verdict};
 /// Whether the verdicts of two sessions agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionAgreement {
-    /// Both sessions have this verdict.
+    /// Both sessions have this verdict, which is therefore confirmed.
     Confirmed(Verdict),
-    /// The sessions have different verdicts.
+    /// The sessions have different verdicts, so neither is confirmed.
     Contradicted,
     /// At least one session has no verdict.
     Open,

@@ -35,7 +35,7 @@ pub struct SlotBounds {
     pub max_pairs: u32,
 }
 
-/// The chosen slot length.
+/// Slot length that needs the least time for a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotChoice {
     /// Chosen length of a slot.

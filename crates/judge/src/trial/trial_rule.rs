@@ -17,7 +17,7 @@ pub struct TrialRule {
     pub max_pairs: u32,
     /// Maximum probability of a false "better", and of a false "worse".
     pub alpha: f64,
-    /// Seed of the sign flips.
+    /// Seed of the random sign flips.
     pub seed: u64,
     /// Description of a safety rule that the change breaks; `None` if it breaks none.
     pub safety_broken: Option<String>,

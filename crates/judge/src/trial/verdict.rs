@@ -108,7 +108,7 @@ struct HypothesisProofs {
     worse: Option<usize>,
     /// First look at which "worse in total" was proved.
     total_worse: Option<usize>,
-    /// Total work and time at each look.
+    /// Total work and total time, computed at each look.
     totals: Vec<Option<WorkTotal>>,
     /// The total of the deciding figure at each look, if the deciding figure is a latency.
     deciding: Vec<Option<WorkTotal>>,
@@ -116,7 +116,7 @@ struct HypothesisProofs {
     below: Option<usize>,
     /// First look at which "worse by less than the margin" was proved.
     above: Option<usize>,
-    /// Proofs per guardrail.
+    /// Proofs about each guardrail.
     guards: Vec<GuardProof>,
 }
 
@@ -258,9 +258,9 @@ impl HypothesisProofs {
 pub(super) struct TrialDecision {
     /// Verdict of the trial up to this look.
     pub verdict: Verdict,
-    /// The reason for the verdict.
+    /// Reason for the verdict, for the sentence about it.
     pub why: VerdictGround,
-    /// Index of the deciding look.
+    /// Index of the deciding look; `None` if no look decides.
     pub look: Option<usize>,
     /// Whether two equal sides (A/A trial) were found to differ.
     pub false_alarm: bool,

@@ -25,9 +25,9 @@ const STALL: f64 = 3.0;
 pub(super) struct WorkTotal {
     /// Ratio of the work done in the same time.
     pub work: f64,
-    /// Ratio of the time for the same work.
+    /// Ratio of the time for the same work, which slow slots dominate.
     pub time: f64,
-    /// Both ratios with one more slow slot in B.
+    /// Both ratios, computed with one more slow slot in B.
     slower: [f64; 2],
 }
 

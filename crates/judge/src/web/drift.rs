@@ -9,7 +9,7 @@ use assay_model::{Doubt, Nanos};
 
 /// Ratio between rounds with equal parameters from which the state of the server must have changed.
 const FACTOR: f64 = 2.0;
-/// Factor from which a shift of a rate or a median within a step is reported.
+/// Minimum factor by which a rate or a median must shift within a step for a report.
 const SHIFT: f64 = 1.5;
 /// Number of series per step that are tested for shifts.
 const SERIES: f64 = 4.0;
