@@ -22,7 +22,7 @@ use rustix::fs::StatxFlags;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Action on a redundant file.
+/// What is done with a redundant file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -51,10 +51,10 @@ impl Action {
 /// State of a file when the plan was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Absolute path.
+    /// Absolute path of the file.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Device number.
+    /// Number of the device that contains the file.
     pub device: u64,
     /// Inode number.
     pub ino: u64,

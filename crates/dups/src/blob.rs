@@ -29,23 +29,23 @@ pub const MEAN: usize = 74;
 pub struct BlobEntry<'a> {
     /// Name of the file within its folder.
     pub name: &'a [u8],
-    /// Inode, size, times.
+    /// Inode number, size and times of the file.
     pub id: Identity,
     /// Identity of the file system that contains the file.
     pub fsid: i64,
-    /// See [`crate::table::File::generation`].
+    /// Scan that compared the file, see [`crate::table::File::generation`].
     pub generation: u32,
     /// Bytes on disk, if fewer than the size.
     pub allocated: Option<u64>,
-    /// See [`crate::table::File::is_fresh`].
+    /// Whether the file had just changed, see [`crate::table::File::is_fresh`].
     pub fresh: bool,
     /// Hash of the content, when known.
     pub hash: Option<Hash>,
-    /// See [`Files::share`].
+    /// Fingerprint of the extents, see [`Files::share`].
     pub share: Option<u64>,
 }
 
-/// Writes a folder's block.
+/// Encodes the files of a folder as a block.
 pub fn encode(fsid: i64, entries: &[BlobEntry<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + entries.len() * 96);
     out.extend_from_slice(&fsid.to_le_bytes());

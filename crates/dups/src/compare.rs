@@ -25,7 +25,7 @@ const ARENA_FILES: usize = 16;
 /// Number of files that a thread takes at a time from a group that several threads share.
 const SHARE: usize = 64;
 
-/// Groups to compare.
+/// What a comparison must do.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub files: &'a Files,
@@ -47,7 +47,7 @@ impl<'a> Job<'a> {
 /// What a comparison found out about the files.
 #[derive(Default)]
 pub(crate) struct Learnt {
-    /// Hashes by file.
+    /// Hashes that were computed, by file.
     pub hashes: Vec<(FileId, Hash)>,
     /// Positions of the completely compared groups in the given list.
     pub finished: Vec<usize>,
@@ -57,7 +57,7 @@ pub(crate) struct Learnt {
     pub probes: Vec<(FileId, [u8; 16])>,
     /// Files that were skipped because of problems.
     pub skipped: Skipped,
-    /// Cost of reading.
+    /// How much the comparison read.
     pub cost: Cost,
 }
 
@@ -75,7 +75,7 @@ impl Learnt {
 
 /// A unit of work that one thread takes from the queue.
 enum Unit {
-    /// A whole group: its number.
+    /// A whole group, by its number.
     Group(usize),
     /// Files to hash completely.
     Hash(std::ops::Range<usize>),
@@ -83,7 +83,7 @@ enum Unit {
     Probe(std::ops::Range<usize>),
 }
 
-/// Compares groups.
+/// Compares all groups of a job on several threads.
 pub(crate) fn run(job: Job<'_>) -> Learnt {
     let Job {
         files,

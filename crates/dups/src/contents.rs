@@ -19,7 +19,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns the number of contents.
+    /// Returns the number of different contents.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
@@ -102,7 +102,7 @@ fn hash_tag(hash: &Hash) -> u32 {
         .map_or(0, |head| u32::from_le_bytes(*head))
 }
 
-/// Number of hashes per batch.
+/// Number of hashes that are sent to the thread at once.
 const BATCH: usize = 4096;
 /// Maximum number of batches in the queue.
 const WAITING: usize = 8;

@@ -16,10 +16,10 @@ pub enum Error {
         /// Error that the kernel returned.
         source: std::io::Error,
     },
-    /// SQLite reported an error.
+    /// The index cannot be read or written, because SQLite reported an error.
     #[error("index {}: {cause}; {}", show(path), way_out(cause))]
     Index {
-        /// The index file.
+        /// Path of the index file.
         path: PathBuf,
         /// Error that SQLite returned.
         #[source]
@@ -28,7 +28,7 @@ pub enum Error {
     /// The file is not an index of assay, or comes from a newer version.
     #[error("index {}: {what}", show(path))]
     Foreign {
-        /// The index file.
+        /// Path of the file.
         path: PathBuf,
         /// What the file is, what was expected, and the remedy.
         what: String,
@@ -47,7 +47,7 @@ pub enum Error {
         show(path)
     )]
     Busy {
-        /// The index file.
+        /// Path of the index file.
         path: PathBuf,
     },
     /// A filter of the user is invalid.
@@ -56,7 +56,7 @@ pub enum Error {
     /// Arguments contradict each other or do not fit the index.
     #[error("{0}")]
     Usage(String),
-    /// Output cannot be written.
+    /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }

@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
-    /// Minimum size in bytes.
+    /// Minimum size of a file in bytes.
     pub min_size: u64,
-    /// Maximum size in bytes.
+    /// Maximum size of a file in bytes.
     pub max_size: u64,
     /// Globs as in `rg --glob`: `*.jpg` selects only these files, `!*.tmp` excludes files, and the last match
     /// decides.

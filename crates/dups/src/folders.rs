@@ -77,7 +77,7 @@ pub fn folder_label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
     }
 }
 
-/// Compares folders.
+/// Finds folders that are complete or partial copies of each other.
 pub fn compare_folders(files: &Files) -> Folders {
     let labels: Vec<Cow<'_, [u8]>> = (0..files.dirs.len() as u32)
         .map(|dir| folder_label(files, dir))

@@ -9,12 +9,12 @@ use crate::skip::Skipped;
 use crate::table::{FileId, Files};
 use std::io::{self, Write};
 
-/// Output format of groups.
+/// Format in which groups are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupFormat {
     /// JSON list of groups, as in [`write_document`].
     Json,
-    /// JSON object; see [`write_document`].
+    /// JSON object with the groups and a summary, see [`write_document`].
     Document,
     /// `size,hash,count,files…`, one line per group as in fclones, with names in STFU-8.
     Csv,
@@ -128,9 +128,9 @@ fn hash(files: &Files, group: DuplicateGroup<'_>) -> String {
 
 /// Results of a scan that a JSON document contains in addition to the groups.
 pub struct Around<'a> {
-    /// Skipped files.
+    /// Files that the scan skipped, with reasons.
     pub skipped: &'a Skipped,
-    /// Cost of reading.
+    /// How much the scan read.
     pub cost: Cost,
     /// Whether the scan was interrupted.
     pub interrupted: bool,
@@ -163,11 +163,11 @@ pub struct GroupDocument {
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 struct GroupSeen {
-    /// Bytes of each file.
+    /// Size of each file in bytes.
     size: u64,
     /// Hash of the content, in hexadecimal.
     hash: String,
-    /// One path per inode.
+    /// Paths of the files, one per inode.
     files: Vec<String>,
     /// Exact bytes of paths that are not UTF-8, in hexadecimal, by index in `files`.
     #[schemars(skip_serializing_if = "absent")]
@@ -283,7 +283,7 @@ pub fn write_document(
     out.write_all(b"\n}\n")
 }
 
-/// Writes the list of groups.
+/// Writes the groups as a JSON list.
 fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     out.write_all(b"[")?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());

@@ -186,7 +186,7 @@ impl DuplicateGroup<'_> {
         self.files.len() as u64 - 1 - self.doubtful.saturating_sub(1)
     }
 
-    /// All names.
+    /// Iterates over all names of the group, including hard links.
     pub fn names(&self) -> impl Iterator<Item = FileId> + '_ {
         self.files
             .iter()
@@ -218,7 +218,7 @@ struct Head {
 }
 
 impl Groups {
-    /// Returns the number of groups.
+    /// Returns the number of groups in the list.
     pub fn len(&self) -> usize {
         self.heads.len()
     }
@@ -455,7 +455,7 @@ pub(crate) fn has_repeated_inodes(files: &Files, ids: &[FileId]) -> bool {
 /// Maximum number of files that are compared pairwise instead of by a hash set.
 const FEW: usize = 16;
 
-/// Compares two full paths bytewise.
+/// Compares the full paths of two files, byte by byte.
 pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> Ordering {
     let (one, two) = (files.file(a), files.file(b));
     if one.dir == two.dir {

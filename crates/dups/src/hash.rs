@@ -11,7 +11,7 @@ pub type Hash = [u8; 32];
 /// Hash function that identifies contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HashKind {
-    /// 256 bits, cryptographic.
+    /// BLAKE3, 256 bits, cryptographic.
     Blake3,
     /// XXH3 of 128 bits, seed 0.
     #[default]
@@ -49,7 +49,7 @@ impl HashKind {
             .find(|kind| kind.length() == length)
     }
 
-    /// Hashes a content in memory.
+    /// Computes the hash of a content in memory.
     pub fn of(self, content: &[u8]) -> Hash {
         match self {
             Self::Blake3 => *blake3::hash(content).as_bytes(),
@@ -69,9 +69,9 @@ impl HashKind {
 /// A hash computation in progress.
 #[derive(Clone)]
 pub enum Hasher {
-    /// See [`HashKind::Blake3`].
+    /// Computes BLAKE3, see [`HashKind::Blake3`].
     Blake3(Box<blake3::Hasher>),
-    /// See [`HashKind::Xxh3`].
+    /// Computes XXH3, see [`HashKind::Xxh3`].
     Xxh3(Box<Xxh3>),
 }
 

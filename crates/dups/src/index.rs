@@ -24,7 +24,7 @@ const APPLICATION: u32 = 0x6173_7964;
 const VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("index.sql");
 
-/// An open index.
+/// An open index, for reading or for updates.
 pub struct Index {
     path: PathBuf,
     db: Connection,
@@ -40,7 +40,7 @@ pub struct Index {
 pub struct Root {
     /// Machine in a merged index; empty for this machine.
     pub machine: String,
-    /// Absolute path.
+    /// Absolute path of the root folder.
     pub path: PathBuf,
     /// End of the last scan of this root, nanoseconds since 1970.
     pub scanned: i64,

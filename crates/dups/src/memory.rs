@@ -27,7 +27,7 @@ struct Row {
 }
 
 impl Memory {
-    /// Adds a folder.
+    /// Adds a folder with its block.
     pub(crate) fn add(&mut self, path: &[u8], block: &[u8]) {
         let row = (u32::try_from(path.len()), u32::try_from(block.len()));
         // An entry that is too long is not remembered, so its folder is read again.
@@ -70,7 +70,6 @@ impl Memory {
             .collect();
     }
 
-    /// Returns the number of folders.
     pub(crate) fn folders(&self) -> usize {
         self.rows.len()
     }

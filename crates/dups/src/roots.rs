@@ -18,7 +18,7 @@ pub struct RootIdentity {
     /// Path as the user specified it; the paths of files start with this path.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Resolved path without links.
+    /// Path with symbolic links resolved.
     #[serde(with = "crate::name_json")]
     pub real: Vec<u8>,
     /// Inode number.
@@ -169,7 +169,7 @@ type Named = (Vec<u8>, OnceLock<Result<OpenRoot, Errno>>);
 /// Roots, each opened at its first use.
 #[derive(Debug, Default)]
 pub struct Roots {
-    /// Roots, longest paths first.
+    /// The roots, longest paths first, so that the nearest root is found first.
     list: Vec<Named>,
     land: OnceLock<FileSystemMap>,
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// What a scan covers and how it reads files.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// Roots and file selection.
+    /// Roots to scan, and the selection of files.
     pub walk: WalkOptions,
     /// Scan known roots with the options that the index stores for them. `walk` and `hash_all` then apply only to new
     /// roots.
@@ -45,13 +45,13 @@ pub struct ScanOptions {
 /// What a scan found.
 #[derive(Debug)]
 pub struct Scan {
-    /// All examined files.
+    /// All files that were examined.
     pub files: Files,
     /// Groups of equal content, largest gain first.
     pub groups: Groups,
-    /// Skipped files and reasons.
+    /// Files that were skipped, with reasons.
     pub skipped: Skipped,
-    /// Cost of reading.
+    /// How much the scan read.
     pub cost: Cost,
     /// Whether the scan was interrupted. Its results are then correct but incomplete.
     pub interrupted: bool,

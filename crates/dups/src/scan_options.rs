@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WalkOptions {
-    /// File selection.
+    /// Which files are selected.
     pub filter: Filter,
     /// Whether to enter folders on other file systems than the root's.
     pub other_filesystems: bool,

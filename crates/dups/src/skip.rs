@@ -14,13 +14,13 @@ pub enum Reason {
     Special,
     /// An empty file, because removing its copies frees nothing.
     Empty,
-    /// Excluded by the user's limits of size, age, owner or name.
+    /// A file that the user's limits of size, age, owner or name exclude.
     Filtered,
-    /// Excluded by an ignore file.
+    /// A file or folder that an ignore file excludes.
     Ignored,
     /// A folder on another file system than its root (a btrfs subvolume counts as one).
     OtherFilesystem,
-    /// A folder of snapshots.
+    /// A folder that contains snapshots, such as `.zfs`.
     Snapshot,
     /// A file system of the kernel (`/proc`, `/sys` …), whose files have no stored content.
     Pseudo,
@@ -81,7 +81,7 @@ impl Reason {
 /// A skipped file that is reported individually.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skip {
-    /// Full path, as bytes.
+    /// Full path of the file, as bytes.
     pub path: Vec<u8>,
     /// Why the file was skipped.
     pub reason: Reason,

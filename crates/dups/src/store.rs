@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Maximum size of an array in memory, in bytes.
 const LIMIT: usize = 32 * 1024 * 1024;
 
-/// Values without pointers or destructors.
+/// Values without pointers or destructors, which can be stored in a mapped file.
 pub trait Plain: Copy + 'static {}
 impl<T: Copy + 'static> Plain for T {}
 
@@ -45,7 +45,7 @@ impl<T> SpillArray<T> {
 }
 
 impl<T: Plain> SpillArray<T> {
-    /// Adds a value.
+    /// Appends a value to the array.
     pub fn push(&mut self, value: T) {
         self.reserve(1);
         match &mut self.place {
@@ -54,7 +54,7 @@ impl<T: Plain> SpillArray<T> {
         }
     }
 
-    /// Adds values.
+    /// Appends several values to the array.
     pub fn extend_from_slice(&mut self, values: &[T]) {
         self.reserve(values.len());
         match &mut self.place {
@@ -149,7 +149,7 @@ impl<T: Plain> FromIterator<T> for SpillArray<T> {
     }
 }
 
-/// Values in an unnamed file.
+/// Array of values in an unnamed mapped file.
 struct Mapping<T> {
     file: OwnedFd,
     base: std::ptr::NonNull<T>,

@@ -231,7 +231,7 @@ pub fn describe_errno(error: Errno) -> String {
 /// An extent of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Offset in the file, bytes.
+    /// Offset in the file in bytes.
     pub logical: u64,
     /// Offset on the device (or in the file system's address space), bytes.
     pub physical: u64,
@@ -347,7 +347,7 @@ struct DedupeRange {
     reserved: u32,
 }
 
-/// Result of deduplicating a range.
+/// What happened when a range was deduplicated.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deduped {
     /// Number of bytes that are now shared.

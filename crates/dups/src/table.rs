@@ -24,7 +24,7 @@ pub struct BytesSpan {
 /// A folder that contains files of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Dir {
-    /// Absolute path.
+    /// Absolute path of the folder.
     pub path: BytesSpan,
     /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
@@ -36,7 +36,7 @@ pub struct Dir {
     pub dirty: bool,
 }
 
-/// A regular file.
+/// A regular file in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
     /// Inode, size and times.
@@ -103,11 +103,11 @@ impl File {
 pub struct NewFile {
     /// Inode, size and times.
     pub id: Identity,
-    /// Index of its file system.
+    /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
     /// Bytes on disk, if fewer than the size.
     pub allocated: Option<u64>,
-    /// See [`File::is_fresh`].
+    /// Whether the file had just changed, see [`File::is_fresh`].
     pub fresh: bool,
     /// Data that the index contains for exactly this state of the file; `None` if there is none.
     pub known: Option<RememberedFile>,
@@ -116,11 +116,11 @@ pub struct NewFile {
 /// Data that the index contains about a file.
 #[derive(Clone, Copy, Debug)]
 pub struct RememberedFile {
-    /// See [`File::generation`].
+    /// Scan that compared the file, see [`File::generation`].
     pub generation: u32,
     /// Hash of the content, if known.
     pub hash: Option<Hash>,
-    /// See [`Files::share`].
+    /// Fingerprint of the extents, see [`Files::share`].
     pub share: Option<u64>,
 }
 
@@ -157,7 +157,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Adds a folder.
+    /// Adds a folder to the table. Returns its number.
     pub fn add_dir(&mut self, path: &[u8], fs: u16) -> u32 {
         let path = self.keep(path);
         self.dirs.push(Dir {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Node {
     /// Bytes on disk of copies beyond the first of each group, in this folder and below.
     pub bytes: u64,
-    /// Subfolders by name.
+    /// Subfolders of this folder, by name.
     pub children: BTreeMap<Vec<u8>, Node>,
     /// Redundant copies in this folder, each with the number of its group.
     pub files: Vec<(FileId, u32)>,

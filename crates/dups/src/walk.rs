@@ -29,9 +29,9 @@ const LISTING: usize = 32 * 1024;
 
 /// What a walk found.
 pub(crate) struct Walked {
-    /// Selected files.
+    /// Files that passed the filter.
     pub files: Files,
-    /// Skipped files and folders.
+    /// Files and folders that were skipped, with reasons.
     pub skipped: Skipped,
     /// Open folders that contain files without a known hash.
     pub doors: Doors,

@@ -131,7 +131,7 @@ struct Gathered {
     roots: Roots,
 }
 
-/// Reads the index once.
+/// Reads all entries of the index once.
 fn read_index(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
     let mut roots = index.roots()?;
     roots.retain(|root| root.machine.is_empty());

@@ -55,7 +55,7 @@ pub struct CommonFiles {
     pub problems: Vec<String>,
 }
 
-/// Counts of one machine.
+/// Counts of one machine in the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Machine")]
 pub struct ExportMachine {
@@ -76,7 +76,7 @@ pub struct ExportMachine {
 pub struct Large {
     /// Hash in hexadecimal.
     pub hash: String,
-    /// Bytes of each file.
+    /// Size of each file in bytes.
     pub size: u64,
     /// Number of files with this content on all machines.
     pub files: u64,

@@ -32,7 +32,7 @@ pub(super) const OFFERED: [Column; 3] = [
 pub struct Offered {
     /// Number of different sizes and samples; one row each.
     pub rows: u64,
-    /// Number of file names.
+    /// Number of file names on which the offer is based.
     pub names: u64,
     /// Number of omitted files: files that are unreadable or have changed since the scan.
     pub left_out: u64,

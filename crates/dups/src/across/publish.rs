@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A locked output folder.
+/// An output folder that is locked against other writers.
 pub struct Folder {
     held: Directory,
     shown: PathBuf,

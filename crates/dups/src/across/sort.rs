@@ -34,7 +34,7 @@ impl<const N: usize> Sorter<N> {
         }
     }
 
-    /// Adds a record.
+    /// Adds a record to those that will be sorted.
     pub fn push(&mut self, record: [u8; N]) -> Result<()> {
         if self.buffer.len() == self.most {
             self.buffer.sort_unstable();

@@ -74,7 +74,7 @@ impl Default for ActOptions<'_> {
     }
 }
 
-/// Result of executing a plan.
+/// What the execution of a plan achieved.
 #[derive(Debug, Default)]
 pub struct ActOutcome {
     /// Number of completed steps.

@@ -21,7 +21,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A line of a journal.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
@@ -42,14 +41,14 @@ enum Line {
     Found {
         /// Number of the step's `Intent` line.
         number: u64,
-        /// The state, see [`RemovedFile`].
+        /// What is needed to restore the file, see [`RemovedFile`].
         found: RemovedFile,
     },
     /// A step has ended.
     Outcome {
         /// Number of the step's `Intent` line.
         number: u64,
-        /// The result, see [`StepState`].
+        /// How far the step got, see [`StepState`].
         state: StepState,
     },
     /// An undo of the run starts.
@@ -80,7 +79,7 @@ pub enum StepState {
 pub struct RemovedFile {
     /// Hash of the file's content.
     pub content: Content,
-    /// Extended attributes and flags.
+    /// Extended attributes and flags of the file.
     pub attributes: Attributes,
     /// Whether the file was copied to another file system by a move.
     pub across: bool,

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Device and inode.
+/// Device and inode number, which identify a file.
 pub(crate) type Inode = (u64, u64);
 
 /// How file names are changed: with or without the flags of renameat2(2).

@@ -30,7 +30,7 @@ impl OriginalFile {
 /// A name, with the root folder that contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownName {
-    /// Absolute path.
+    /// Absolute path of the name.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
     /// The root folder; `None` if it is the root of the step's own name.

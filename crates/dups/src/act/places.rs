@@ -174,7 +174,7 @@ impl Run<'_> {
     }
 }
 
-/// Reopens a folder for fsync(2).
+/// Opens a folder again in a way that permits fsync(2).
 fn reopen_folder(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(folder, ".", flags, rustix::fs::Mode::empty())

@@ -112,7 +112,7 @@ struct Copy {
     doubt: Option<String>,
 }
 
-/// Settings for all groups.
+/// The user's settings, which apply to all groups.
 struct How<'a> {
     files: &'a Files,
     action: &'a Action,

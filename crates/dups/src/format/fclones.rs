@@ -68,7 +68,7 @@ fn format_timestamp(files: &Files, groups: &Groups) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S.%3f +0000").to_string()
 }
 
-/// Writes one line per group.
+/// Writes the CSV format, one line per group.
 pub(super) fn write_csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
     for group in groups.iter() {

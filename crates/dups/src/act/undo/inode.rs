@@ -13,7 +13,7 @@ pub(super) struct Inode<'j> {
     pub done: Vec<(u64, &'j JournalStep)>,
     /// Names that no step changed, or that are already restored.
     pub others: Vec<Other<'j>>,
-    /// Whether the file had names for which no step was planned.
+    /// Whether the file had additional names, for which no step was planned.
     pub has_other_names: bool,
     /// Whether the file shared its blocks with the copy that stays.
     pub shared: bool,

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Effects and cost of an undo.
 #[derive(Debug, Default)]
 pub struct UndoPlan {
-    /// Number of names to restore.
+    /// Number of names that the undo restores.
     pub names: u64,
     /// Number of copies that the undo makes. The remaining names become links or are renamed.
     pub copies: u64,
