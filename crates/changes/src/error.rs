@@ -63,7 +63,7 @@ pub enum ChangeError {
     Saved {
         /// Path of the saved copy in the journal.
         saved: PathBuf,
-        /// The configuration file.
+        /// Path of the configuration file.
         file: PathBuf,
         /// What is wrong with the saved copy.
         reason: String,
@@ -89,7 +89,7 @@ pub enum ChangeError {
     ReadBack {
         /// Name of the setting.
         what: String,
-        /// The value that was set.
+        /// The value that assay set.
         wanted: String,
         /// The value that was read back.
         found: String,
@@ -99,7 +99,7 @@ pub enum ChangeError {
     NoEffect {
         /// Name of the setting.
         what: String,
-        /// The value that was set.
+        /// The value that assay set.
         wanted: String,
         /// The value that was read before and after the write.
         found: String,
@@ -123,13 +123,13 @@ pub enum ChangeError {
         what: String,
         /// The command line that failed.
         command: String,
-        /// What the command printed.
+        /// Error message that the command printed.
         reason: String,
     },
     /// A configuration file cannot be parsed or edited.
     #[error("{}: {source}", path.display())]
     Config {
-        /// The configuration file.
+        /// Path of the configuration file.
         path: PathBuf,
         /// What cannot be parsed or edited.
         source: ConfError,
@@ -161,7 +161,7 @@ pub struct Orphan {
     pub label: String,
     /// Path of the missing journal.
     pub journal: PathBuf,
-    /// The value before the change.
+    /// The value before assay changed it.
     pub original: String,
     /// The value that the setting has now.
     pub found: String,

@@ -3,7 +3,7 @@
 use crate::journal_format::{FIRST_FORMAT, FORMAT, Header, Line, State};
 use assay_host::seal::{has_seal, is_torn_line, unseal};
 
-/// Result of reading a journal.
+/// What the bytes of a journal contain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// The header is incomplete, because the process ended before the session had begun.

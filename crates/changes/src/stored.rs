@@ -119,9 +119,9 @@ fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeErr
 struct Beside {
     /// Second records of settings and objects, with the header of their session.
     entries: Vec<(u64, Header, Line)>,
-    /// Records that cannot be read.
+    /// Second records that cannot be read.
     unreadable: Vec<(u64, PathBuf)>,
-    /// Saved original files.
+    /// Saved copies of original configuration files.
     saved: Vec<(u64, PathBuf)>,
 }
 

@@ -128,7 +128,7 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// Returns the original state.
+    /// Returns the state of the setting before assay changed it.
     #[must_use]
     pub fn original(&self) -> &Original {
         &self.original

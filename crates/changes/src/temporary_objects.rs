@@ -31,7 +31,7 @@ pub enum Made {
     /// A process. Record it directly after the start, and start it with `PR_SET_PDEATHSIG`, so that the kernel
     /// kills it when assay ends.
     Process {
-        /// Process id.
+        /// Id of the process.
         pid: i32,
         /// Field 22 of `/proc/PID/stat`, which distinguishes the process from a later one with the same id.
         start: u64,
@@ -72,7 +72,7 @@ pub enum Made {
     LogicalVolume {
         /// Name of the volume group.
         group: String,
-        /// Name of the volume, which contains the tag.
+        /// Name of the logical volume, which contains the tag.
         name: String,
     },
     /// A device of the device mapper (dmsetup(8)).

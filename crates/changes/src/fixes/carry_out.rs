@@ -40,7 +40,7 @@ pub struct Wish<'a> {
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Result of applying a plan.
+/// What became of the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FixOutcome {
     /// The change is kept. The number identifies the change for a later rollback.

@@ -39,7 +39,7 @@ pub enum FixError {
     /// A file has changed since the plan was made.
     #[error("{}: it was changed since the plan was made; nothing was changed by assay: begin again", path.display())]
     Meanwhile {
-        /// The changed file.
+        /// Path of the changed file.
         path: PathBuf,
     },
     /// A change failed, or the program's own check rejected it.

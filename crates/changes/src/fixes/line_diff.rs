@@ -5,8 +5,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 /// Consecutive lines of a file that are replaced by other lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// Number of the first replaced line, from 1. If only lines are inserted, the number of the line before which they
-    /// are inserted.
+    /// Number of the first replaced line, from 1. If lines are only inserted, the number of the line that follows them.
     pub line: usize,
     /// Removed lines, without line ends.
     pub before: Vec<String>,

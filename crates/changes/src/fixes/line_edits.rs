@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 pub struct ModeChange {
     /// Path of the file as in the finding.
     pub path: String,
-    /// Path without symbolic links.
+    /// Path with symbolic links resolved.
     pub real: PathBuf,
-    /// Present permission bits.
+    /// Permission bits that the file has now.
     pub before: u32,
-    /// Planned permission bits.
+    /// Permission bits that the file gets.
     pub after: u32,
 }
 

@@ -100,7 +100,7 @@ pub enum OutsideError {
     /// The journal does not exist because its file system is not mounted.
     #[error("{}: the journal of the change is not there now", path.display())]
     NoJournal {
-        /// Former path of the journal.
+        /// Path where the journal was.
         path: PathBuf,
     },
 }

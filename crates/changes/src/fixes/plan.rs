@@ -340,7 +340,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
     Ok(plan)
 }
 
-/// Describes a finding.
+/// Describes a finding by its rule or subject, with the place of its first fact.
 fn describe_finding(finding: &Finding) -> String {
     let place = finding.places.first();
     let place = place.map_or_else(String::new, |place| format!(" ({place})"));

@@ -134,7 +134,7 @@ pub struct FixDocument<'a> {
 #[derive(Serialize, schemars::JsonSchema)]
 struct FileMode<'a> {
     path: &'a str,
-    /// Path without symbolic links.
+    /// Path with symbolic links resolved.
     real: String,
     /// Permission bits before the change in octal, such as `0644`.
     before: String,

@@ -7,7 +7,7 @@ use crate::never_kept::never_kept;
 use assay_host::HostMut;
 use assay_model::change::Setting;
 
-/// Present state of a setting.
+/// Value that a setting has now, and what is known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CurrentValue {
     /// Name of the setting for messages, such as `scheduler of sda`.

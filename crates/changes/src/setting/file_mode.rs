@@ -5,7 +5,7 @@ use crate::error::ChangeError;
 use assay_host::{HostMut, Permissions};
 use std::path::{Path, PathBuf};
 
-/// The permissions of one file.
+/// Permissions of one file or directory as a setting.
 pub(super) struct FileMode {
     pub(super) name: String,
     pub(super) file: PathBuf,

@@ -34,7 +34,7 @@ pub struct Original {
 pub struct AsFound {
     /// BLAKE3 hash of the file's bytes, in hex.
     pub blake3: String,
-    /// Access and modification time.
+    /// Access and modification time of the file.
     #[serde(default)]
     pub times: Option<Times>,
 }
@@ -54,9 +54,9 @@ pub enum ValueOrigin {
 /// State that a setting has now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// See [`Original::value`].
+    /// The present value, see [`Original::value`].
     pub(crate) value: Option<String>,
-    /// See [`Original::shown`].
+    /// The present value for messages, see [`Original::shown`].
     pub(crate) shown: String,
 }
 

@@ -21,7 +21,7 @@ const SET_ONCE: [&str; 7] = [
     "pbkdf2iters",
 ];
 
-/// A property of a dataset.
+/// One property of a dataset as a setting.
 pub(super) struct Property {
     pub(super) name: String,
     pub(super) dataset: String,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Size of a block in bytes.
 pub(crate) const BLOCK: usize = 4096;
-/// Number of blocks to write.
+/// Number of blocks that the test writes.
 pub(crate) const WRITES: u64 = 60;
 
 /// Writes [`WRITES`] blocks with data derived from `seed` to an existing file. The blocks go repeatedly over the first

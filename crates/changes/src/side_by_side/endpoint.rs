@@ -33,7 +33,7 @@ pub enum Endpoint {
     Address {
         /// Host name or address, without brackets.
         host: String,
-        /// TCP port.
+        /// TCP port on which the server listens.
         port: u16,
     },
 }

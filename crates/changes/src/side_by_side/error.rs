@@ -23,7 +23,7 @@ pub enum ArmError {
         /// Fedora package that contains the program.
         fedora: &'static str,
     },
-    /// The operation requires root.
+    /// The operation requires root, and assay does not run as root.
     #[error("{what} needs root: run assay with sudo")]
     NotRoot {
         /// What requires root.
@@ -47,7 +47,7 @@ pub enum ArmError {
         /// Number of bytes that are free.
         free: Bytes,
     },
-    /// A tool failed.
+    /// A tool failed while it built or examined the arm.
     #[error("{program}: {complaint}")]
     Tool {
         /// The program, with its version if the supported options depend on it.
@@ -68,9 +68,9 @@ pub enum ArmError {
     Fill {
         /// Path of the image.
         path: PathBuf,
-        /// Bytes written before the error.
+        /// Number of bytes written before the error.
         written: Bytes,
-        /// Bytes requested.
+        /// Number of bytes that were requested.
         size: Bytes,
         /// Error that the server returned.
         source: io::Error,
@@ -81,7 +81,7 @@ pub enum ArmError {
     /// An operation of the machine failed.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
-    /// The kernel returned an error.
+    /// The kernel returned an error for a file or directory.
     #[error("{}: {source}", .path.display())]
     Io {
         /// Path of the file or directory.

@@ -20,9 +20,9 @@ const UTIL_LINUX: Package = Package {
     debian: "mount",
     fedora: "util-linux",
 };
-/// Name of the backing file.
+/// Name of the file below the loop device.
 const BACKING: &str = "backing";
-/// Name of the mount point.
+/// Name of the directory on which the file system is mounted.
 pub(crate) const MOUNT: &str = "mnt";
 /// Name of the file to measure, in the mounted file system.
 pub(crate) const FILE: &str = "file";

@@ -23,7 +23,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes per write over NBD.
+/// Number of bytes per write over NBD.
 const CHUNK: usize = 1 << 20;
 
 /// An image that QEMU serves over NBD.

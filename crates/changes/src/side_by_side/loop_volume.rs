@@ -15,7 +15,7 @@ const PACKAGE: Package = Package {
     debian: "dmsetup",
     fedora: "device-mapper",
 };
-/// Name of the backing file.
+/// Name of the file below the loop device.
 const BACKING: &str = "backing";
 /// Unit of the tables of the device mapper, in bytes.
 const SECTOR: u64 = 512;

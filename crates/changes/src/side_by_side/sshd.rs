@@ -49,7 +49,7 @@ const DEEPEST: usize = 16;
 /// Maximum number of attempts to find a port. Another process may take a free port before sshd does.
 const ATTEMPTS: usize = 5;
 
-/// A running sshd.
+/// A running second sshd.
 pub(crate) struct Sshd<'a> {
     server: Running,
     host: &'a dyn HostMut,

@@ -52,7 +52,7 @@ pub(crate) struct Wanted<'a> {
 
 /// An existing file system or volume.
 pub(crate) struct Dataset {
-    /// Name, such as `tank/data/assay-0123456789abcdef-now`.
+    /// Full name, such as `tank/data/assay-0123456789abcdef-now`.
     name: String,
     /// Path of the file in the file system, or of the volume's device.
     path: PathBuf,
