@@ -48,7 +48,7 @@ pub struct Findings<'a> {
     schema: u32,
     /// Lowest severity of a finding that makes the check fail.
     fail_on: Severity,
-    /// The worst severity among the findings that are violations; null without violations.
+    /// The worst severity among the violations; null without violations.
     worst: Option<Severity>,
     /// Findings that the user did not accept, the most urgent first.
     findings: Vec<Named<'a>>,

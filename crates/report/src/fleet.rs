@@ -34,7 +34,7 @@ pub struct AskedMachine<'a> {
     pub answer: MachineAnswer<'a>,
 }
 
-/// Result of one machine.
+/// What the check of one machine returned.
 pub enum MachineAnswer<'a> {
     /// The machine was checked, with this result.
     Checked(&'a Checked),
@@ -459,7 +459,7 @@ fn shorten_text(text: &str) -> String {
     }
 }
 
-/// Changes of machines as JSON.
+/// JSON document of changes.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Changes<'a> {
     schema: u32,
@@ -480,7 +480,7 @@ struct Between<'a> {
     when: &'a BTreeMap<String, [Timestamp; 2]>,
 }
 
-/// Returns the changes as JSON.
+/// Returns the changes as a JSON document.
 #[must_use]
 pub fn changes_json(all: &[Changed<'_>], figures: &[FigureChange]) -> Value {
     let machines = all.iter().map(|one| Between {

@@ -29,7 +29,7 @@ pub struct ImportedResult {
     pub documents: usize,
     /// The last document of the file, which is the one that is judged.
     pub document: FioDocument,
-    /// The jobs with their doubts.
+    /// The jobs of this document, with the doubts about them.
     pub judged: Vec<JudgedJobs>,
     /// The run as it is stored.
     pub run: Run,
@@ -80,7 +80,7 @@ impl ImportedSource {
     }
 }
 
-/// Output of `assay import --json`.
+/// JSON document that `assay import --json` prints.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct ImportDocument<'a> {
@@ -130,7 +130,7 @@ enum FileContent<'a> {
     },
     /// A result of fio.
     Fio {
-        /// Version of fio.
+        /// Version of fio that wrote the result.
         tool: &'a str,
         /// Number of documents in the file. Only the last one is judged.
         documents: usize,

@@ -63,7 +63,7 @@ struct ResultSeen<'a> {
     limit: &'a Limit,
 }
 
-/// A sample and its figures.
+/// A sample with its figures.
 #[derive(Serialize, JsonSchema)]
 struct SampleSeen<'a> {
     workload: &'a str,
@@ -78,7 +78,7 @@ struct SampleSeen<'a> {
     tool: Option<&'a str>,
     validity: Validity,
     iops: Option<f64>,
-    /// Bytes per second.
+    /// Throughput in bytes per second.
     throughput: Option<f64>,
     /// Mean latency in nanoseconds.
     mean: Option<f64>,

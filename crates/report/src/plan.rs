@@ -31,7 +31,7 @@ const STYLE: &str = include_str!("plan/plan.css");
 struct DiskRow<'a> {
     /// Number of equal disks in the row.
     times: usize,
-    /// Contents of each disk.
+    /// Contents of each of these disks.
     segments: &'a [Segment],
     /// Size of each disk in bytes.
     size: u64,

@@ -20,7 +20,7 @@ use assay_model::stack::{Hint, Stack};
 pub struct StackView<'a> {
     /// The layers, from top to bottom.
     pub stack: &'a Stack,
-    /// Hints about the layers' settings.
+    /// Hints about the settings of layers.
     pub hints: &'a [Hint],
     /// Next steps, as (command, description).
     pub next: &'a [(String, String)],

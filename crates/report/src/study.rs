@@ -25,9 +25,9 @@ use assay_model::study::{StudyResult, StudyRun};
 /// A study that was carried out, with its results.
 #[derive(Clone, Copy)]
 pub struct StudyView<'a> {
-    /// The study as measured.
+    /// The study run with its measured figures.
     pub run: &'a StudyRun,
-    /// The study as judged.
+    /// Estimates and findings of the study.
     pub result: &'a StudyResult,
     /// Number of the study run in the store; `None` if it is not stored.
     pub id: Option<i64>,

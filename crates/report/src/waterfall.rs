@@ -24,7 +24,7 @@ pub struct WaterfallView<'a> {
     pub run: &'a Run,
     /// The measured layers (`Rung`).
     pub ladder: &'a Ladder,
-    /// The judged samples.
+    /// The judged samples of the run.
     pub judged: &'a Judged,
     /// The samples as they are stored.
     pub samples: &'a [Sample],

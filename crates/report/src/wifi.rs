@@ -22,7 +22,7 @@ const HEAD: [&str; 7] = [
 const SIDES: &str = "lrrrrrr";
 const TEMPLATE: &str = include_str!("wifi/page.html");
 
-/// Number of vehicles by make.
+/// JSON document of the number of vehicles by make.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct CensusDocument<'a> {

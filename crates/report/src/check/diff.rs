@@ -79,11 +79,12 @@ pub struct Change {
     pub was: CheckState,
     /// State in the new check.
     pub is: CheckState,
-    /// Facts that differ or that supported the finding; for unknown or accepted findings, the reasons.
+    /// What explains the difference: facts that differ or that supported the finding. For unknown or accepted findings,
+    /// the reasons.
     pub why: Vec<String>,
 }
 
-/// Differences between two checks.
+/// How two checks differ.
 #[derive(Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Findings that only the new check has, the worst first.

@@ -129,8 +129,8 @@ pub fn prometheus(view: &View<'_>) -> String {
     format_gauges(&[(String::new(), view.checked)])
 }
 
-/// Formats the gauges of several machines. The name of the machine is a label, and a gauge shows whether the machine
-/// could be checked.
+/// Formats the gauges of several machines. Each gauge has the machine's name as a label. Another gauge shows whether a
+/// machine could be checked.
 #[must_use]
 pub fn prometheus_of(all: &[AskedMachine<'_>]) -> String {
     let label = |name: &str| {

@@ -31,7 +31,7 @@ pub(super) struct ToolRow<'a> {
     pattern: assay_model::workload::Pattern,
     /// Size of one I/O in bytes; null if unknown.
     block_size: Option<u64>,
-    /// I/Os in flight per thread.
+    /// Number of I/Os in flight per thread.
     queue_depth: u32,
     threads: u32,
     read: Option<ToolFigures>,

@@ -32,7 +32,7 @@ pub struct BarLine {
     pub depth: usize,
     /// Bars of the row, one below the other. Each bar consists of consecutive parts.
     pub lanes: Vec<Vec<BarPart>>,
-    /// Interval drawn over the bars.
+    /// Interval that is drawn above the bars.
     pub interval: Option<(f64, f64)>,
     /// Cells of the table after the name of the row.
     pub cells: Vec<String>,

@@ -15,7 +15,7 @@ pub struct StackDocument<'a> {
     target: &'a str,
     /// All layers. `below` contains indices into this list.
     layers: &'a [Layer],
-    /// Hints about the layers' settings.
+    /// Hints about the settings of layers.
     hints: &'a [Hint],
 }
 

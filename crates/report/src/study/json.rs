@@ -14,13 +14,13 @@ pub struct StudyDocument<'a> {
     schema: u32,
     /// Number of the study run in the store; null if it is not stored.
     id: Option<i64>,
-    /// The study as measured.
+    /// The study run with its measured figures.
     run: &'a StudyRun,
-    /// The study as judged.
+    /// Estimates and findings of the study.
     result: &'a StudyResult,
 }
 
-/// Converts a study to JSON.
+/// Converts a study and its results to JSON.
 #[must_use]
 pub fn study_to_json(view: &StudyView<'_>) -> Value {
     json!(StudyDocument {

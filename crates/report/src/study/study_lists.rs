@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The available studies.
+/// JSON document of the available studies.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Catalogue")]
 pub struct CatalogueDocument<'a> {
@@ -18,7 +18,7 @@ pub struct CatalogueDocument<'a> {
     studies: &'a [Study],
 }
 
-/// Studies that were carried out.
+/// JSON document of the studies that were carried out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Runs")]
 pub struct StudyRunsDocument<'a> {

@@ -20,7 +20,7 @@ pub struct StudyPreview<'a> {
     pub makes: &'a [String],
     /// Names of configurations that cannot be tried.
     pub leaves_out: &'a [String],
-    /// Number of steps.
+    /// Number of measuring steps of the study.
     pub steps: usize,
     /// Rough duration of the study.
     pub time: Nanos,

@@ -184,7 +184,7 @@ pub(super) fn describe_not_tried(study: &Study, not: &NotTried) -> String {
 
 /// A row of a ranking.
 pub(super) struct RankedRow {
-    /// Position in the ranking.
+    /// Index of the row in the ranking, from 0.
     pub at: usize,
     /// Cells of the row: rank, title, figure, difference from the next row, published rank.
     pub cells: Vec<String>,

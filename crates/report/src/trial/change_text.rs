@@ -12,7 +12,7 @@ pub(crate) struct ChangeText {
     pub what: String,
     /// Value in the baseline (A); `None` if the value has not been read.
     pub now: Option<String>,
-    /// Value with the change (B).
+    /// Value of the setting with the change (B).
     pub changed: String,
     /// Sentence that describes what the change writes to.
     pub touches: String,
@@ -38,7 +38,7 @@ fn absent_word(setting: &Setting) -> &'static str {
     }
 }
 
-/// Describes a setting.
+/// Returns the name of a setting for people.
 pub(crate) fn describe_setting(setting: &Setting) -> String {
     match setting {
         Setting::ZfsProperty { dataset, property } => {

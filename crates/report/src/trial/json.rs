@@ -47,7 +47,7 @@ struct TrialFigure {
     decides: bool,
 }
 
-/// A median over the pairs.
+/// A median over the pairs, with its interval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Middle")]
 struct MedianSeen {
@@ -103,7 +103,7 @@ struct SmallestEffect {
     share: f64,
 }
 
-/// Summaries of several trials.
+/// JSON document of summaries of trials.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "List")]
 pub struct TrialListDocument<'a> {

@@ -337,7 +337,7 @@ fn format_number(n: u64) -> String {
     }
 }
 
-/// Returns `A` or `B`.
+/// Returns the letter of a side, `A` or `B`.
 pub(super) fn side_letter(side: Side) -> &'static str {
     match side {
         Side::Now => "A",

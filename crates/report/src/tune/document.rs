@@ -7,18 +7,18 @@ use assay_model::SCHEMA_VERSION;
 use assay_tune::{KeptState, OperationPart, Stage};
 use serde::Serialize;
 
-/// A tuning session as JSON.
+/// JSON document of a tuning session.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Tune")]
 pub struct TuneDocument {
     schema: u32,
     /// Number of the session in the store.
     session: i64,
-    /// 128-bit random name in hex.
+    /// Unique name of the session: 128 random bits in hex.
     uid: String,
     /// Name of the target; empty if the load has no target.
     target: String,
-    /// `running`, `complete` or `stopped`.
+    /// State of the session: `running`, `complete` or `stopped`.
     state: String,
     /// How the session ended; null while it runs.
     ending: Option<String>,
@@ -54,7 +54,7 @@ pub struct TuneDocument {
     left_out: Vec<LeftOutPiece>,
     /// Remarks, such as settings that another program changed.
     remarks: Vec<String>,
-    /// All observations as stored.
+    /// All observations of the session, as they are stored.
     seen: serde_json::Value,
 }
 
@@ -223,7 +223,7 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
     }
 }
 
-/// All tuning sessions, newest first.
+/// JSON document of all tuning sessions, newest first.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "TuneList")]
 pub struct TuneListDocument {
