@@ -27,7 +27,7 @@ enum Event {
     Interrupt,
 }
 
-/// A running command.
+/// A running command of a guest.
 pub struct Running {
     events: Sender<Event>,
     input: Option<Sender<Vec<u8>>>,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accel {
-    /// By the CPU (KVM).
+    /// By the CPU itself (KVM).
     Kvm,
     /// By QEMU's emulator (TCG).
     Tcg,

@@ -32,9 +32,9 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// A piece of output of a running command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutputPart<'a> {
-    /// Part of standard output.
+    /// A part of standard output.
     Out(&'a [u8]),
-    /// Part of standard error.
+    /// A part of standard error.
     Err(&'a [u8]),
 }
 

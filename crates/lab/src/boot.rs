@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The agent program for guests.
+/// The agent program that runs in guests.
 pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 /// Number of bytes that must be free on the host for a guest's changes to its root file system. Scratch disks need
 /// additional space as they fill.

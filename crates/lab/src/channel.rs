@@ -73,7 +73,7 @@ impl Channel {
         Ok(false)
     }
 
-    /// Starts a request. Later answers to earlier requests are ignored.
+    /// Starts a request on the channel. Answers to earlier requests that arrive later are ignored.
     pub(crate) fn begin(
         &mut self,
         request: &AgentRequest,

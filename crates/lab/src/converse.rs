@@ -14,7 +14,7 @@ pub struct Conversation<'scope> {
     /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
     /// be repeated.
     pub says: ProgramOutput,
-    /// Standard input of the program.
+    /// Standard input of the program; closed when dropped.
     pub hears: ProgramInput,
     /// Waits for the end of the program.
     pub end: End<'scope>,
@@ -26,7 +26,7 @@ pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError
 /// Exit status and error output of a program that ended.
 #[derive(Clone, Debug)]
 pub struct ConversationEnd {
-    /// Exit status.
+    /// Exit status of the program.
     pub status: i32,
     /// What the program wrote to standard error.
     pub complaint: String,

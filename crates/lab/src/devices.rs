@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) enum Part {
     /// A thread, a throttle group or a secret.
     Object(Value),
-    /// A block node.
+    /// A block node, that is, an image or a layer above it.
     Node(Value),
     /// A controller, or the disk itself.
     Device(Value),

@@ -17,7 +17,7 @@ pub struct Disk {
     pub format: DiskFormat,
     /// Controller to which the disk is attached in the guest.
     pub bus: Bus,
-    /// QEMU's cache mode.
+    /// Cache mode of QEMU for the disk.
     pub cache: CacheMode,
     /// QEMU's I/O method on the host.
     pub aio: Aio,
@@ -100,7 +100,7 @@ pub enum DiskFormat {
     Qcow2 {
         /// Cluster size in bytes: a power of two from 512 to 2 MiB.
         cluster: u64,
-        /// Whether metadata is preallocated (`preallocation=metadata`).
+        /// Whether QEMU preallocates the metadata (`preallocation=metadata`).
         preallocated: bool,
         /// Whether a cluster has an extended L2 entry with 32 subclusters (`extended_l2=on`).
         extended_l2: bool,
@@ -134,9 +134,9 @@ impl DiskFormat {
 /// Controller to which a disk is attached in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bus {
-    /// virtio-blk.
+    /// virtio-blk, one device per disk.
     VirtioBlk,
-    /// virtio-scsi.
+    /// virtio-scsi, with disks on a SCSI controller.
     VirtioScsi,
     /// SATA (AHCI of an ICH9).
     Sata,

@@ -34,7 +34,7 @@ pub enum LabError {
     /// The machine returned an error or an unexpected answer.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
-    /// A program is not installed.
+    /// A program on the host is not installed.
     #[error("{tool} is not installed: `apt install {package}`")]
     Missing {
         /// Name of the missing program.
@@ -60,14 +60,14 @@ pub enum LabError {
         "building the guest image needs namespaces and mounts of its own, and this machine does not allow them, as in a container: {0}; build it elsewhere and copy it (ASSAY_LAB_CACHE names where it is kept)"
     )]
     Namespaces(String),
-    /// The packages cannot be downloaded.
+    /// The packages for the image cannot be downloaded.
     #[error(
         "the Debian mirror {mirror} cannot be reached: {said}; building the guest image needs it once (assay takes the mirror that apt uses here)"
     )]
     Mirror {
         /// URL of the Debian mirror.
         mirror: String,
-        /// Error message of apt.
+        /// Error message that apt printed.
         said: String,
     },
     /// The disk became full before the build ended.
@@ -145,17 +145,17 @@ pub enum LabError {
     /// mmdebstrap could not build the image.
     #[error("the guest image could not be built: {reason}\n{log}\nthe whole log: {}", path.display())]
     Build {
-        /// Short reason of the failure.
+        /// Short reason why the build failed.
         reason: String,
         /// The last lines of mmdebstrap's log.
         log: String,
         /// Path of mmdebstrap's log.
         path: PathBuf,
     },
-    /// The user stopped the operation.
+    /// The user interrupted the operation.
     #[error("interrupted; nothing is left behind")]
     Interrupted,
-    /// QEMU did not start.
+    /// QEMU did not start; contains the error.
     #[error("QEMU did not start: {0}")]
     Qemu(#[source] Cause),
     /// The guest did not boot.
@@ -201,7 +201,7 @@ pub enum LabError {
     /// This name is not valid for a guest.
     #[error("{0:?} is no name for a guest: letters, digits and dashes, at most 32")]
     Name(String),
-    /// The command took too long.
+    /// A command in the guest took too long.
     #[error("{argv}: no end after {} s: killed", limit.as_secs_f32())]
     Timeout {
         /// The command line that took too long.
@@ -222,7 +222,7 @@ pub enum LabError {
         /// Error message of the guest's kernel.
         reason: String,
     },
-    /// The output is too long.
+    /// The output of a command or file is too long.
     #[error("{what}: more than {} MiB", limit >> 20)]
     TooMuch {
         /// The command or path whose output is too long.

@@ -80,7 +80,7 @@ impl DiskFiles {
 /// Files created for a disk. A file outside the guest's directory is kept open and used through its descriptor, because
 /// the owner of its directory may replace the file.
 pub(crate) struct Made {
-    /// Paths that QEMU uses.
+    /// Paths under which QEMU opens the files.
     pub(crate) files: DiskFiles,
     pub(crate) held: Vec<Held>,
 }
@@ -238,7 +238,7 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     made
 }
 
-/// Runs `qemu-img` for a disk.
+/// Runs `qemu-img` for a disk. Fails with the message of `qemu-img`.
 pub fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
     let mut argv = vec![OsStr::new("qemu-img")];
     argv.extend(arguments.iter().map(OsString::as_os_str));

@@ -19,7 +19,7 @@ pub const LEAST_MEMORY: u32 = 256;
 pub struct GuestOptions {
     /// Name of the guest: letters, digits and dashes, at most 32 characters.
     pub name: String,
-    /// Memory in MiB.
+    /// Memory of the guest in MiB.
     pub memory_mib: u32,
     /// Number of virtual CPUs.
     pub cpus: u32,

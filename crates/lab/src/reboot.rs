@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Interval at which assay checks whether the guest runs and whether the user interrupted.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Kind of reboot.
+/// How the guest is rebooted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reboot {
     /// Orderly reboot of the guest's system: services stop, file systems are unmounted.

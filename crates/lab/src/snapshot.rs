@@ -6,7 +6,7 @@ use assay_qemu::Qmp;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A saved snapshot.
+/// A snapshot that was saved in the guest's disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSnapshot {
     /// Name that the user gave to the snapshot.
@@ -17,7 +17,7 @@ pub struct GuestSnapshot {
     pub memory: u64,
 }
 
-/// Operation on a snapshot.
+/// What QEMU does with a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     Save,

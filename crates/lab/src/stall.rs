@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Name of the block device inside a virtio-blk-pci device (hw/virtio/virtio-blk-pci.c).
 const VIRTIO_PART: &str = "virtio-backend";
 
-/// Schedule of stalls.
+/// When disks are stalled, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
     /// Time from the start of one stall to the start of the next.

@@ -26,7 +26,7 @@ const PART: &str = ".part-";
 /// Time within which a killed QEMU must end. QEMU may first have to finish writes in flight to slow disks.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Registry entry of a guest.
+/// What the registry contains about a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestEntry {
     /// Name by which the user addresses the guest.
@@ -37,15 +37,15 @@ pub struct GuestEntry {
     pub pid: u32,
     /// Start time of QEMU, in clock ticks since boot.
     pub start_time: u64,
-    /// Accelerator: `kvm` or `tcg`.
+    /// Accelerator of the guest: `kvm` or `tcg`.
     pub accel: String,
-    /// Memory in MiB.
+    /// Memory of the guest in MiB.
     pub memory_mib: u32,
     /// Number of virtual CPUs.
     pub cpus: u32,
     /// Name and size in bytes of each disk.
     pub disks: Vec<(String, u64)>,
-    /// Hash of the image's recipe.
+    /// Hash of the recipe of the guest's image.
     pub image: String,
     /// Files of the guest that are outside of its directory.
     pub files: Vec<PathBuf>,
@@ -68,7 +68,7 @@ pub struct GuestRegistry {
     root: PathBuf,
 }
 
-/// Directory of one guest.
+/// Directory of one guest, with the lock if this process owns the guest.
 #[derive(Debug)]
 pub struct GuestDirectory {
     /// Path of the guest's directory.

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How far a build is.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildProgress<'a> {
-    /// Name of the current step.
+    /// Name of the current step of the build.
     pub step: &'a str,
     /// Estimated remaining time; `None` while the build runs in another process.
     pub left: Option<Duration>,

@@ -81,7 +81,7 @@ pub struct GuestSide {
 pub struct DiskSample {
     /// The sample as fio measured it.
     pub sample: Sample,
-    /// fio's JSON+ document.
+    /// JSON+ document that fio printed.
     pub fio: Vec<u8>,
     /// Counters in the guest.
     pub guest: GuestSide,
@@ -97,7 +97,7 @@ pub enum DisksError {
     /// The guest, or fio in it, failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A load could not start.
+    /// The load of a sample could not start.
     #[error(transparent)]
     Slot(#[from] EngineError),
     /// Several consecutive samples failed.

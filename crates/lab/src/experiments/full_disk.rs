@@ -39,7 +39,7 @@ pub struct FullDiskTrial {
     pub room: u64,
     /// Number of records to write after the host has free space again.
     pub after: u64,
-    /// Seed of the records' content.
+    /// Seed from which the content of the records is derived.
     pub seed: u64,
 }
 

@@ -48,11 +48,11 @@ pub enum Unflushed {
 pub enum LogRequestKind {
     /// Flush: all earlier writes are durable.
     Flush,
-    /// Write request.
+    /// A write.
     Write {
         /// Position on the disk in bytes.
         offset: u64,
-        /// Length in bytes.
+        /// Number of bytes that are written.
         length: u64,
         /// Position of the data in the log, in bytes.
         data: u64,

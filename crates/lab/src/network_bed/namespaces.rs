@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
 /// Why the test network cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
-    /// Network namespaces cannot be created.
+    /// Network namespaces cannot be created without more privileges.
     #[error(
         "no network namespace can be made: {0}; this needs root, or `unshare --user --map-root-user --net` around it"
     )]
@@ -35,18 +35,18 @@ pub enum BedError {
     /// A command for creating the network failed.
     #[error("`{command}`: {complaint}")]
     Command {
-        /// The command line.
+        /// The command line that failed.
         command: String,
         /// Error message of the command.
         complaint: String,
     },
-    /// The parameters are invalid.
+    /// The parameters of the network are invalid.
     #[error("{0}")]
     Meaning(&'static str),
     /// Another operation failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Error that the kernel returned.
         source: io::Error,

@@ -15,7 +15,7 @@ pub enum Discipline {
 /// An IP packet.
 pub type Packet = Vec<u8>;
 
-/// A queue of either discipline.
+/// A queue with one of the two disciplines.
 pub enum Queue {
     /// One FIFO queue.
     Fifo(Fifo),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub struct LinkShape {
     /// Rate at which the link sends.
     pub rate: Rate,
-    /// Queueing discipline.
+    /// Queueing discipline of the link.
     pub discipline: Discipline,
     /// Size of a FIFO queue, as the time in which the link sends a full queue.
     pub buffer: Duration,
@@ -34,7 +34,7 @@ pub struct LinkShape {
 pub enum Rate {
     /// Constant rate in bits of IP packets per second.
     BitPerS(f64),
-    /// Recorded rate.
+    /// Rate that varies as in a recording.
     Recorded(Arc<Trace>),
 }
 
@@ -49,7 +49,7 @@ impl Rate {
     }
 }
 
-/// Counters of one direction.
+/// Counters of one direction of the bottleneck.
 #[derive(Debug, Default)]
 pub struct LinkCounters {
     bytes: AtomicU64,

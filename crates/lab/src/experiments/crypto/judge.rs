@@ -7,13 +7,13 @@ use serde::Serialize;
 /// A finding about a CPU model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
-    /// Stable name, `kebab-case`.
+    /// Stable name of the finding, in `kebab-case`.
     pub code: &'static str,
     /// CPU model, as the value of `-cpu`.
     pub cpu: String,
     /// Sentence with the measured evidence.
     pub evidence: String,
-    /// What the user can do.
+    /// What the user can do about the finding.
     pub remedy: String,
 }
 

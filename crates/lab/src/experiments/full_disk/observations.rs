@@ -75,12 +75,12 @@ pub enum Ending {
     Error,
     /// The host refused a write, but the writer got no error.
     Unnoticed,
-    /// The host had enough space.
+    /// The host never ran out of space.
     NeverFull,
 }
 
 impl FullDiskOutcome {
-    /// Returns the kind of outcome.
+    /// Returns how the test ended for this disk.
     #[must_use]
     pub fn ending(&self) -> Ending {
         let refused = self

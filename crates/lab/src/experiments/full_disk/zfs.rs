@@ -28,14 +28,14 @@ pub struct ZfsTrial {
     pub room: u64,
     /// Number of records to write after space was freed.
     pub after: u64,
-    /// Seed of the records' content.
+    /// Seed from which the content of the records is derived.
     pub seed: u64,
 }
 
 const POOL: &str = "lab";
 const BALLAST: &str = "lab/ballast";
 
-/// Where the records are written.
+/// Target that the records are written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     /// A thin zvol.
