@@ -29,7 +29,7 @@ pub struct CacheQuestion {
     pub zfs: Option<Version>,
     /// Size of the data that is read repeatedly (working set).
     pub working_set: Option<u64>,
-    /// Size of the L2ARC device.
+    /// Size of the planned L2ARC device.
     pub l2arc: Option<u64>,
     /// Block size of the data: recordsize or volblocksize.
     pub block: u64,

@@ -20,14 +20,14 @@ const BLOCKS_A_STEP: u64 = 16_384;
 /// Maximum number of steps for one write.
 const STEPS: u64 = 48;
 
-/// A top-level vdev.
+/// A top-level vdev that takes part in the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Vdev {
     /// Name of the vdev, as `zpool list` prints it.
     pub name: String,
-    /// Capacity in bytes.
+    /// Capacity of the vdev in bytes.
     pub size: u64,
-    /// Used bytes.
+    /// Bytes of the vdev that are used before the write.
     pub used: u64,
     /// Write speed in bytes per second.
     pub speed: f64,
@@ -73,7 +73,7 @@ pub struct VdevShare {
     pub name: String,
     /// Bytes written to the vdev.
     pub bytes: u64,
-    /// Fraction of the write that the vdev received, 0 to 1.
+    /// Fraction of the whole write, 0 to 1.
     pub share: f64,
     /// Fill level of the vdev after the write, 0 to 1.
     pub full: f64,
@@ -102,7 +102,7 @@ pub struct Distribution {
 pub struct WriterModel {
     /// Total number of bytes to write.
     pub bytes: u64,
-    /// Block size in bytes.
+    /// Size of each written block in bytes.
     pub block: u64,
     /// Bytes per transaction group. The next group starts when all writes of a group are complete.
     pub txg: u64,

@@ -26,7 +26,7 @@ use serde::Serialize;
 /// A disk that is available for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Disk {
-    /// Size in bytes.
+    /// Size of the disk in bytes.
     pub size: u64,
     /// Price of the disk. All prices must have the same currency.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,9 +110,9 @@ pub enum Layout {
     Md(Md),
     /// Declustered stripes of `data` + `parity` chunks over any disks.
     Declustered {
-        /// Data chunks per stripe.
+        /// Number of data chunks per stripe.
         data: u64,
-        /// Parity chunks per stripe.
+        /// Number of parity chunks per stripe.
         parity: u64,
     },
 }

@@ -11,7 +11,7 @@ pub const ARGUMENTS: [&str; 5] = ["-J", "-b", "-d", "-o", "NAME,TYPE,SIZE,ROTA,L
 pub struct HereDisk {
     /// Kernel name, such as `sda`.
     pub name: String,
-    /// Size in bytes.
+    /// Size of the disk in bytes.
     pub size: u64,
     /// Whether the disk rotates (hard disk).
     pub rotational: bool,

@@ -19,7 +19,7 @@ const EXACT_WORK: u64 = 1_000_000;
 pub(super) struct Device {
     /// Size in bytes, rounded down to 4 KiB.
     pub total: u64,
-    /// Bytes in allocated chunks.
+    /// Bytes of the device in allocated chunks.
     pub used: u64,
     /// Free ranges in ascending order, as (start, end).
     pub holes: Vec<(u64, u64)>,
@@ -159,7 +159,7 @@ pub(super) struct Sums {
     pub excluded: u64,
     /// Raw bytes in these chunks on each device.
     pub per_device: Vec<u64>,
-    /// Number of chunks.
+    /// Number of chunks of this kind.
     pub chunks: u64,
     /// Capacity of the largest chunk in bytes.
     pub longest: u64,
@@ -211,11 +211,11 @@ impl State {
 pub struct DeviceUse {
     /// Total size of the device.
     pub size: u64,
-    /// Bytes in data chunks.
+    /// Bytes of the device in data chunks.
     pub data: u64,
-    /// Bytes in metadata chunks.
+    /// Bytes of the device in metadata chunks.
     pub metadata: u64,
-    /// Bytes in system chunks.
+    /// Bytes of the device in system chunks.
     pub system: u64,
     /// Bytes outside of all chunks. Either no other device has room for the remaining stripes of a chunk, or the bytes
     /// are in the reserved first MiB.

@@ -25,7 +25,7 @@ use rand_chacha::ChaCha8Rng;
 pub struct Coverage {
     /// Number of tested dates at which the value was inside the forecast interval.
     pub held: usize,
-    /// Number of tested dates.
+    /// Number of dates that were tested.
     pub tried: usize,
 }
 

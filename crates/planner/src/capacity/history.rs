@@ -13,7 +13,7 @@ pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Point")]
 pub struct UsagePoint {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub time: i64,
     /// Used bytes.
     pub used: u64,

@@ -45,7 +45,7 @@ pub struct CapacityQuestion {
     pub size: Option<u64>,
     /// What is known about the growth.
     pub grown: Grown,
-    /// Retention policies from sanoid.conf.
+    /// Text of a sanoid.conf with retention policies.
     pub sanoid: Option<Recorded>,
     /// Fraction of the data that is rewritten per day. If `None`, the fraction is measured from the snapshots.
     pub churn: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Simulated {
 #[derive(Clone, Debug, Serialize, Default, schemars::JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct CapacityAnswer {
-    /// Storage to buy.
+    /// How much storage to buy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
     /// Growth of the data, from its history.
@@ -90,7 +90,7 @@ pub struct CapacityAnswer {
     /// Bytes that snapshots occupy in addition to the data, computed from `zfs list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_snapshots: Option<u64>,
-    /// Simulation of each retention policy.
+    /// Simulated effect of each retention policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retention: Vec<Simulated>,
     /// Usable space in bytes, if known.

@@ -74,7 +74,7 @@ pub fn default_factors() -> Vec<Factor> {
 /// bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bill {
-    /// Current data in bytes.
+    /// Size of the data today, in bytes.
     pub data: u64,
     /// Factors, each with the running total in bytes after it.
     pub lines: Vec<(Factor, u64)>,

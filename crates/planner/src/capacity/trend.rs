@@ -16,7 +16,7 @@ pub struct Trend {
     pub per_day: f64,
     /// 95 % interval of the growth in bytes per day.
     pub interval: (f64, f64),
-    /// Bytes at the last point.
+    /// Number of used bytes at the last point.
     pub now: f64,
     /// Time of the last point of the history, in seconds since 1970.
     pub at: i64,

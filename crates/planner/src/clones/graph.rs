@@ -57,7 +57,7 @@ pub enum Recursion {
 pub struct Destroy {
     /// Name of the dataset or snapshots to destroy.
     pub target: String,
-    /// Recursion option.
+    /// Recursion option of the destroy.
     pub recursion: Recursion,
     /// Names of everything that would be destroyed, dependents first.
     pub takes: Vec<String>,

@@ -18,9 +18,9 @@ pub struct CloneReport {
     /// Whether `shared` is the exact number and not only a minimum. It is exact if the clone has no snapshots of its
     /// own and `written` is known.
     pub exact: bool,
-    /// Effect of promoting the clone.
+    /// What promoting the clone would do.
     pub promote: Promote,
-    /// Effect of replacing the clone by a full copy.
+    /// What replacing the clone by a full copy would need and free.
     pub copy_out: CopyOut,
 }
 
@@ -72,9 +72,9 @@ pub struct HostageReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Report")]
 pub struct LineageReport {
-    /// Number of datasets.
+    /// Number of datasets in the report.
     pub datasets: usize,
-    /// Number of snapshots.
+    /// Number of snapshots in the report.
     pub snapshots: usize,
     /// The clones, with what they share with their origins.
     pub clones: Vec<CloneReport>,

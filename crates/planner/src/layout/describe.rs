@@ -35,7 +35,7 @@ pub enum Content {
     Parity,
     /// Metadata and system chunks of btrfs.
     Metadata,
-    /// Distributed or hot spare.
+    /// A distributed or hot spare.
     Spare,
     /// A special, dedup, log or cache vdev.
     Special,
@@ -144,7 +144,7 @@ pub struct Costs {
     pub replaced: f64,
     /// Cost of electricity. The disks are assumed to run all the time.
     pub power: f64,
-    /// Sum of all costs.
+    /// Sum of all costs over the period.
     pub total: f64,
     /// Cost per usable TiB and year.
     pub per_tib_year: f64,
@@ -177,7 +177,7 @@ pub struct LayoutPlan {
     pub layout: String,
     /// Family of the layout: `zfs`, `btrfs`, `mdraid` or `declustered`.
     pub family: &'static str,
-    /// Total size of all disks.
+    /// Total size of all disks in bytes.
     pub raw: u64,
     /// Usable bytes: used + available of `zfs list`, or for btrfs the maximum amount of data.
     pub usable: u64,
@@ -216,7 +216,7 @@ pub struct LayoutPlan {
     /// Probability that only some blocks are lost within a year, because a sector is unreadable while there is no
     /// redundancy.
     pub block_loss_per_year: f64,
-    /// Ways to extend the layout.
+    /// Ways to extend the layout later.
     pub growth: Vec<Growth>,
     /// Price of all disks; `None` unless all prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]

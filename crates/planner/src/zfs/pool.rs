@@ -14,7 +14,7 @@ const ASHIFT: std::ops::RangeInclusive<u32> = 9..=16;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Data of files and volumes.
+    /// File data and volume data.
     Normal,
     /// Metadata and small blocks.
     Special,

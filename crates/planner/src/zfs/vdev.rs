@@ -57,13 +57,13 @@ pub enum VdevKind {
         data: u64,
         /// Number of disks.
         children: u64,
-        /// Number of distributed spares.
+        /// Number of distributed spares in the vdev.
         spares: u64,
     },
 }
 
 impl VdevKind {
-    /// Returns the number of disks.
+    /// Returns the number of disks in the vdev.
     #[must_use]
     pub fn children(self) -> u64 {
         match self {
