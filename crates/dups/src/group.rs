@@ -132,8 +132,8 @@ pub struct DuplicateGroup<'a> {
     pub links: &'a [(FileId, FileId)],
     /// Number of files with their own blocks; files that share all blocks (reflinks) count once.
     pub distinct: u64,
-    /// Number of files that may be the same as another file of the group, because their file systems may show
-    /// the same files (overlayfs, FUSE, one disk mounted twice). Removing them is not counted as a gain.
+    /// Number of files that may be the same as another file of the group. This is possible if their file systems may
+    /// show the same files (overlayfs, FUSE, one disk mounted twice). Removing these files is not counted as a gain.
     pub doubtful: u64,
     gain: u64,
 }

@@ -428,8 +428,9 @@ const FS_IOC_GETFSUUID: libc::c_ulong = 0x8011_1500;
 const XFS_IOC_FSGEOMETRY_V1: libc::c_ulong = 0x8070_5864;
 /// `_IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)`: 1024 bytes (linux/btrfs.h).
 const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
-/// Offset of the flags in the btrfs structure, and the flag that requests the UUID on disk (at byte 64).
+/// Offset of the flags in `btrfs_ioctl_fs_info_args`.
 const BTRFS_FLAGS_AT: usize = 48;
+/// Flag that requests the UUID on disk, at byte 64.
 const BTRFS_METADATA_UUID: u64 = 1 << 2;
 
 /// Returns the UUID of a file system on disk. `kind` is its type in mountinfo.

@@ -22,8 +22,8 @@ const MACHINE_FULL: f64 = 0.95;
 const STOLEN: f64 = 0.10;
 /// Fraction of the latency from which a cause counts as the limit.
 const HALF: f64 = 0.5;
-/// Minimum fraction of fio's requests in flight that must be in the device, and not in software above it, for the
-/// device's queue to count as full.
+/// Minimum fraction of fio's requests in flight that must be in the device, and not in software above the device. The
+/// device's queue then counts as full.
 const QUEUE: f64 = 0.8;
 /// A deeper queue counts as an improvement if the rate grows by at least this factor. A smaller gain is noise between
 /// samples.

@@ -1,21 +1,20 @@
 //! Finds a slow disk by comparing its latency with that of its sibling disks.
 //!
-//! Disks of one vdev or array get the same work at the same time, so each disk is a control for the
-//! others: a change that affects all of them (more load, a busier machine) affects no comparison.
-//! In every window, a disk's mean time per request is compared with the median of the siblings that
-//! worked in the same window, in logarithms. For equal disks that logarithm is equally often
-//! positive and negative. A disk is slow if
+//! Disks of one vdev or array get the same work at the same time, so each disk is a control for its siblings. A change
+//! that affects all disks (more load, a busier machine) does not affect the comparison. In every window, the logarithm
+//! of a disk's mean time per request is compared with the median of the siblings that worked in the same window. For
+//! equal disks that logarithm is equally often positive and negative. A disk is slow if
 //!
-//! * the mean logarithm over the windows is above zero beyond chance (`persistent_slowness`, which
-//!   allows for correlated windows), or the disk was the slowest in more windows than chance
-//!   explains, where correlated windows count less (`often_slowest`): the first test detects a
-//!   steady difference, the second a large difference that varies from window to window; and
+//! * the mean logarithm over the windows is above zero beyond chance (`persistent_slowness`, which allows for
+//!   correlated windows), or the disk was the slowest in more windows than chance explains, where correlated windows
+//!   count less (`often_slowest`): the first test detects a steady difference, the second a large difference that
+//!   varies from window to window; and
 //! * in the median window its time was at least [`MATTERS`] times that of its siblings.
 //!
-//! The probability that any of equal disks is reported in one watch stays below [`FALSE_ALARM`],
-//! with a Bonferroni correction for the disks, the directions and the two tests. A group is cleared
-//! only if the same tests show that each disk is less than [`MATTERS`] times slower; otherwise the
-//! result is undecided. `bench/disks` simulates how often each result happens.
+//! The probability that any of equal disks is reported in one watch stays below [`FALSE_ALARM`], with a Bonferroni
+//! correction for the disks, the directions and the two tests. A group is cleared only if the same tests show that each
+//! disk is less than [`MATTERS`] times slower; otherwise the result is undecided. `bench/disks` simulates how often
+//! each result happens.
 
 mod often_slowest;
 mod persistent_slowness;

@@ -13,10 +13,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const CANDIDATE: &str = "{file}";
-/// Number of attempts to restore a file while another program writes it. The next two constants are the number of last
-/// attempts, which no longer wait for a process that has the file open for writing, and the pause between attempts.
+/// Number of attempts to restore a file while another program writes it.
 const TRIES: usize = 20;
+/// Number of last attempts, which no longer wait for a process that has the file open for writing.
 const LAST_TRIES: usize = 5;
+/// Pause between two attempts.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// A setting in a configuration file, or several that change together.

@@ -1,5 +1,5 @@
-//! Rule `l2arc-read`: reads that missed the ARC were served by a cache device (L2ARC), so the figure describes this
-//! device, and only as long as the data fits into it.
+//! Rule `l2arc-read`: reads that missed the ARC were served by a cache device (L2ARC). The figure therefore describes
+//! this device, as long as the data fits into it.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt};
 use assay_model::Doubt;

@@ -1,5 +1,5 @@
 //! Rule `page-cache-write`: writes without `direct=1` and without a flush per write return as soon as the data is in
-//! RAM, so IOPS and latency describe memory until the kernel throttles the writer.
+//! RAM. IOPS and latency therefore describe memory, until the kernel throttles the writer.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt, void_doubt};
 use assay_model::Bytes;

@@ -1,5 +1,5 @@
-//! Rule `too-short`: a few seconds are shorter than the time to fill the write cache of a drive or the dirty pages of
-//! the kernel, so a single short sample does not predict the next minute.
+//! Rule `too-short`: a sample of a few seconds does not predict the next minute. It ends before the write cache of a
+//! drive, or the kernel's limit of dirty pages, is full.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::Doubt;

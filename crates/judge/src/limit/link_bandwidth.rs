@@ -6,9 +6,10 @@ use assay_model::Facts;
 use assay_model::result::{Limit, LimitKind};
 use assay_model::units::mb_per_s;
 
-/// Fraction of the payload rate from which SATA, and below PCI Express, counts as full. Frames and packet headers take
-/// about 8 % of SATA and, with the usual payload of 128 bytes, about 16 % of PCI Express.
+/// Fraction of the payload rate from which a SATA link counts as full. Frames take about 8 %.
 const SATA: f64 = 0.85;
+/// Fraction of the payload rate from which a PCI Express link counts as full. Packet headers take about 16 % with the
+/// usual payload of 128 bytes.
 const PCIE: f64 = 0.78;
 
 struct DiskLink {

@@ -207,8 +207,8 @@ fn rate_of_quarters(step: &Step) -> Option<String> {
 }
 
 /// Returns the median latency that three of four intervals of a closed loop do not exceed. The median over all requests
-/// cannot be compared between a closed and an open loop: if a server is slow from time to time, a closed loop sends
-/// most of its requests while the server is fast, an open loop sends equally many at any time.
+/// cannot be compared between a closed and an open loop. If a server is slow from time to time, a closed loop sends
+/// most of its requests while the server is fast, but an open loop sends equally many at any time.
 fn slow_median(result: &StepResult) -> Option<Nanos> {
     let points = result.over_time.iter().flat_map(|round| &round.points);
     let mut medians: Vec<Nanos> = points.filter_map(|point| point.p50).collect();

@@ -17,8 +17,9 @@ use std::path::Path;
 const LIST: &str = "assay-lab-image.json";
 /// Names of the files of an image, in the order of the archive.
 const FILES: [&str; 4] = ["root.img", "vmlinuz", "initrd.img", "packages"];
-/// Maximum lengths in bytes: of the list, and of each file.
+/// Maximum length of the list in bytes.
 const LONGEST_LIST: u64 = 64 << 10;
+/// Maximum length of each file in bytes.
 const LONGEST_FILE: u64 = 16 << 30;
 /// Number of bytes that are read at once. A block of zeros becomes a hole in the file.
 const PIECE: usize = 64 << 10;

@@ -207,8 +207,9 @@ fn write_curve(out: &mut String, view: &StudyView<'_>, curve: &StudyCurve<'_>, s
     }
 }
 
-/// Number of columns for the name of a configuration. `FIGURE` is the width of one figure.
+/// Number of terminal columns for the name of a configuration.
 const NAME: usize = 26;
+/// Number of terminal columns for one figure.
 const COLUMN: usize = 18;
 
 /// Writes tables with configurations as rows and figures as columns. Each has as many figures side by side as fit.
