@@ -1,4 +1,4 @@
-//! Kinds of settings, one module each: reading, setting and rolling back.
+//! Implements the kinds of settings, one module each. A setting can be read, set and rolled back.
 
 mod command;
 mod config;

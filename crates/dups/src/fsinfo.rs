@@ -1,4 +1,4 @@
-//! Properties of a file system: persistent identity and clock precision.
+//! Properties of a file system: an identity that survives a reboot, and the precision of file times.
 
 use std::os::fd::AsFd;
 

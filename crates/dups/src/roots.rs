@@ -1,5 +1,5 @@
-//! Root folders that the user named. Each root is opened once. Files below are opened relative to it without
-//! following links, so that renamed folders cannot redirect assay.
+//! Root folders that the user specified. Each root is opened once. Files below a root are opened relative to the open
+//! folder, without following links, so that renamed folders cannot redirect assay.
 
 use crate::mount_identity::FileSystemMap;
 use crate::name::split;

@@ -1,4 +1,4 @@
-//! Options of a scan that the index stores for each root.
+//! Options of a scan. The index stores them for each root.
 
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Trees that are hostile to the scan: permissions removed, kernel file systems.
+//! Scans trees that are hostile: with removed permissions, or with kernel file systems.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Folders replaced by links during an action and during undo, and attributes that a copy must keep.
+//! Replaces folders by links during an action and during undo. Also tests the attributes that a copy must keep.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;

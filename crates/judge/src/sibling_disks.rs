@@ -1,9 +1,9 @@
 //! Finds a slow disk by comparing its latency with that of its sibling disks.
 //!
 //! Disks of one vdev or array get the same work at the same time, so each disk is a control for its siblings. A change
-//! that affects all disks (more load, a busier machine) does not affect the comparison. In every window, the logarithm
-//! of a disk's mean time per request is compared with the median of the siblings that worked in the same window. For
-//! equal disks that logarithm is equally often positive and negative. A disk is slow if
+//! that affects all disks (more load, a busier machine) does not affect the comparison. In every window, a disk's mean
+//! time per request is divided by the median of the siblings that worked in the same window. For equal disks, the
+//! logarithm of this ratio is equally often positive and negative. A disk is slow if
 //!
 //! * the mean logarithm over the windows is above zero beyond chance (`persistent_slowness`, which allows for
 //!   correlated windows), or the disk was the slowest in more windows than chance explains, where correlated windows

@@ -1,5 +1,5 @@
-//! Figures that are printed together agree. Every sentence about a recorded result is compared with the figures of its
-//! table; the same with five rounds, one of which is fifty times slower.
+//! Tests that figures that are printed together agree. Every sentence about a recorded result is compared with the
+//! figures of its table. The same is tested with five rounds, one of which is fifty times slower.
 #![allow(clippy::disallowed_methods, reason = "reads the fixtures beside it")]
 
 use assay_fio::import::{self, Context};

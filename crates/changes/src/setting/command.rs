@@ -1,4 +1,4 @@
-//! Settings that the user defines with three commands: read, set and undo. They run without a shell.
+//! Settings that the user defines with three commands: read, set and undo. The commands run without a shell.
 
 use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
 use crate::error::ChangeError;

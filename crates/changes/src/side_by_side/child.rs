@@ -1,5 +1,5 @@
-//! Programs that an arm needs while it exists. They run in the arm's directory and get relative names, so no directory
-//! name needs escaping, however long or unusual. The kernel kills them when assay ends.
+//! Programs that an arm needs while it exists. The programs run in the arm's directory and get relative names. So no
+//! directory name needs escaping, however long or unusual it is. The kernel kills them when assay ends.
 
 use crate::side_by_side::ArmError;
 use assay_host::process::{self, Dies};

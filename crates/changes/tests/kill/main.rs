@@ -1,5 +1,5 @@
-//! A process is killed at every single call to the machine while it changes real objects and rolls them back.
-//! Recovery must restore the original state in all cases, also if recovery is killed at every step.
+//! A process is killed at every single call to the machine while it changes real objects and rolls them back. Recovery
+//! must restore the original state in all cases, even if recovery is killed at every step.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"

@@ -1,6 +1,6 @@
-//! Undoes a run. Needs only the journal and the copies that stayed, but neither the index nor the old device and inode
-//! numbers: files are identified by the content hash in the journal. Names that were hard links become hard links
-//! again.
+//! Undoes a run. The undo needs only the journal and the copies that stayed. It needs neither the index nor the old
+//! device and inode numbers, because files are identified by the content hash in the journal. Names that were hard
+//! links become hard links again.
 
 mod current_names;
 mod inode;

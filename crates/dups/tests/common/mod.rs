@@ -1,4 +1,4 @@
-//! Trees to scan, and slow reference results.
+//! Creates trees to scan, and computes reference results with slow methods.
 #![allow(clippy::disallowed_methods, dead_code, missing_docs)]
 
 use assay_dups::act::execute::{ActOptions, ActOutcome, Moment, execute};

@@ -1,4 +1,4 @@
-//! Judges command lines. Results are judged in the submodules.
+//! Tests the doubts about command lines. Results are tested in the submodules.
 
 mod imported_results;
 mod samples;

@@ -1,5 +1,5 @@
 //! Rule `too-short`: a sample of a few seconds does not predict the next minute. It ends before the write cache of a
-//! drive, or the kernel's limit of dirty pages, is full.
+//! drive, or the space for dirty pages in the kernel, has been filled.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::Doubt;

@@ -1,7 +1,7 @@
+//! Judges jobs with unknown options. A doubt is reported only if it applies for every possible value of these options.
+//!
 //! The rules judge the job several times: with fio's defaults, with values that cause no doubt, and with each value
 //! that decides a rule, one at a time.
-//!
-//! Only a doubt that applies for every possible value of the unknown options is reported.
 
 use assay_fio::options::{JobOptions, OptionSource};
 use assay_model::Doubt;

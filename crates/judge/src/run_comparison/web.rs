@@ -1,4 +1,4 @@
-//! Compares two loads on web servers: CPU time per answer, and verdicts whose error probability is bounded.
+//! Compares two loads on web servers by CPU time per answer, and with verdicts whose error probability is bounded.
 
 use super::{compute_ratio_error, compute_ratio_interval};
 use crate::estimate::{PooledValue, around_at, compute_mean_and_error};

@@ -1,5 +1,6 @@
-//! Judges every figure in the same way: the centre of the pairs' ratios, with the interval of the test that decides the
-//! verdict. A ratio of medians, or another interval, would make the rows of one table contradict each other.
+//! Judges every figure in the same way. A judgement is the centre of the pairs' ratios, with the interval of the test
+//! that decides the verdict. A ratio of medians, or another interval, would make the rows of one table contradict each
+//! other.
 
 use super::interval;
 use super::robust_statistics::compute_centre;

@@ -1,4 +1,4 @@
-//! Tests of the rule with constructed pairs.
+//! Tests the rule of a trial with constructed pairs.
 
 mod failures;
 mod pairs;

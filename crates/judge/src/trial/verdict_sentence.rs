@@ -1,4 +1,4 @@
-//! Formats sentences that give the reason for a verdict, with its figures. `verdict` decides the verdict itself.
+//! Formats the sentences that give the reason for a verdict, with the figures. `verdict` decides the verdict itself.
 
 use super::forecast::forecast_smallest_effect;
 use super::one_sided_failures::TrialFailures;

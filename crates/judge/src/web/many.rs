@@ -1,4 +1,4 @@
-//! Judges a load from several generators: the contribution of each to the load, and doubts about each.
+//! Judges a load from several generators: how much each generator contributed, and the doubts about each.
 
 use crate::doubts::{clean_text, void_doubt};
 use assay_model::web::Step;

@@ -1,5 +1,5 @@
-//! Reimplements the kernel's unstable sort. The order in which it leaves devices with equal free space determines which
-//! device gets the next chunk.
+//! Reimplements the kernel's unstable sort. Among devices with equal free space, the order after the sort determines
+//! which device gets the next chunk.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
 //! Computes declustered stripes of n data and p parity chunks over unequal disks. All chunks of a stripe must be on
-//! different disks. Apart from this rule, a chunk may be anywhere.
+//! different disks; otherwise a chunk may be anywhere.
 
 use crate::error::PlannerError;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The answer about capacity as text. Its charts are in `answer_sections` and `growth_chart`.
+//! The answer about capacity as text. The charts of the answer are in `answer_sections` and `growth_chart`.
 
 use super::{build_capacity_section, build_growth_section, format_section};
 use assay_model::size::Convention::Binary;

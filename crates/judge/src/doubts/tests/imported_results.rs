@@ -1,4 +1,4 @@
-//! Judges results of fio with several sections or from other systems.
+//! Tests the doubts about results of fio with several sections or from other systems.
 
 use super::*;
 

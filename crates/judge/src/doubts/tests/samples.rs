@@ -1,4 +1,4 @@
-//! Judges a correct sample of assay, of which each test changes one property.
+//! Tests the doubts about a correct sample of assay, of which each test changes one property.
 
 use super::*;
 use assay_model::sample::{

@@ -1,4 +1,4 @@
-//! Judges capacities and rankings over several steps.
+//! Tests the judgement of capacities and rankings over several steps.
 
 use super::*;
 
