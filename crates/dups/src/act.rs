@@ -1,4 +1,4 @@
-//! Last stage, after a scan: acts on duplicates. [`plan`] makes a plan and changes nothing. [`execute`] executes the plan
+//! Stage after a scan: acts on duplicates. [`plan`] makes a plan and changes nothing. [`execute`] executes the plan
 //! and may refuse single steps. [`journal`] records each step, and [`undo`] reverts the steps.
 
 mod attributes;
