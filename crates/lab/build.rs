@@ -1,5 +1,5 @@
-//! Compiles the agent that runs inside guests, for embedding: one static program without any
-//! library, so that it runs in any guest of this architecture.
+//! Compiles the agent that runs inside guests. The result is embedded in assay: a static program without libraries,
+//! which runs in any guest of this architecture.
 #![allow(
     clippy::disallowed_methods,
     reason = "a build script starts the compiler"

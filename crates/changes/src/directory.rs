@@ -8,14 +8,14 @@ use assay_host::held::Directory;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A directory created for this user only, and held open. The owner of the parent directory may rename or
-/// replace it at any time, so assay accesses it through its file descriptor. An object that needs a stable
-/// path, such as a mount, goes to [`ChangeSession::dir`] instead.
+/// A directory that only this user may enter, accessed through an open file descriptor. The owner of the parent
+/// directory may rename or replace it at any time, so assay does not use its path. For an object that needs a stable
+/// path, such as a mount, use [`ChangeSession::dir`] instead.
 #[derive(Debug)]
 pub struct OwnDirectory {
-    /// Number of the directory in the journal.
+    /// Number of the directory in the session's journal.
     pub id: MadeId,
-    /// The open directory.
+    /// The open directory, with its file descriptor.
     pub held: Directory,
     through: PathBuf,
     shown: PathBuf,
@@ -23,8 +23,8 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Returns a path through the file descriptor, valid while the directory is held; for programs and for
-    /// inspection.
+    /// Returns a path through the file descriptor, for programs and for inspection. The path is valid while this value
+    /// exists.
     #[must_use]
     pub fn through(&self) -> &Path {
         &self.through

@@ -1,4 +1,4 @@
-//! Files of a session, and functions that make them durable.
+//! Files of a session, and functions that write them durably.
 
 use crate::error::ChangeError;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ pub(crate) const LOCK: &str = "lock";
 pub(crate) const LINES: &str = "journal";
 pub(crate) const PREFIX: &str = "assay-";
 
-/// Removes the directory of a session that has nothing left to roll back. The journal is removed last.
+/// Removes the directory of a session in which nothing is left to roll back. The journal is removed last.
 pub(crate) fn forget(dir: &Path) -> Result<(), ChangeError> {
     let forgotten = || -> io::Result<()> {
         for one in fs::read_dir(dir)? {
@@ -73,7 +73,8 @@ pub(crate) fn unix_time() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// Returns 64 random bits in hex, so that session names differ even between machines that share a file system.
+/// Returns 64 random bits in hex, for the name of a session. The names differ even between machines that share a file
+/// system.
 pub(crate) fn random_name() -> io::Result<String> {
     let mut bytes = [0u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

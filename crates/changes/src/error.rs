@@ -7,47 +7,47 @@ use std::path::{Path, PathBuf};
 /// Reason why a change, a rollback or a journal entry failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The journal cannot be used. Nothing was changed.
+    /// The journal cannot be used, so nothing was changed.
     #[error(
         "{}: {source}; assay writes down there what it changes, before it does: set ASSAY_STATE to a directory that you may write",
         path.display()
     )]
     Journal {
-        /// The file or directory.
+        /// The file or directory that cannot be used.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: std::io::Error,
     },
     /// The journal file has a format that this version of assay does not support. The file is left unchanged.
     #[error("{}: {reason}", path.display())]
     Foreign {
-        /// The file.
+        /// The journal file.
         path: PathBuf,
-        /// Description of the file.
+        /// What is unexpected in the file.
         reason: String,
     },
-    /// Another assay process works on the target or setting.
+    /// Another assay process is working on the target or setting.
     #[error("{what}: another assay is at work on it (process {pid}, {label}); wait for it to end")]
     Busy {
-        /// The target or setting.
+        /// Name of the target or setting.
         what: String,
-        /// Process id.
+        /// Process id of the other assay process.
         pid: u32,
         /// What the other process is doing.
         label: String,
     },
-    /// An assay process that was killed, or that could not roll back a setting, left changes.
+    /// Another assay process left changes, because it was killed or could not roll back a setting.
     #[error(
         "{what}: {label} left changes behind, because it was killed or could not revert them; revert them first with \
          `{}assay trial --recover`",
         place.as_deref().map(state_dir_prefix).unwrap_or_default()
     )]
     Pending {
-        /// The target or setting.
+        /// Name of the target or setting.
         what: String,
         /// What the other process was doing.
         label: String,
-        /// State directory of that process, if it differs from this one.
+        /// State directory of the other process, if it differs from the one in use.
         place: Option<PathBuf>,
     },
     /// An assay process that was killed left the setting changed, and its journal is missing.
@@ -61,35 +61,35 @@ pub enum ChangeError {
         file.display()
     )]
     Saved {
-        /// The copy in the journal.
+        /// Path of the saved copy in the journal.
         saved: PathBuf,
-        /// The configuration file.
+        /// Path of the configuration file.
         file: PathBuf,
-        /// Description of the damage.
+        /// What is wrong with the saved copy.
         reason: String,
     },
-    /// The change is not possible; nothing was changed.
+    /// The change is not possible, so nothing was changed.
     #[error("{what}: {reason}")]
     Refused {
-        /// The setting or object.
+        /// Name of the setting or object.
         what: String,
-        /// Reason and remedy.
+        /// Why the change is not possible, and what the user can do.
         reason: String,
     },
     /// The setting does not exist.
     #[error("{what}: {reason}")]
     Gone {
-        /// The setting.
+        /// Name of the setting.
         what: String,
-        /// The name that assay looked for.
+        /// The file, device or name that assay looked for.
         reason: String,
     },
-    /// After the change, the setting reads as another value; it was rolled back.
+    /// After the change, the setting reads as another value. The change was rolled back.
     #[error("{what}: set to {wanted:?}, but it reads {found:?}")]
     ReadBack {
-        /// The setting.
+        /// Name of the setting.
         what: String,
-        /// The value that was set.
+        /// The value that assay set.
         wanted: String,
         /// The value that was read back.
         found: String,
@@ -97,21 +97,21 @@ pub enum ChangeError {
     /// The write succeeded, but the setting kept its old value.
     #[error("{what}: setting it to {wanted:?} changed nothing: it still reads {found:?}")]
     NoEffect {
-        /// The setting.
+        /// Name of the setting.
         what: String,
-        /// The value that was set.
+        /// The value that assay set.
         wanted: String,
-        /// The value read before and after.
+        /// The value that was read before and after the write.
         found: String,
     },
-    /// Another program changed the setting in the meantime. It is left unchanged.
+    /// Another program changed the setting after assay did. The setting keeps the value of the other program.
     #[error(
         "{what}: reads {found:?}, which assay did not set: another program changed it in the meantime, so it is left unchanged (it was {original:?} before)"
     )]
     Meanwhile {
-        /// The setting.
+        /// Name of the setting.
         what: String,
-        /// The present value.
+        /// The value that the setting has now.
         found: String,
         /// The value before assay changed it.
         original: String,
@@ -119,19 +119,19 @@ pub enum ChangeError {
     /// A command of the setting failed.
     #[error("{what}: {command}: {reason}")]
     Command {
-        /// The setting.
+        /// Name of the setting.
         what: String,
         /// The command line that failed.
         command: String,
-        /// Output of the command.
+        /// Error message that the command printed.
         reason: String,
     },
     /// A configuration file cannot be parsed or edited.
     #[error("{}: {source}", path.display())]
     Config {
-        /// The file.
+        /// Path of the configuration file.
         path: PathBuf,
-        /// Reason.
+        /// What cannot be parsed or edited.
         source: ConfError,
     },
     /// An operation of the machine failed.
@@ -140,9 +140,9 @@ pub enum ChangeError {
     /// A change failed, and rolling it back failed too. The change stays in the journal.
     #[error("{first}; and taking it back failed: {second}")]
     Twice {
-        /// The first error.
+        /// The error that the change returned.
         first: Box<ChangeError>,
-        /// The error of the rollback.
+        /// The error that the rollback returned.
         second: Box<ChangeError>,
     },
 }
@@ -155,21 +155,21 @@ pub enum ChangeError {
     note.display()
 )]
 pub struct Orphan {
-    /// The setting.
+    /// Name of the setting.
     pub what: String,
-    /// What the killed process was doing.
+    /// What the killed process was doing when it changed the setting.
     pub label: String,
-    /// Path at which the journal was.
+    /// Path of the missing journal.
     pub journal: PathBuf,
-    /// The value before the change.
+    /// The value before assay changed it.
     pub original: String,
-    /// The present value.
+    /// The value that the setting has now.
     pub found: String,
-    /// The file with the note about the change.
+    /// The lock file that contains the note about the change.
     pub note: PathBuf,
 }
 
-/// Returns the assignment `ASSAY_STATE='…' ` to put before a command that uses another state directory.
+/// Returns the assignment `ASSAY_STATE='…' ` to put before a command, so that the command uses this state directory.
 fn state_dir_prefix(state: &Path) -> String {
     let text = state.display().to_string();
     format!("ASSAY_STATE='{}' ", text.replace('\'', "'\\''"))

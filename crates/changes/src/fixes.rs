@@ -1,10 +1,11 @@
 //! Applies the remedy of a finding.
-//! [`plan`] prepares the remedy without changing anything: it determines which lines of which files change,
-//! and tests the result on an in-memory copy of the machine until the finding disappears and no new finding
-//! appears. [`carry_out`] applies exactly this plan through the journal of `assay-changes`, runs the program's
-//! own check, reads everything back, and rolls back if any step fails. [`StandBy`] is a process that rolls
-//! back if the user is locked out. [`OutsideUndo`] makes the machine's scheduler roll back if that process has
-//! ended too.
+//!
+//! - [`plan`] changes nothing. It determines which lines of which files change, and tests the result on an in-memory
+//!   copy of the machine until the finding disappears and no new finding appears.
+//! - [`carry_out`] applies exactly this plan through the journal of `assay-changes`, runs the program's own check,
+//!   reads everything back, and rolls back if any step fails.
+//! - [`StandBy`] is a process that rolls back if the user is locked out. [`OutsideUndo`] makes the machine's scheduler
+//!   roll back if the stand-by process has ended too.
 
 mod carry_out;
 mod draft_edits;

@@ -28,44 +28,44 @@ const MUTEX: &str = "mutex";
 /// even if the disk becomes full.
 const ROOM: u64 = 256 << 10;
 
-/// A directory of journals.
+/// A directory that contains the journals of all sessions, see the layout in the module.
 #[derive(Clone, Debug)]
 pub struct Journal {
     dir: PathBuf,
 }
 
-/// A session whose process has ended and that left changes.
+/// A session whose process has ended without rolling back its changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Description of the session's work.
+    /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
     /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
     /// Descriptions of everything to roll back, newest first.
     pub left: Vec<String>,
-    /// The settings among `left`, and damage of the journal that may hide settings.
+    /// The settings among `left`, and descriptions of journal damage that may hide settings.
     pub changed: Vec<String>,
 }
 
 /// A session that another process is rolling back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovering {
-    /// Description of the session's work.
+    /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
-    /// Id of that process; `None` if it has not recorded itself yet.
+    /// Id of the process that rolls back; `None` if the process has not recorded itself yet.
     pub pid: Option<u32>,
 }
 
 impl Journal {
-    /// Opens a directory of journals; creates it for this user only if it is missing.
+    /// Opens a directory of journals. Creates the directory for this user only if it is missing.
     ///
     /// # Errors
-    /// The directory cannot be created, or other users may write to it. The second case is refused because
-    /// recovery runs the commands in the journal.
+    /// The directory cannot be created, or other users may write to it. A directory that other users may write to is
+    /// refused, because recovery runs the commands in the journal.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
         directory_owner::check(dir).map_err(|error| not_ours(dir, &error))?;
         let new = !dir.join("sessions").exists();
@@ -84,7 +84,7 @@ impl Journal {
         Ok(Self { dir })
     }
 
-    /// Opens a directory for reading only; creates nothing.
+    /// Opens a directory of journals for reading only; creates nothing.
     ///
     /// # Errors
     /// Other users may write to the directory.
@@ -98,12 +98,12 @@ impl Journal {
         &self.dir
     }
 
-    /// Begins a session on a target. Only one session per `target` runs at a time, among all assay processes;
-    /// `label` describes the work to other users.
+    /// Begins a session on a target. Among all assay processes, only one session per `target` runs at a time. `label`
+    /// describes the work in messages to other users.
     ///
     /// # Errors
-    /// [`ChangeError::Busy`] if another assay process works on the target, [`ChangeError::Pending`] if a
-    /// killed process left changes there, or the journal cannot be written.
+    /// [`ChangeError::Busy`] if another assay process works on the target, [`ChangeError::Pending`] if a killed process
+    /// left changes there, or the journal cannot be written.
     pub fn begin(&self, label: &str, target: &str) -> Result<ChangeSession, ChangeError> {
         let _mutex = self.mutex()?;
         self.free(target, None, |header, _| header.target == target)?;
@@ -196,8 +196,8 @@ impl Journal {
         Ok(pending.flat_map(|pending| pending.changed).collect())
     }
 
-    /// Returns the sessions that other processes are rolling back: locked, although the process that began
-    /// them has ended.
+    /// Returns the sessions that other processes are rolling back. Such a session is locked, although the process that
+    /// began it has ended.
     ///
     /// # Errors
     /// As [`Journal::pending`].
@@ -220,7 +220,7 @@ impl Journal {
         Ok(all)
     }
 
-    /// Fails if another session than `own` for which `theirs` returns true is live or left changes. The caller must
+    /// Fails if a session other than `own`, for which `theirs` returns true, is live or left changes. The caller must
     /// hold the mutex.
     pub(crate) fn free(
         &self,
@@ -248,7 +248,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns every session on disk.
+    /// Reads every session on disk.
     ///
     /// # Errors
     /// The directory or a journal cannot be read or parsed.
@@ -259,7 +259,7 @@ impl Journal {
             .collect()
     }
 
-    /// Returns the numbers of all sessions, live ones and those that left changes.
+    /// Returns the numbers of all sessions, both live sessions and sessions that left changes.
     ///
     /// # Errors
     /// The directory cannot be read.

@@ -1,5 +1,5 @@
-//! Format of the journal: one JSON object per line, the first one a header. [`State::apply`] defines the
-//! meaning of a line; module `read` converts bytes to lines.
+//! Format of the journal: one JSON object per line; the first line is a header. [`State::apply`] defines the meaning of
+//! a line. The module `read` converts bytes to lines.
 
 use crate::setting::Original;
 use crate::temporary_objects::Made;
@@ -14,7 +14,7 @@ pub(crate) const FORMAT: u32 = 2;
 /// The format of assay 0.1, without numbers and checksums. Such journals are still read and continued.
 pub(crate) const FIRST_FORMAT: u32 = 1;
 
-/// The first line.
+/// The first line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     #[serde(rename = "assay-journal")]
@@ -30,11 +30,11 @@ pub(crate) struct Header {
     pub(crate) begun: u64,
 }
 
-/// Every other line.
+/// A line after the header: an action, or the result of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Line {
-    /// A process took over the session; the line before may be incomplete after a crash.
+    /// Another process took over the session. The preceding line may be incomplete after a crash.
     Resumed { pid: u32 },
     /// The object is about to be created.
     Made { id: u64, thing: Made },
@@ -47,7 +47,7 @@ pub(crate) enum Line {
         identity: String,
         original: Box<Original>,
     },
-    /// The setting is about to be set.
+    /// The setting is about to get this value.
     Set { id: u64, value: Option<String> },
     /// The setting was set and read back.
     Confirmed { id: u64, reads: Option<String> },
@@ -63,15 +63,15 @@ pub(crate) enum Line {
     End {},
 }
 
-/// A setting in the journal.
+/// A setting that the journal records, with the values that assay gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Switched {
     pub(crate) setting: Setting,
     pub(crate) identity: String,
     pub(crate) original: Original,
-    /// Values that assay set or read back since the original state.
+    /// Values that assay set or read back after it recorded the original state.
     pub(crate) ours: Vec<Option<String>>,
-    /// A value that was set but not read back; its effect is unknown.
+    /// A value that was set but not read back, so that its effect is unknown.
     pub(crate) unconfirmed: Option<Option<String>>,
     pub(crate) closed: bool,
 }
@@ -83,7 +83,7 @@ impl Switched {
     }
 }
 
-/// An entry of the journal that may have to be rolled back.
+/// A setting or object in the journal that may have to be rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Made { thing: Made, gone: bool },
@@ -99,13 +99,13 @@ impl Entry {
     }
 }
 
-/// State that results from all lines of a journal.
+/// State of a session, as computed from all lines of its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) entries: BTreeMap<u64, Entry>,
-    /// Damage that a recovery recorded.
+    /// Descriptions of damage that a recovery recorded.
     pub(crate) damaged: Vec<String>,
-    /// The last process that took over the session.
+    /// Id of the last process that took over the session.
     pub(crate) resumed: Option<u32>,
 }
 

@@ -1,7 +1,8 @@
 //! Changes that the user keeps and may roll back later.
-//! A session to keep is moved unchanged from `sessions` to `kept` with one rename(2). Before the rename,
-//! recovery rolls the session back if its process ends. After the rename, the session stays until the user
-//! requests a rollback; it is then moved back to `sessions`, so that an interrupted rollback can be continued.
+//!
+//! A session that is kept is moved unchanged from `sessions` to `kept` with one rename(2). Until the rename, recovery
+//! rolls the session back if its process ends. After the rename, the session stays until the user requests a rollback.
+//! It is then moved back to `sessions`, so that an interrupted rollback can be continued.
 
 use crate::disk::{PREFIX, make_dir, new_file, sync_dir};
 use crate::error::ChangeError;
@@ -22,11 +23,11 @@ const CONFIRMED: &str = "confirmed";
 /// A session whose changes were kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSession {
-    /// Number of the session.
+    /// Number of the session, with which it can be rolled back.
     pub uid: String,
-    /// Description of the session's work.
+    /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
     /// Time at which the session began, in seconds since 1970.
     pub begun: u64,
@@ -37,28 +38,28 @@ pub struct KeptSession {
 /// A live session that waits for the user's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Number of the session.
+    /// Number of the session, with which it can be confirmed.
     pub uid: String,
-    /// Description of the session's work.
+    /// What the session did, for messages.
     pub label: String,
 }
 
 /// State of a session that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// The session was kept, or was rolled back.
+    /// The session no longer exists, because it was kept or rolled back.
     Gone,
     /// A process uses the session: the process that began it, or a process that rolls it back.
     Live {
-        /// The process that holds the session; `None` if the kernel does not show it.
+        /// The process that holds the session's lock; `None` if the kernel does not report it.
         holder: Option<ProcessId>,
     },
-    /// The session's process has ended, and its changes are not rolled back.
+    /// The session's process has ended without rolling back its changes.
     Left,
 }
 
 impl ChangeSession {
-    /// Returns its number among the sessions of its journal.
+    /// Returns the number of the session, which identifies it in its journal directory.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.header().uid
@@ -226,7 +227,7 @@ impl Journal {
         }
     }
 
-    /// Whether the session exists and its process has ended.
+    /// Whether the session exists although its process has ended.
     ///
     /// # Errors
     /// The session cannot be read.
@@ -282,8 +283,7 @@ impl Journal {
         Ok(found)
     }
 
-    /// Returns the directory of a session whose number comes from the user or from another process; checks the
-    /// number.
+    /// Returns the directory of a session. Checks the number, because it comes from the user or from another process.
     fn session_dir(&self, below: &Path, uid: &str) -> Result<PathBuf, ChangeError> {
         let plain = !uid.is_empty() && uid.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let dir = below.join(format!("{PREFIX}{uid}"));
@@ -294,8 +294,8 @@ impl Journal {
     }
 }
 
-/// Whether a process has an open file in that directory. This check is needed because the process id may have
-/// been reused.
+/// Whether a process has an open file in that directory. The check is needed because the process id may have been
+/// reused.
 fn holds_file_in(pid: u32, dir: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()

@@ -1,8 +1,7 @@
-//! Reversible changes of a machine, and the journal with which they are rolled back.
-//! Before assay changes a setting or creates an object, the journal on disk records the action and how to undo
-//! it. A [`ChangeSession`] holds a kernel lock while its process lives. [`Journal::recover`] rolls back the
-//! changes of ended processes, newest first, and reads each back; recovery itself may be killed at any time
-//! and repeated.
+//! Reversible changes of a machine, and the journal with which they are rolled back. Before assay changes a setting or
+//! creates an object, the journal on disk records the action and how to undo it. A [`ChangeSession`] holds a kernel
+//! lock while its process lives. [`Journal::recover`] rolls back the changes of ended processes, newest first, and
+//! reads back each setting. Recovery itself may be killed at any time and repeated.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its journal, which has to be forced to disk"

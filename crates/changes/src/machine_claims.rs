@@ -1,8 +1,9 @@
-//! Machine-wide locks of changed settings, independent of the state directory.
-//! A setting belongs to the machine, not to a state directory. A process that changes a setting holds a lock
-//! that every assay process of the same user sees (`assay_host::lockdir`). The lock file contains a note with
-//! the path of the journal. The note remains when the process ends, so that a value left by a killed process
-//! is never taken for the original value.
+//! Machine-wide locks of changed settings.
+//!
+//! A setting belongs to the machine, not to a state directory. While a process changes a setting, it holds a lock that
+//! every assay process of the same user sees, whatever its state directory (`assay_host::lockdir`). The lock file
+//! contains a note with the path of the journal. The note remains when the process ends, so that a value left by a
+//! killed process is never taken for the original value.
 
 use crate::disk::{PREFIX, read_boot_id};
 use crate::error::{ChangeError, Orphan};
@@ -18,7 +19,7 @@ use assay_model::change::Setting;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Note in a lock file, stored as one line.
+/// Note in a lock file; one line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
     what: String,
@@ -29,7 +30,7 @@ struct Note {
     journal: PathBuf,
     session: String,
     boot: String,
-    /// Original value of the setting.
+    /// Value of the setting before the change.
     value: Option<String>,
     shown: String,
 }
@@ -54,7 +55,7 @@ impl Note {
         self.session == session.header().uid && self.journal == session.journal().dir()
     }
 
-    /// Returns what the journal reports about the setting.
+    /// Returns the state of the setting according to the journal that the note refers to.
     fn told(&self) -> Result<JournalState, ChangeError> {
         if !self.dir().is_dir() {
             return Ok(JournalState::Nothing);
@@ -101,7 +102,7 @@ enum JournalState {
     Nothing,
 }
 
-/// The locks that a process holds for one setting, one lock per key of the setting.
+/// The locks that a process holds for one setting. A setting has one lock for each of its keys.
 #[derive(Debug)]
 pub(crate) struct Claim(Vec<Lock>);
 
@@ -204,8 +205,9 @@ fn busy_error(what: &str, note: &str) -> ChangeError {
     }
 }
 
-/// Checks whether the note of an earlier process is still valid. After a reboot, notes about running kernel settings
-/// and about file identities are invalid: device numbers are assigned anew, and there is a separate note for the path.
+/// Checks whether the note of an earlier process is still valid. A reboot invalidates notes about running kernel
+/// settings and about file identities, because device numbers are assigned anew. A file also has a note for its path,
+/// which stays valid.
 fn check(
     session: &ChangeSession,
     host: &dyn HostMut,
@@ -270,7 +272,8 @@ pub(crate) fn note(
     Ok(())
 }
 
-/// Takes the locks of a setting that an ended session left, so that no other process begins to change it.
+/// Takes the locks of a setting that an ended session left changed, so that no other process begins to change the
+/// setting.
 ///
 /// # Errors
 /// A live assay process works on the setting.
@@ -306,15 +309,15 @@ pub(crate) fn retake(
 /// A setting that an assay process with another state directory left changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Description of the setting.
+    /// Name of the setting, for messages.
     pub what: String,
-    /// Description of the work of that process.
+    /// What the other process was doing.
     pub label: String,
     /// The state directory of that process.
     pub state: PathBuf,
-    /// Value before the change.
+    /// Value of the setting before the change.
     pub original: String,
-    /// The file with the note, if the journal does not exist.
+    /// The lock file with the note; `None` if the journal exists.
     pub note: Option<PathBuf>,
 }
 

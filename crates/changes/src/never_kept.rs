@@ -1,11 +1,11 @@
-//! Decides which values assay never keeps permanently, however large their gain, and which settings do not survive a
-//! reboot.
+//! Decides which values assay never keeps permanently, however large their gain is. Also decides which settings do not
+//! survive a reboot.
 
 use crate::setting::joined_settings;
 use assay_model::change::{ConfigLanguage, Setting};
 
-/// Returns why a value of a setting is never kept permanently: acknowledged writes would not be durable, or damage
-/// would not be detected. `None` if the value may be kept. Trials may measure such a value.
+/// Returns why a value of a setting is never kept permanently; `None` if it may be kept. With such a value,
+/// acknowledged writes would not be durable, or damage would not be detected. Trials may still measure it.
 #[must_use]
 pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str> {
     const LIES: &str = "writes that were acknowledged as durable would be lost in a power cut";
@@ -91,8 +91,8 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
     }
 }
 
-/// Whether a setting survives a reboot. State in the kernel's memory does not; sysctl.d, modprobe.d, udev
-/// rules or fstab make it permanent.
+/// Whether a setting survives a reboot. A setting in the kernel's memory is lost; sysctl.d, modprobe.d, udev rules or
+/// fstab make it permanent.
 #[must_use]
 pub fn survives_reboot(setting: &Setting) -> bool {
     match setting {

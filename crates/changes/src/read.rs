@@ -3,12 +3,12 @@
 use crate::journal_format::{FIRST_FORMAT, FORMAT, Header, Line, State};
 use assay_host::seal::{has_seal, is_torn_line, unseal};
 
-/// Result of reading a journal.
+/// What the bytes of a journal contain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// The header is incomplete, so the session never began.
+    /// The header is incomplete, because the process ended before the session had begun.
     Unborn,
-    /// A journal.
+    /// The journal has a header, or damage in its place.
     Journal(Box<Lines>),
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Lines {
     pub(crate) damaged: Option<(usize, String)>,
     /// Number of the next line to write.
     pub(crate) next: u64,
-    /// Bytes to keep; the bytes after them are a line that a crash cut off.
+    /// Number of bytes to keep. The bytes after them are a line that a crash cut off.
     pub(crate) keep: usize,
 }
 
@@ -150,8 +150,8 @@ impl Lines {
     }
 }
 
-/// Reads a journal of assay 0.1. An unreadable line counts as damage if a later line follows, unless another
-/// process took over the session after it.
+/// Reads a journal of assay 0.1. An unreadable line counts as damage if another line follows, unless that line records
+/// that another process took over the session.
 fn first_format(text: &[u8], keep: usize, header: Header) -> Lines {
     let mut found = Lines {
         header: Some(header),

@@ -12,8 +12,7 @@ use crate::stored::{Stored, load};
 use crate::switch::{Back, Trust, put_back};
 use assay_host::HostMut;
 
-/// How to treat a setting that another program changed in the meantime, and a change that cannot be rolled
-/// back.
+/// What recovery does with a setting that another program changed, and with a change that cannot be rolled back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Foreign {
     /// Report the setting, and keep it in the journal.
@@ -21,14 +20,15 @@ pub enum Foreign {
     Leave,
     /// Roll the setting back anyway.
     Restore,
-    /// Leave the setting unchanged and remove it from the journal; also if it cannot be rolled back.
+    /// Leave the setting unchanged and remove it from the journal. Also applies to a setting that cannot be rolled
+    /// back.
     Accept,
 }
 
-/// Result of rolling back one entry.
+/// Result of rolling back one setting or object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveryOutcome {
-    /// The setting is in its original state; contains the value read back.
+    /// The setting is in its original state. Contains the value that was read back.
     Restored(String),
     /// The object that assay created is removed.
     Removed,
@@ -38,40 +38,40 @@ pub enum RecoveryOutcome {
     Gone,
     /// Another program changed the setting.
     LeftAlone {
-        /// The present value.
+        /// The value that the setting has now.
         found: String,
         /// The value before assay changed it.
         original: String,
         /// Whether the setting was left unchanged and removed from the journal.
         accepted: bool,
     },
-    /// The setting is in its original state, but a related attribute is not, or the journal is damaged; the
-    /// text describes the difference with its path. The entry stays until the user removes it
+    /// The setting is in its original state, but a related attribute is not, or the journal is damaged. The text
+    /// describes the difference with its path. The entry stays in the journal until the user removes it
     /// ([`Foreign::Accept`]).
     Doubtful(String),
     /// The rollback failed. The entry stays in the journal until the user removes it ([`Foreign::Accept`]).
     Failed(String),
 }
 
-/// An entry that an ended session left.
+/// A setting or object that an ended session left, with the result of its rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Description of the session's work.
+    /// What the session did, for messages.
     pub label: String,
-    /// Target of the session.
+    /// Target on which the session worked.
     pub target: String,
-    /// Description of the object or setting.
+    /// Description of the setting or object.
     pub what: String,
-    /// Result of the rollback.
+    /// What the rollback achieved.
     pub outcome: RecoveryOutcome,
 }
 
 impl Journal {
-    /// Rolls back the changes of ended sessions, newest first; usually there are none.
+    /// Rolls back the changes of ended sessions, newest first. Usually no session left changes.
     ///
     /// # Errors
     /// The journal's directory cannot be read or written. The failure of one entry is reported in its
-    /// [`RecoveryOutcome`]; the other entries are still rolled back.
+    /// [`RecoveryOutcome`]; the remaining entries are still rolled back.
     pub fn recover(
         &self,
         host: &dyn HostMut,
@@ -147,8 +147,8 @@ fn doubtful_session(session: &ChangeSession, damage: &str) -> Recovered {
 }
 
 impl ChangeSession {
-    /// Rolls back all open entries, newest first, as recovery does. Call this at the end of a session and
-    /// after an interruption, when no other part of the process uses the session.
+    /// Rolls back all open entries, newest first, as recovery does. Call this at the end of a session and after an
+    /// interruption, when no other code of the process uses the session any more.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -160,8 +160,8 @@ impl ChangeSession {
     }
 }
 
-/// Rolls back all open entries of a session.
-/// `own`: this process began the session, so its journal is complete.
+/// Rolls back all open entries of a session. With `own`, this process began the session, so the journal is known to be
+/// complete.
 pub(crate) fn take_back(
     session: &ChangeSession,
     host: &dyn HostMut,

@@ -1,4 +1,4 @@
-//! A session: the actions of one process on one target, each recorded before it is done.
+//! A session: the actions of one process on one target. Each action is recorded before it is done.
 
 use crate::disk::{LINES, forget, new_file, sync_dir};
 use crate::error::ChangeError;
@@ -17,12 +17,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of a recorded object.
+/// Number of an object in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MadeId(pub(crate) u64);
 
-/// A live session. Dropping it removes its directory if nothing is left to roll back; otherwise the session
-/// waits for [`Journal::recover`].
+/// A live session. When it is dropped, its directory is removed if nothing is left to roll back. Otherwise the session
+/// stays for [`Journal::recover`].
 #[derive(Debug)]
 pub struct ChangeSession {
     journal: Journal,
@@ -41,7 +41,7 @@ pub struct ChangeSession {
 pub(crate) struct Writer {
     file: File,
     state: State,
-    /// Number of the next line.
+    /// Number that the next line gets.
     next: u64,
     /// Length of the complete part of the journal, in bytes.
     length: u64,
@@ -129,7 +129,7 @@ impl ChangeSession {
     }
 
     /// Writes what must precede the first line of this process: the header if it is missing (`bereft`), or a line end
-    /// after an incomplete line.
+    /// if the last line is incomplete.
     fn begin_line(&self, writer: &mut Writer, bereft: bool) -> Result<(), ChangeError> {
         let path = self.dir.join(LINES);
         let mut text = Vec::new();
@@ -160,7 +160,7 @@ impl ChangeSession {
         format!("assay-{}", self.header.uid)
     }
 
-    /// Returns a hidden name for an object of the session: `.assay-0123456789abcdef-NAME`.
+    /// Returns a hidden name for an object of the session, such as `.assay-0123456789abcdef-NAME`.
     #[must_use]
     pub fn name(&self, name: impl AsRef<OsStr>) -> OsString {
         let mut all = OsString::from(format!(".{}-", self.tag()));
@@ -168,14 +168,15 @@ impl ChangeSession {
         all
     }
 
-    /// Returns a directory for job files, logs and sockets. It is removed with the session, also after a kill.
+    /// Returns a directory for job files, logs and sockets. The directory is removed with the session, even after a
+    /// kill.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Records that `thing` is about to be created. Create the object only after this returns; the record is
-    /// then durable.
+    /// Records that `thing` is about to be created. Create the object only after this function has returned, because
+    /// the record is then durable.
     ///
     /// # Errors
     /// The name does not contain the [`ChangeSession::tag`], or the journal cannot be written.
@@ -190,8 +191,8 @@ impl ChangeSession {
         Ok(MadeId(id))
     }
 
-    /// Records the identity of a file or directory that was created, or of the file below loop devices. From
-    /// then on recovery accepts only this file, not another one with the same name.
+    /// Records the identity of a file or directory that was created, or of the file below loop devices. From then on,
+    /// recovery accepts only the file with this identity, and no other file with the same name.
     ///
     /// # Errors
     /// The file's metadata cannot be read, or the journal cannot be written.
@@ -252,7 +253,7 @@ impl ChangeSession {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases the session, so that this process no longer owns it.
+    /// Marks the session as no longer owned by this process.
     pub(crate) fn let_go(&self) {
         self.locks
             .lock()
@@ -299,7 +300,7 @@ impl ChangeSession {
         Ok(())
     }
 
-    /// Encodes a line in the format of this journal.
+    /// Encodes a line in the format of the session's journal.
     fn encode(&self, number: u64, line: &Line) -> serde_json::Result<Vec<u8>> {
         if self.header.format != FIRST_FORMAT {
             return seal(number, line);
@@ -331,7 +332,7 @@ impl ChangeSession {
         Ok(())
     }
 
-    /// Writes the second record of a setting or object in a file of its own, atomically.
+    /// Writes the second record of a setting or object atomically, in a file of its own.
     pub(crate) fn enter(&self, id: u64, line: &Line) -> Result<(), ChangeError> {
         let (path, bytes) = entry_note(&self.dir, &self.header, id, line)
             .map_err(|error| ChangeError::journal(&self.dir)(error.into()))?;
@@ -344,7 +345,7 @@ impl ChangeSession {
         enter().map_err(ChangeError::journal(&path))
     }
 
-    /// Stores bytes in the session's directory, readable for this user only, and durable.
+    /// Stores bytes durably in the session's directory, readable only for this user.
     pub(crate) fn save(&self, id: u64, bytes: &[u8]) -> Result<(), ChangeError> {
         let path = self.saved(id);
         write_new(&path, bytes)

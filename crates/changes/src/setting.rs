@@ -1,4 +1,4 @@
-//! Kinds of settings, one module each: reading, setting and rolling back.
+//! Implements the kinds of settings, one module each. A setting can be read, set and rolled back.
 
 mod command;
 mod config;
@@ -23,7 +23,7 @@ use assay_host::HostMut;
 use assay_model::change::{ConfigKey, ConfigLanguage, Setting};
 use std::path::{Path, PathBuf};
 
-/// Returns the resolved path of a setting; for a ZFS property, the dataset.
+/// Returns the resolved path of a setting; for a ZFS property, the name of the dataset.
 pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, ChangeError> {
     match setting {
         Setting::ModuleParameter { module, name } => kernel::module_parameter(module, name),
@@ -143,7 +143,7 @@ pub fn setting_name(setting: &Setting) -> String {
     }
 }
 
-/// Returns a whole line for messages, with secrets removed.
+/// Returns a line of a configuration file for messages, with secrets removed.
 fn shown_line(line: &str) -> String {
     assay_model::secrets::withhold_in_text(line.trim())
 }

@@ -1,6 +1,6 @@
 //! Builds the two objects ("arms") that a trial compares at the same time: disk images served over NBD, file systems on
-//! loop devices, ZFS datasets and volumes, logical volumes, or a second sshd. Each arm has its own directory, is
-//! recorded in the journal before it is created, and is removed when dropped.
+//! loop devices, ZFS datasets and volumes, logical volumes, or a second sshd. Each arm has its own directory. The arm
+//! is recorded in the journal before it is created, and is removed when dropped.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate makes files and starts servers, and removes them again"
@@ -162,7 +162,7 @@ impl Built<'_> {
         }
     }
 
-    /// Reads the present configuration of the running arm, in one line.
+    /// Reads the present configuration of the running arm. Returns it in one line.
     ///
     /// # Errors
     /// The arm no longer answers.
@@ -176,9 +176,9 @@ impl Built<'_> {
         .map_err(|error| self.things.named(error))
     }
 
-    /// Tests whether writes that were acknowledged as durable survive a power cut. The test uses a twin of
-    /// this arm, which needs some 200 MiB temporarily, QEMU's storage daemon and FUSE. For ZFS it counts the
-    /// commits of the intent log instead.
+    /// Tests whether writes that were acknowledged as durable survive a power cut. The test uses a twin of this arm,
+    /// which temporarily needs some 200 MiB, QEMU's storage daemon and FUSE. For ZFS, the test counts the commits of
+    /// the intent log instead.
     ///
     /// # Errors
     /// The twin cannot be created, or the user interrupted.
@@ -199,7 +199,7 @@ impl Built<'_> {
         .map_err(|error| self.things.named(error))
     }
 
-    /// Returns a remark without which the reader would misinterpret the arm's figures; `None` if there is none.
+    /// Returns a remark without which a reader would misinterpret the arm's figures; `None` if no remark is needed.
     #[must_use]
     pub fn remark(&self) -> Option<&'static str> {
         let root = rustix::process::geteuid().is_root();
@@ -212,7 +212,7 @@ impl Built<'_> {
         }
     }
 
-    /// Returns the server process whose CPU time counts as part of the load; `None` if the kernel is the server.
+    /// Returns the server process, whose CPU time counts as part of the load; `None` if the kernel is the server.
     #[must_use]
     pub fn server_pid(&self) -> Option<u32> {
         match &self.kind {

@@ -1,4 +1,4 @@
-//! Reads a session from disk: its journal, and the other files with which the journal is compared. Every setting and
+//! Reads a session from disk: its journal, and the other files that the journal is compared with. Every setting and
 //! object is recorded twice: first in its own file `N.entry`, then as a line of the journal. Therefore a truncated or
 //! missing journal hides no change.
 
@@ -14,16 +14,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// A session on disk.
+/// A session as found on disk.
 pub(crate) struct Stored {
     pub(crate) dir: PathBuf,
-    /// Contents of the session; `None` if the session had not begun.
+    /// Contents of the session; `None` if the process ended before the session had begun.
     pub(crate) found: Option<Found>,
     /// Locks of the session if the session's process has ended; `None` while the process lives.
     pub(crate) locks: Option<Vec<File>>,
 }
 
-/// Contents of a session.
+/// What the files of a session contain.
 pub(crate) struct Found {
     pub(crate) header: Header,
     pub(crate) state: State,
@@ -31,9 +31,9 @@ pub(crate) struct Found {
     pub(crate) damage: Vec<String>,
     /// Damage that is not yet recorded in the journal.
     pub(crate) unmarked: Vec<String>,
-    /// Lines that are missing in the journal; reconstructed from the other files.
+    /// Lines that are missing in the journal, reconstructed from the other files.
     pub(crate) lost: Vec<Line>,
-    /// Number of the next line.
+    /// Number that the next line gets.
     pub(crate) next: u64,
     /// Number of bytes of the journal to keep; `None` if there is no journal.
     pub(crate) keep: Option<usize>,
@@ -84,8 +84,8 @@ fn load_there(dir: PathBuf) -> Result<Option<Stored>, ChangeError> {
     Ok(Some(Stored { dir, found, locks }))
 }
 
-/// Takes the locks of a session whose process has ended. Returns `Some(None)` while the process lives, and
-/// `None` if the session no longer exists.
+/// Takes the locks of a session whose process has ended. Returns `Some(None)` if the process still lives, and `None` if
+/// the session no longer exists.
 #[allow(clippy::option_option, reason = "gone, alive, or dead with its locks")]
 fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeError> {
     let mut locks = Vec::new();
@@ -114,14 +114,14 @@ fn take_session_locks(dir: &Path) -> Result<Option<Option<Vec<File>>>, ChangeErr
     }
 }
 
-/// Files next to a journal.
+/// The files in a session's directory besides the journal.
 #[derive(Default)]
 struct Beside {
     /// Second records of settings and objects, with the header of their session.
     entries: Vec<(u64, Header, Line)>,
-    /// Records that cannot be read.
+    /// Second records that cannot be read.
     unreadable: Vec<(u64, PathBuf)>,
-    /// Saved original files.
+    /// Saved copies of original configuration files.
     saved: Vec<(u64, PathBuf)>,
 }
 

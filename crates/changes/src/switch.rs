@@ -21,37 +21,37 @@ pub struct Switch<'a> {
     closed: bool,
 }
 
-/// Result of restoring a setting.
+/// Result of restoring a setting to its original state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
-    /// The setting was already in its original state; contains the value.
+    /// The setting was already in its original state. Contains its value.
     Already(String),
-    /// The setting was restored and read back; contains the value.
+    /// The setting was restored and read back. Contains the value.
     Restored(String),
-    /// Another program changed the setting, so it was not restored; contains the present value.
+    /// Another program changed the setting, so it was not restored. Contains the present value.
     LeftAlone(String),
-    /// The setting has its original value, but a related attribute differs; contains a description.
+    /// The setting has its original value, but a related attribute differs. Contains a description.
     Apart(String),
 }
 
 /// How complete the journal is for a setting that is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// This process wrote the journal, so it is complete.
+    /// This process wrote the journal, so no line is missing.
     Own,
-    /// The process has ended and its last lines may be missing, so the machine is checked.
+    /// The process has ended, and the last lines of its journal may be missing. Therefore the state of the machine is
+    /// checked.
     Left,
-    /// The user requests that the original state is restored, whatever the present state is.
+    /// The user wants the original state restored, whatever the present state is.
     Force,
 }
 
 impl<'a> Switch<'a> {
-    /// Reads a setting, refuses one that cannot be changed, and records its original state. Nothing is changed
-    /// yet.
+    /// Reads a setting and records its original state. Nothing is changed yet.
     ///
     /// # Errors
-    /// The setting cannot be changed, another assay process works on it or left it changed, or the journal
-    /// cannot be written.
+    /// The setting cannot be changed, another assay process works on it or left it changed, or the journal cannot be
+    /// written.
     pub fn open(
         session: &'a ChangeSession,
         host: &'a dyn HostMut,
@@ -128,7 +128,7 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// Returns the original state.
+    /// Returns the state of the setting before assay changed it.
     #[must_use]
     pub fn original(&self) -> &Original {
         &self.original
@@ -142,13 +142,13 @@ impl<'a> Switch<'a> {
         Ok(self.knob.read(self.host)?.shown)
     }
 
-    /// Sets a value (`None` removes the setting) and returns the value read back. A setting that already has
+    /// Sets a value (`None` removes the setting), and returns the value that is read back. A setting that already has
     /// the value is not set again.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] before anything was changed; [`ChangeError::Meanwhile`] if another program
-    /// changed the setting; [`ChangeError::ReadBack`] and [`ChangeError::NoEffect`] if another value is read
-    /// back. After any error the setting is in its original state, except after [`ChangeError::Twice`].
+    /// [`ChangeError::Refused`] before anything was changed; [`ChangeError::Meanwhile`] if another program changed the
+    /// setting; [`ChangeError::ReadBack`] and [`ChangeError::NoEffect`] if another value is read back. After any error
+    /// except [`ChangeError::Twice`], the setting is in its original state.
     pub fn set(&self, value: Option<&str>) -> Result<String, ChangeError> {
         self.knob.check(self.host, value)?;
         let before = self.knob.read(self.host)?;
@@ -229,11 +229,11 @@ impl<'a> Switch<'a> {
         })
     }
 
-    /// Restores the original state and returns the value read back. The setting may be set again.
+    /// Restores the original state, and returns the value that is read back. The setting may be set again.
     ///
     /// # Errors
-    /// [`ChangeError::Meanwhile`] if another program changed the setting, which then stays unchanged. Any
-    /// other error means that the setting could not be restored; it stays in the journal.
+    /// [`ChangeError::Meanwhile`] if another program changed the setting, which then stays unchanged. Any other error
+    /// means that the setting could not be restored; the setting stays in the journal.
     pub fn restore(&self) -> Result<String, ChangeError> {
         if !self.switched().is_some_and(|switched| switched.touched()) {
             let now = self.knob.read(self.host)?;
@@ -249,12 +249,11 @@ impl<'a> Switch<'a> {
         }
     }
 
-    /// Sets a value permanently: it is not rolled back. [`crate::survives_reboot`] tells which settings a
-    /// reboot resets.
+    /// Sets a value that is not rolled back. [`crate::survives_reboot`] returns whether the value survives a reboot.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] if the value is never kept ([`never_kept`]), and the errors of
-    /// [`Switch::set`]; the setting is restored then.
+    /// [`ChangeError::Refused`] if the value is never kept ([`never_kept`]), and the errors of [`Switch::set`]. After
+    /// an error the setting is restored.
     pub fn keep(mut self, value: Option<&str>) -> Result<String, ChangeError> {
         if let Some(reason) = never_kept(&self.setting, value) {
             let reason = format!("{} is never kept: {reason}", value.unwrap_or("nothing"));
@@ -270,8 +269,9 @@ impl<'a> Switch<'a> {
         Ok(shown)
     }
 
-    /// Ends the use of the setting without restoring it; it stays recorded in the journal. [`ChangeSession::put_by`]
-    /// must follow, which keeps all settings of the session together; otherwise recovery restores the setting.
+    /// Ends the use of the setting without restoring it; the setting stays recorded in the journal. Call
+    /// [`ChangeSession::put_by`] afterwards, which keeps all settings of the session together. Otherwise recovery
+    /// restores the setting.
     pub fn leave(mut self) {
         self.closed = true;
     }
@@ -326,7 +326,7 @@ fn is_known(knob: &dyn SettingKind, switched: &Switched, now: &Reading) -> bool 
         || unconfirmed.is_some_and(|wanted| knob.may_become(wanted.as_deref(), now))
 }
 
-/// Restores a setting and reads it back. Can be repeated if it was interrupted.
+/// Restores a setting and reads it back. An interrupted call can be repeated.
 pub(crate) fn put_back(
     session: &ChangeSession,
     host: &dyn HostMut,

@@ -1,6 +1,6 @@
-//! Objects that assay creates and removes again.
-//! Their names contain the session's tag, and an object without the tag is never removed. Therefore neither a
-//! damaged nor a forged journal can remove an object of another program.
+//! Objects that assay creates and removes again. The name of each object contains the session's tag, and an object
+//! without the tag is never removed. Therefore neither a damaged nor a forged journal can cause the removal of another
+//! program's object.
 
 mod dataset;
 mod mapping;
@@ -24,33 +24,33 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
-    /// A file.
+    /// A regular file.
     File(#[serde(with = "assay_host::path_json")] PathBuf),
     /// A directory with all of its contents.
     Directory(#[serde(with = "assay_host::path_json")] PathBuf),
     /// A process. Record it directly after the start, and start it with `PR_SET_PDEATHSIG`, so that the kernel
     /// kills it when assay ends.
     Process {
-        /// Process id.
+        /// Id of the process.
         pid: i32,
         /// Field 22 of `/proc/PID/stat`, which distinguishes the process from a later one with the same id.
         start: u64,
     },
     /// All loop devices on a file.
     Loop {
-        /// The file.
+        /// The file below the loop devices.
         #[serde(with = "assay_host::path_json")]
         backing: PathBuf,
     },
     /// All mounts on a directory.
     Mount {
-        /// The directory.
+        /// The mount point.
         #[serde(with = "assay_host::path_json")]
         mountpoint: PathBuf,
     },
     /// A named network namespace (ip-netns(8)), with its devices.
     Netns {
-        /// Name of the namespace.
+        /// Name of the namespace, which contains the tag.
         name: String,
     },
     /// A ZFS file system or volume. Create it with the property [`Made::ZFS_MARK`] set to
@@ -59,8 +59,8 @@ pub enum Made {
         /// `pool/…/name`; the last part contains the tag.
         name: String,
     },
-    /// A file, a directory, or all loop devices on a file, with the identity of the file. The name alone is
-    /// not sufficient, because the owner of the parent directory may give it to another file.
+    /// A file, a directory, or all loop devices on a file, with the identity of the file. The identity is needed
+    /// because the owner of the parent directory may give the same name to another file.
     Known {
         /// The file, directory or loop devices.
         thing: Box<Made>,
@@ -70,14 +70,14 @@ pub enum Made {
     /// An LVM logical volume. Create it with [`crate::ChangeSession::tag`] among its LVM tags (`--addtag`); a
     /// volume without this tag is never removed.
     LogicalVolume {
-        /// Volume group.
+        /// Name of the volume group.
         group: String,
-        /// Name, which contains the tag.
+        /// Name of the logical volume, which contains the tag.
         name: String,
     },
     /// A device of the device mapper (dmsetup(8)).
     Mapping {
-        /// Name, which contains the tag.
+        /// Name of the device, which contains the tag.
         name: String,
     },
 }
@@ -119,7 +119,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 const NOT_EMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
 
 impl Made {
-    /// Fails if the object cannot belong to the session with this tag.
+    /// Fails if the object's name shows that it does not belong to the session with this tag.
     pub(crate) fn check(&self, tag: &str) -> Result<(), ChangeError> {
         let path = match self {
             Self::File(path) | Self::Directory(path) => path,
@@ -171,7 +171,7 @@ impl Made {
         }
     }
 
-    /// Whether an object with that name exists now.
+    /// Whether an object with this name exists now.
     pub(crate) fn is_there(&self, host: &dyn HostMut) -> Result<bool, ChangeError> {
         Ok(match self {
             Self::File(path) | Self::Directory(path) => path_exists(host, path)?,
@@ -337,7 +337,7 @@ impl Made {
     }
 }
 
-/// Whether a name exists, also as a dangling symbolic link.
+/// Whether a name exists, even as a dangling symbolic link.
 fn path_exists(host: &dyn HostMut, path: &Path) -> Result<bool, HostError> {
     Ok(host.exists(path)? || host.link(path).is_ok())
 }
@@ -370,8 +370,8 @@ fn find_loop_devices(host: &dyn HostMut, backing: &Path) -> Result<Vec<PathBuf>,
     Ok(found)
 }
 
-/// Whether something is mounted on the path. The journal and the kernel both use the path without symbolic
-/// links, so a symbolic link that exists there now is not followed.
+/// Whether something is mounted on the path. The journal and the kernel both use the path without symbolic links, so a
+/// symbolic link that exists at the path now is not followed.
 fn is_mounted(host: &dyn HostMut, mountpoint: &Path) -> Result<bool, HostError> {
     let table = host.read(Path::new("/proc/self/mounts"))?;
     Ok(crate::setting::parse_mounts(&table).any(|mount| mount.mountpoint == mountpoint))

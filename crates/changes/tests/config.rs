@@ -1,4 +1,4 @@
-//! Settings in configuration files, with the services' own checks and with unusual files.
+//! Tests settings in configuration files, with the services' own checks and with unusual files.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -16,8 +16,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: until a program started by another test has called execve(2), it holds a copy of the
-/// lock of every session, and an ended session looks alive.
+/// Lets one test run at a time. A program that another test starts holds a copy of every session's lock until it has
+/// called execve(2). An ended session then looks alive.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct Place {
@@ -240,7 +240,7 @@ fn lines_that_somebody_else_edits_meanwhile_survive() {
     );
 }
 
-/// The reload stands for an administrator who edits the line before it is read back.
+/// The reload command plays the part of an administrator who edits the line before it is read back.
 #[test]
 fn a_value_that_another_program_writes_before_the_read_back_stays() {
     let place = Place::new();
@@ -455,7 +455,7 @@ fn a_file_that_is_neither_the_original_nor_ours_is_told() {
     assert_eq!(place.journal.pending().unwrap().len(), 0);
 }
 
-/// In every kind of rollback the file gets its original times.
+/// In every kind of rollback, the file gets its original times back.
 #[test]
 fn times_are_put_back() {
     let place = Place::new();
@@ -488,7 +488,7 @@ fn times_are_put_back() {
     }
 }
 
-/// Ways in which another program changes the other line: it replaces the file by a new one, or writes it in
+/// Ways in which another program changes the other line: by a new file that replaces the old one, or by writing in
 /// place.
 const WRITERS: [fn(&Path, &str); 3] = [
     |file, text| {

@@ -1,6 +1,6 @@
-//! A session was killed while it had changed something, and its journal is damaged: truncated at every byte,
-//! with a flipped bit in every byte, or with missing files. After recovery either the original state is
-//! restored, or recovery reports the difference and keeps its data.
+//! A session was killed after it had changed something, and its journal is damaged: truncated at every byte, with a
+//! flipped bit in every byte, or with missing files. Recovery must either restore the original state, or report the
+//! difference and keep its data.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -62,15 +62,15 @@ fn victim() {
     std::thread::park();
 }
 
-/// One test at a time: until a process started by another test has called execve(2), it holds this test's
-/// locks too.
+/// Lets one test run at a time. A process that another test starts holds this test's locks too, until it has called
+/// execve(2).
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the step between damaged bytes; the short form skips some.
+/// Returns the distance between damaged bytes. The short form of the test skips some bytes.
 fn step() -> usize {
     match assay_testing::attack_factor() {
         1 => 7,
@@ -78,13 +78,13 @@ fn step() -> usize {
     }
 }
 
-/// Most of a recovery is waiting: for a program that still writes to a file that was exchanged, and for the owner
-/// of a directory. So several scenes are attacked at once.
+/// Number of scenes that are attacked at once. Most of a recovery is waiting: for a program that still writes to a file
+/// that was exchanged, and for the owner of a directory.
 const AT_ONCE: usize = 12;
 
 /// State that the killed process left: every file of its session, and every changed file.
 struct Scene {
-    /// Which of the attacks this scene is for: each [`AT_ONCE`]th from here.
+    /// Which attacks are made on this scene: each [`AT_ONCE`]th attack, beginning with this number.
     share: usize,
     place: tempfile::TempDir,
     left: BTreeMap<PathBuf, Vec<u8>>,
@@ -174,7 +174,7 @@ impl Scene {
         self.held += u64::from(held);
     }
 
-    /// Whether recovery reports that something is not in its original state.
+    /// Whether recovery reports that something did not return to its original state.
     fn remains(&self, journal: &Journal, host: &Deadly) -> bool {
         let Ok(told) = journal.recover(host, Foreign::Leave) else {
             return true;
@@ -219,7 +219,7 @@ impl Scene {
     }
 }
 
-/// Runs every scene in a thread of its own, and notes how many attacks were made and held.
+/// Runs every scene in its own thread. Prints how many attacks were made and how many of them assay withstood.
 fn attack_scenes(name: &str, attack: impl Fn(&mut Scene) + Sync) {
     let _alone = alone();
     let mut scenes: Vec<Scene> = (0..AT_ONCE).map(Scene::new).collect();

@@ -1,5 +1,5 @@
-//! Plans the fix of every page with edits on the trees on which the page fires: with the planned lines the finding is
-//! gone, and no other one appears. [`plan`] itself refuses a plan that does not do this.
+//! Plans the fix of every page with edits, on the trees on which the page fires. With the planned lines the finding
+//! must disappear, and no other finding may appear. [`plan`] itself refuses any other plan.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests read trees of the catalogue"
@@ -9,8 +9,8 @@ use assay_advice::Catalogue;
 use assay_changes::fixes::plan;
 use std::path::Path;
 
-/// Pages whose trees hold a file that the edits leave to the user, Debian's memcached.conf, and pages whose trees
-/// have the modes of files in captured answers: git does not keep them.
+/// Pages that the test skips. The trees of some contain a file that the edits leave to the user, Debian's
+/// memcached.conf. The trees of others have the modes of files in captured answers, because git does not keep modes.
 const LEFT: [&str; 4] = [
     "memcached-udp",
     "root-program-writable",

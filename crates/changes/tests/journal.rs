@@ -1,4 +1,4 @@
-//! Locks between sessions, and failures of the journal itself.
+//! Tests the locks between sessions, and failures of the journal itself.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -198,7 +198,7 @@ fn two_processes_do_not_meet_on_one_target_or_setting() {
     Switch::open(&session, &host, &sysctl("vm.swappiness")).unwrap();
 }
 
-/// Whether the error means that the journal's disk is full.
+/// Whether the error is caused by a full disk below the journal.
 fn no_room(told: &ChangeError) -> bool {
     matches!(told, ChangeError::Journal { source, .. }
         if source.kind() == std::io::ErrorKind::StorageFull)
@@ -276,7 +276,7 @@ fn a_journal_that_cannot_be_written_stops_everything_before_it_begins() {
     assert_eq!(sessions(dir.path()).len(), 0);
 }
 
-/// Changes a sysctl of a network namespace, prints that, and waits to be killed.
+/// Changes a sysctl of a network namespace, prints the change, and waits to be killed.
 #[test]
 fn changer() {
     let Some(dir) = std::env::var_os("ASSAY_TEST_CHANGE") else {

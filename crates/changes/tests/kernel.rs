@@ -1,6 +1,6 @@
-//! Kernel attributes that do not simply accept a value. Observed with Linux 6.18: `echo 0 > dirty_bytes` fails
-//! with "Invalid argument", `echo 0 > overcommit_kbytes` leaves the ratio at 0, and setting one of a pair
-//! zeroes the other.
+//! Tests kernel attributes that do not simply accept a value. Observed with Linux 6.18: `echo 0 > dirty_bytes` fails
+//! with "Invalid argument", `echo 0 > overcommit_kbytes` leaves the ratio at 0, and setting one sysctl of a pair zeroes
+//! the other.
 
 mod common;
 

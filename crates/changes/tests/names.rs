@@ -1,4 +1,4 @@
-//! A file reached by two names is one setting.
+//! Tests that a file with two names is one setting.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"

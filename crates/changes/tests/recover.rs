@@ -1,4 +1,4 @@
-//! Changes that an ended session left, and the result of recovery.
+//! Tests the changes that an ended session left, and the result of recovery.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -323,8 +323,8 @@ fn a_forged_journal_removes_nothing_of_anybody_else() {
     assert!(precious.exists());
 }
 
-/// The owner of the parent directory renames the created object, before or after the journal records its
-/// identity, and puts another object in its place. Then assay is killed.
+/// The owner of the parent directory renames the created object, before or after the journal records its identity, and
+/// puts another object under its name. Then assay is killed.
 #[test]
 fn attack_directories_renamed_at_the_moment_of_a_kill() {
     if !common::root() {
@@ -413,7 +413,7 @@ fn what_was_never_confirmed_is_pending() {
     assert_eq!(journal.pending().unwrap(), []);
 }
 
-/// A session that is read while its process removes it is either complete or missing.
+/// A session that is read while its process removes it must be either complete or missing.
 #[test]
 fn attack_looks_at_sessions_that_end() {
     let (dir, journal) = journal();

@@ -1,4 +1,4 @@
-//! Other programs change the machine while a fix is planned; their changes are not attributed to the fix.
+//! Tests that changes by other programs during the planning of a fix are not attributed to the fix.
 #![allow(clippy::disallowed_methods, reason = "reads a page of the catalogue")]
 
 use assay_advice::Catalogue;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SSHD: &str = "/etc/ssh/sshd_config";
 const GUEST: &str = "/etc/pve/qemu-server/100.conf";
 
-/// A machine on which another user adds a guest whose disk ignores flushes after `quiet` looks at the guests,
-/// and removes it after `until` looks.
+/// A machine that another user changes. After `quiet` reads of the guests, the user adds a guest whose disk ignores
+/// flushes, and after `until` reads removes it.
 struct Restless {
     machine: Recorded,
     looks: AtomicUsize,

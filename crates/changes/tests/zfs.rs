@@ -1,5 +1,5 @@
-//! ZFS properties on a machine that answers like `zfs` of OpenZFS 2.1: the lines have the format of `zfs get
-//! -Hp -o property,value,source`, with its names of sources and its error messages.
+//! ZFS properties on a machine in memory that answers like `zfs` of OpenZFS 2.1. The lines have the format of `zfs get
+//! -Hp -o property,value,source`, with the same names of sources and the same error messages.
 
 mod common;
 
@@ -104,7 +104,7 @@ impl Zfs {
     }
 }
 
-/// Answers of such a machine to commands.
+/// Answers to commands, as `zfs` would give them.
 impl Twist for Zfs {
     fn run(&self, argv: &[&str]) -> CommandOutput {
         assert_eq!(argv[0], "zfs");

@@ -1,9 +1,10 @@
-//! Finds duplicates across machines whose files do not fit into one table. Each machine exports its contents as Parquet
-//! without paths ([`export`]); [`ask`] answers questions about all machines with one merge of the sorted files.
+//! Finds duplicates across machines whose files do not fit into one table. Each machine exports a list of its contents
+//! as Parquet, without paths ([`export`]). [`ask`] answers questions about all machines with one merge of the sorted
+//! files.
 //!
-//! Before the export, the machines determine which contents to hash: each machine offers samples ([`offer`]), one
-//! machine, the hub, finds samples that several machines have ([`collide`]), and only these contents are hashed
-//! ([`wanted`]).
+//! Only some contents need a hash. Before the export, each machine offers the size and a short sample of every file
+//! ([`offer`]). One machine, the hub, finds the samples that several machines have ([`collide`]). Each machine then
+//! hashes only the contents with these samples ([`wanted`]).
 //!
 //! Memory use does not depend on the number of files: data is sorted in runs in unnamed files ([`sort`]) and read page
 //! by page.
@@ -35,33 +36,33 @@ pub const fn export_columns(hash: usize) -> [Column; 4] {
     ]
 }
 
-/// Keys of a table's metadata.
+/// Keys in the metadata of a table that assay writes.
 pub(crate) mod note {
-    /// Kind of the table.
+    /// Kind of the table, such as `dups` for an export.
     pub const WHAT: &str = "assay";
-    /// Version of the format.
+    /// Version of the table format.
     pub const VERSION: &str = "version";
-    /// Name of the machine.
+    /// Name of the machine that wrote the table.
     pub const MACHINE: &str = "machine";
-    /// Id of the machine, if it has one; distinguishes machines with the same name.
+    /// Id of the machine, if the machine has an id; distinguishes machines with the same name.
     pub const ID: &str = "id";
-    /// Kind of the hash.
+    /// Name of the hash function.
     pub const HASH: &str = "hash";
-    /// Id of the export to which the file belongs.
+    /// Id of the export that the file is part of.
     pub const EXPORT: &str = "export";
-    /// Number of files in that export.
+    /// Number of files that the export consists of.
     pub const FILES: &str = "files";
 }
 
 /// Version of all tables that this crate writes.
 const VERSION: &str = "1";
 
-/// Machine of an export, and id of the export.
+/// Which machine wrote an export, and which export it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Teller {
-    /// Name of the machine.
+    /// Name of the machine that wrote the export.
     pub machine: String,
-    /// Id of the machine, if it has one; distinguishes machines with the same name.
+    /// Id of the machine, if the machine has an id; distinguishes machines with the same name.
     pub id: Option<String>,
     /// Unique id of this export.
     pub export: String,

@@ -1,5 +1,5 @@
-//! Last stage: acts on duplicates. [`plan`] makes a plan and changes nothing; [`execute`] executes the plan and may
-//! refuse single steps; [`journal`] records each step; [`undo`] reverts the steps.
+//! Stage after a scan: acts on duplicates. [`plan`] makes a plan and changes nothing. [`execute`] executes the plan
+//! and may refuse single steps. [`journal`] records each step, and [`undo`] reverts the steps.
 
 mod attributes;
 mod copy;
@@ -22,7 +22,7 @@ use rustix::fs::StatxFlags;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Action on a redundant file.
+/// What is done with a redundant file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -32,7 +32,7 @@ pub enum Action {
     Reflink,
     /// Delete the file.
     Delete,
-    /// Move the file into a folder, below which it keeps its whole path.
+    /// Move the file below this folder, and keep its whole path there.
     Move(#[serde(with = "crate::name_json")] Vec<u8>),
 }
 
@@ -51,10 +51,10 @@ impl Action {
 /// State of a file when the plan was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Absolute path.
+    /// Absolute path of the file.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Device number.
+    /// Number of the device that contains the file.
     pub device: u64,
     /// Inode number.
     pub ino: u64,
@@ -64,19 +64,19 @@ pub struct Subject {
     pub mtime: i64,
     /// Time of the last change of anything, nanoseconds since 1970.
     pub ctime: i64,
-    /// Permissions (the low twelve bits of the mode).
+    /// Permissions: the low twelve bits of the mode.
     pub mode: u32,
-    /// Owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Group.
+    /// Id of the file's group.
     pub gid: u32,
-    /// The root folder, named by the user, that contains the file.
+    /// The scanned root folder that contains the file.
     #[serde(default, with = "anchor")]
     pub root: Arc<RootIdentity>,
     /// Number of the mount through which the file was seen; 0 if the kernel does not report it.
     #[serde(skip)]
     pub mount: u64,
-    /// Number of hard links; 0 if not determined.
+    /// Number of hard links; 0 if the number was not read.
     #[serde(skip)]
     pub links: u64,
 }
@@ -91,7 +91,7 @@ impl Subject {
         }
     }
 
-    /// Builds a subject from the state of a path below a root.
+    /// Builds a subject from the statx result of a path below a root.
     pub(crate) fn from_stat(
         path: Vec<u8>,
         root: &Arc<RootIdentity>,
@@ -119,33 +119,33 @@ impl Subject {
     }
 }
 
-/// One step of a plan.
+/// One step of a plan: an action on one redundant name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActStep {
-    /// Action of the step.
+    /// What the step does with the redundant copy.
     pub action: Action,
-    /// The copy that stays.
+    /// The copy that stays unchanged.
     pub keep: Subject,
     /// The copy that is removed or replaced.
     pub remove: Subject,
-    /// Bytes that the step frees.
+    /// Number of bytes that the step frees.
     pub gain: u64,
-    /// The names of the removed file before the run; only in the first step of each file.
+    /// The names of the removed file before the run. Only the first step of each file contains this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<OriginalFile>>,
 }
 
-/// A step that is not carried out, with its reason.
+/// A step that is not carried out, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// Path of the file that stays unchanged.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Reason.
+    /// Why the step is not carried out.
     pub why: String,
 }
 
-/// Serialises a shared root folder; in JSON, each step contains its own copy.
+/// Serialises the root folder that several steps share. In JSON, each step contains its own copy.
 mod anchor {
     use super::{Arc, RootIdentity};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};

@@ -1,12 +1,12 @@
-//! Encodes the files of a folder for the index: one block of bytes per folder.
+//! Encodes the files of a folder for the index, as one block of bytes per folder.
 //!
-//! A row per file would make the first scan slow (214,000 inserts), and an unchanged rescan, too. A folder's
-//! block is written once and compared entry by entry during the walk.
+//! One row per file would make the first scan (214,000 inserts) and every rescan slow. The block of a folder is written
+//! once and compared entry by entry during the walk.
 //!
-//! Layout, all numbers little-endian: `fsid` i64 of the folder; then for each file: length of the name u8,
-//! name, flags u8, inode u64, size u64, mtime i64 ns, ctime i64 ns, generation u32; then `fsid` i64 if flag 16
-//! is set, bytes on disk u64 if flag 2 is set, hash of 16 bytes if flag 1 is set or of 32 if flag 4 is set,
-//! fingerprint of the extents u64 if flag 32 is set.
+//! Layout, all numbers little-endian: `fsid` i64 of the folder; then for each file: length of the name u8, name, flags
+//! u8, inode u64, size u64, mtime i64 ns, ctime i64 ns, generation u32; then `fsid` i64 if flag 16 is set, bytes on
+//! disk u64 if flag 2 is set, hash of 16 bytes if flag 1 is set or of 32 if flag 4 is set, fingerprint of the extents
+//! u64 if flag 32 is set.
 
 use crate::table::{Files, Hash, Identity};
 
@@ -17,35 +17,35 @@ const FRESH: u8 = 8;
 const FOREIGN: u8 = 16;
 const SHARED: u8 = 32;
 
-/// Length of a short hash in bytes; the remaining bytes of a `Hash` are zero.
+/// Length of a short hash in bytes. The remaining bytes of a `Hash` are zero.
 const SHORT: usize = 16;
 
-/// Mean length in bytes of an entry with a hash and a name of 20 bytes, which is typical for system folders; used to
-/// estimate the number of entries.
+/// Mean length in bytes of an entry with a hash and a name of 20 bytes, which is typical for system folders. The number
+/// of entries of a block is estimated from it.
 pub const MEAN: usize = 74;
 
 /// State of a file at its last examination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobEntry<'a> {
-    /// Name of the file.
+    /// Name of the file within its folder.
     pub name: &'a [u8],
-    /// Inode, size, times.
+    /// Inode number, size and times of the file.
     pub id: Identity,
     /// Identity of the file system that contains the file.
     pub fsid: i64,
-    /// See [`crate::table::File::generation`].
+    /// Scan that compared the file, see [`crate::table::File::generation`].
     pub generation: u32,
     /// Bytes on disk, if fewer than the size.
     pub allocated: Option<u64>,
-    /// See [`crate::table::File::is_fresh`].
+    /// Whether the file had just changed, see [`crate::table::File::is_fresh`].
     pub fresh: bool,
     /// Hash of the content, when known.
     pub hash: Option<Hash>,
-    /// See [`Files::share`].
+    /// Fingerprint of the extents, see [`Files::share`].
     pub share: Option<u64>,
 }
 
-/// Writes a folder's block.
+/// Encodes the files of a folder as a block.
 pub fn encode(fsid: i64, entries: &[BlobEntry<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + entries.len() * 96);
     out.extend_from_slice(&fsid.to_le_bytes());
@@ -118,19 +118,19 @@ pub struct BlobDecoder<'a> {
     rest: &'a [u8],
 }
 
-/// The block is damaged.
+/// The block is damaged and cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Damaged;
 
 impl<'a> BlobDecoder<'a> {
-    /// Starts to decode a block.
+    /// Creates a decoder for a block. Fails if the block is too short for its header.
     pub fn new(block: &'a [u8]) -> Result<Self, Damaged> {
         let mut rest = block;
         let fsid = i64::from_le_bytes(take(&mut rest)?);
         Ok(Self { fsid, rest })
     }
 
-    /// Returns the file system of the folder.
+    /// Returns the id of the file system that contains the folder.
     pub fn fsid(&self) -> i64 {
         self.fsid
     }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct ScanProgress {
     /// Number of files found by the walk.
     pub files_seen: AtomicU64,
-    /// Total size of these files in bytes.
+    /// Total size of the files found, in bytes.
     pub bytes_seen: AtomicU64,
-    /// Maximum number of bytes to read; 0 until the walk has ended.
+    /// Upper bound of the bytes to read; 0 until the walk has ended.
     pub bytes_planned: AtomicU64,
     /// Number of bytes read.
     pub bytes_read: AtomicU64,
@@ -24,9 +24,9 @@ impl ScanProgress {
 /// Callbacks and limits for a long operation.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
-    /// Set to stop at the next file. Results so far are kept.
+    /// Set to stop the operation at the next file. The results up to this file are kept.
     pub stop: &'a AtomicBool,
-    /// Counters to watch.
+    /// Counters that another thread can watch.
     pub progress: &'a ScanProgress,
     /// Called about every 10 ms and at least once per file, on the calling thread.
     pub tick: &'a (dyn Fn() + Sync),

@@ -1,9 +1,9 @@
-//! Stage 3 (comparison) on solid-state disks: one thread compares each size group. It opens and probes the files once,
-//! then reads them side by side as long as they agree ([`crate::worker`]).
+//! Stage 3 (comparison) on solid-state disks: each size group is compared by one thread. The thread opens and probes
+//! the files once, then reads them side by side as long as they agree ([`crate::worker`]).
 //!
-//! The comparison of the bytes decides. The hash of a content is computed during the comparison, once per content.
-//! Groups that are too large for reading side by side, and groups with known hashes, are decided by the hash of the
-//! whole content.
+//! Two files are equal if all their bytes are equal. The hash of a content is computed during the comparison, once per
+//! content. Groups that are too large for reading side by side, and groups with known hashes, are compared by the hash
+//! of the whole content instead.
 
 use crate::group::{Groups, SizeGroup};
 use crate::open_folders::Doors;
@@ -15,17 +15,17 @@ use crate::{Control, pool};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of files read side by side. Each needs a file descriptor.
+/// Maximum number of files read side by side. Each file needs a descriptor.
 const SIDE_BY_SIDE: usize = 64;
-/// Maximum bytes of small files that are compared in memory; fits a CPU cache.
+/// Maximum total size of small files that are compared in memory; fits into a CPU cache.
 const ARENA: usize = 1024 * 1024;
-/// Maximum number of small files that are compared in memory, because each is compared with every different
+/// Maximum number of small files that are compared in memory, because each file is compared with every different
 /// content.
 const ARENA_FILES: usize = 16;
-/// Number of files that a thread takes at a time from a group that is divided between threads.
+/// Number of files that a thread takes at a time from a group that several threads share.
 const SHARE: usize = 64;
 
-/// Groups to compare.
+/// What a comparison must do.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub files: &'a Files,
@@ -33,7 +33,7 @@ pub(crate) struct Job<'a> {
     /// Files to which the ranges of the groups refer.
     pub order: &'a [FileId],
     pub open: &'a [SizeGroup],
-    /// Hash every file.
+    /// Hash every file, even if its size is unique.
     pub all: bool,
     pub control: &'a Control<'a>,
 }
@@ -44,20 +44,20 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Results of a comparison.
+/// What a comparison found out about the files.
 #[derive(Default)]
 pub(crate) struct Learnt {
-    /// Hashes by file.
+    /// Hashes that were computed, by file.
     pub hashes: Vec<(FileId, Hash)>,
-    /// Positions in the given list of the groups that were compared completely.
+    /// Positions of the completely compared groups in the given list.
     pub finished: Vec<usize>,
-    /// Files that could not be read or that changed.
+    /// Files that could not be read or that changed during the comparison.
     pub aside: Vec<FileId>,
     /// Hash of the probes (first, middle and last block) of each file in divided groups.
     pub probes: Vec<(FileId, [u8; 16])>,
     /// Files that were skipped because of problems.
     pub skipped: Skipped,
-    /// Cost of reading.
+    /// How much the comparison read.
     pub cost: Cost,
 }
 
@@ -73,9 +73,9 @@ impl Learnt {
     }
 }
 
-/// A unit of work for one thread.
+/// A unit of work that one thread takes from the queue.
 enum Unit {
-    /// A whole group: its number.
+    /// A whole group, by its number.
     Group(usize),
     /// Files to hash completely.
     Hash(std::ops::Range<usize>),
@@ -83,7 +83,7 @@ enum Unit {
     Probe(std::ops::Range<usize>),
 }
 
-/// Compares groups.
+/// Compares all groups of a job on several threads.
 pub(crate) fn run(job: Job<'_>) -> Learnt {
     let Job {
         files,
@@ -134,7 +134,7 @@ pub(crate) fn run(job: Job<'_>) -> Learnt {
     learnt
 }
 
-/// Hashes the files of large groups whose sizes and probes agree, and returns the results.
+/// Hashes those files of large groups whose sizes and probes agree, and returns the results.
 fn second_round(job: Job<'_>, mut probes: Vec<(FileId, [u8; 16])>) -> Learnt {
     let files = job.files;
     probes.sort_unstable_by_key(|(id, key)| (u64::MAX - files.file(*id).id.size, *key, *id));
@@ -165,8 +165,8 @@ fn second_round(job: Job<'_>, mut probes: Vec<(FileId, [u8; 16])>) -> Learnt {
     )
 }
 
-/// Reads all members of each group again side by side. Returns the files that differ from the group's first
-/// readable file although their hashes agree. No such files are expected.
+/// Reads all members of each group again side by side. Returns the files that differ from the first readable file of
+/// their group although their hashes agree. No difference is expected.
 pub(crate) fn verify(
     files: &Files,
     groups: &Groups,
@@ -249,7 +249,7 @@ fn run_parallel(
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Returns the maximum number of bytes to read, for the estimate of the remaining time.
+/// Returns an upper bound of the bytes to read, for the estimate of the remaining time.
 pub(crate) fn planned_read_bytes(groups: &[SizeGroup]) -> u64 {
     groups
         .iter()

@@ -8,10 +8,10 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Marks an empty slot. (The number `u32::MAX` is never assigned, see [`crate::table::NO_HASH`].)
 const FREE: u64 = u64::MAX;
 
-/// Hashes and their numbers.
+/// Hash table of all hashes, each with a number.
 #[derive(Default, Debug)]
 pub(crate) struct Contents {
-    /// Hashes by number.
+    /// Hashes, indexed by their numbers.
     hashes: SpillArray<Hash>,
     /// Hash table with open addressing; its length is a power of two. A slot contains the first 32 bits of the
     /// hash above its number, or [`FREE`].
@@ -19,7 +19,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns the number of contents.
+    /// Returns the number of different contents.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
@@ -53,8 +53,8 @@ impl Contents {
         }
     }
 
-    /// Returns the numbers of several hashes; adds new ones. The lookups are independent, so that the CPU can overlap
-    /// their memory accesses.
+    /// Returns the numbers of several hashes and adds new hashes. The lookups are independent of each other, so that
+    /// the CPU can overlap their memory accesses.
     pub fn add_all(&mut self, hashes: &[Hash], mut take: impl FnMut(u32)) {
         for some in hashes.chunks(AT_ONCE) {
             let mut found = [None; AT_ONCE];
@@ -72,7 +72,7 @@ impl Contents {
         }
     }
 
-    /// Reserves space for this many hashes.
+    /// Reserves space for a total of this many hashes.
     pub fn expect(&mut self, number: usize) {
         let wanted = number.saturating_add(number / 3).next_power_of_two();
         if number > 0 && wanted > self.slots.len() {
@@ -102,7 +102,7 @@ fn hash_tag(hash: &Hash) -> u32 {
         .map_or(0, |head| u32::from_le_bytes(*head))
 }
 
-/// Number of hashes per batch.
+/// Number of hashes that are sent to the thread at once.
 const BATCH: usize = 4096;
 /// Maximum number of batches in the queue.
 const WAITING: usize = 8;
@@ -134,7 +134,7 @@ impl<'scope> Numbering<'scope> {
         }
     }
 
-    /// Queues the hash of the next file. Returns a temporary mark for the file.
+    /// Queues the hash of the next file. Returns a temporary number for the file.
     pub fn add(&mut self, hash: Hash) -> u32 {
         self.batch.push(hash);
         if self.batch.len() == BATCH {

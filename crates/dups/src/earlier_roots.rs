@@ -39,7 +39,7 @@ pub(crate) fn read_root_options(
 /// Earlier roots that lie below the roots of this scan and are not among them.
 #[derive(Debug, Default)]
 pub struct Within {
-    /// Roots that this scan covered completely; the options of this scan replace theirs.
+    /// Roots that this scan covered completely. The options of this scan replace the stored options of these roots.
     pub(crate) superseded: Vec<PathBuf>,
     /// Roots that this scan did not cover, on other or unmounted file systems. Their index entries stay.
     pub(crate) apart: Vec<PathBuf>,
@@ -75,20 +75,20 @@ impl Within {
     }
 }
 
-/// Whether the folder of an earlier root is still the one that was scanned.
+/// Whether the folder of an earlier root is still the folder that was scanned.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The folder still exists, as far as can be known without a scan.
     There,
-    /// The folder cannot be opened, for this reason.
+    /// The folder cannot be opened, for the given reason.
     Gone(String),
-    /// The path is on another file system than the scanned files were; probably their file system is not mounted.
+    /// The path leads to another file system than at the last scan; probably the scanned file system is not mounted.
     Elsewhere,
 }
 
 impl Index {
-    /// Checks whether an earlier root still exists. If the earlier scan included other file systems, a changed file
-    /// system is no evidence.
+    /// Checks whether an earlier root still exists. If the earlier scan also entered other file systems, a changed file
+    /// system proves nothing.
     ///
     /// # Errors
     /// The index cannot be read.

@@ -1,4 +1,5 @@
-//! Errors that stop a whole operation. A problem with a single file does not stop it and is a [`crate::skip::Skip`].
+//! Errors that stop a whole operation. A problem with a single file does not stop the operation and is reported as a
+//! [`crate::skip::Skip`].
 
 use std::path::PathBuf;
 
@@ -8,36 +9,36 @@ pub enum Error {
     /// A root that the user named, or a file of assay, cannot be used.
     #[error("{}: {doing}: {source}{}", show(path), describe_unsupported(source))]
     Io {
-        /// The file or folder.
+        /// The file or folder that cannot be used.
         path: PathBuf,
-        /// Failed operation, such as `cannot open`.
+        /// The operation that failed, such as `cannot open`.
         doing: &'static str,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: std::io::Error,
     },
-    /// SQLite reported an error.
+    /// The index cannot be read or written, because SQLite reported an error.
     #[error("index {}: {cause}; {}", show(path), way_out(cause))]
     Index {
-        /// The index file.
+        /// Path of the index file.
         path: PathBuf,
-        /// Error of SQLite.
+        /// Error that SQLite returned.
         #[source]
         cause: rusqlite::Error,
     },
     /// The file is not an index of assay, or comes from a newer version.
     #[error("index {}: {what}", show(path))]
     Foreign {
-        /// The index file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was found, what was expected, and the remedy.
+        /// What the file is, what was expected, and the remedy.
         what: String,
     },
     /// A table that was written for or by another machine cannot be used.
     #[error("{}: {source}", show(path))]
     Table {
-        /// The file.
+        /// Path of the table's file.
         path: PathBuf,
-        /// Problem with the file.
+        /// What is wrong with the table.
         source: assay_columns::Error,
     },
     /// Another process is updating the same index.
@@ -46,16 +47,16 @@ pub enum Error {
         show(path)
     )]
     Busy {
-        /// The index file.
+        /// Path of the index file.
         path: PathBuf,
     },
-    /// A filter is invalid.
+    /// A filter of the user is invalid.
     #[error("{0}")]
     Filter(String),
-    /// Arguments contradict each other or the index.
+    /// Arguments contradict each other or do not fit the index.
     #[error("{0}")]
     Usage(String),
-    /// Output cannot be written.
+    /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
 }
@@ -84,7 +85,7 @@ impl Error {
     }
 }
 
-/// Returns what the user can do about an SQLite error.
+/// Returns the remedy for an SQLite error.
 fn way_out(cause: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, PermissionDenied, ReadOnly};
     match cause.sqlite_error_code() {

@@ -15,20 +15,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
-    /// Minimum size in bytes.
+    /// Minimum size of a file in bytes.
     pub min_size: u64,
-    /// Maximum size in bytes.
+    /// Maximum size of a file in bytes.
     pub max_size: u64,
     /// Globs as in `rg --glob`: `*.jpg` selects only these files, `!*.tmp` excludes files, and the last match
     /// decides.
     pub globs: Vec<String>,
     /// Whether to respect `.gitignore` and `.ignore` files.
     pub ignore_files: bool,
-    /// Maximum time between the last change of a file and the scan, in nanoseconds.
+    /// Maximum age of a file in nanoseconds: the time from its last change to the scan.
     pub newer_than: Option<i64>,
-    /// Minimum time between the last change of a file and the scan, in nanoseconds.
+    /// Minimum age of a file in nanoseconds: the time from its last change to the scan.
     pub older_than: Option<i64>,
-    /// User id of the owner.
+    /// User id that the owner of a file must have.
     pub owner: Option<u32>,
 }
 
@@ -67,7 +67,7 @@ impl Filter {
             .map_err(|error| Error::Filter(format!("globs: {error}")))
     }
 
-    /// Returns whether a file with this size, age (nanoseconds, negative in the future) and owner is selected.
+    /// Returns whether a file with this size, age (nanoseconds, negative in the future) and owner passes the filter.
     pub(crate) fn wants(&self, size: u64, age: i64, owner: u32) -> bool {
         (self.min_size..=self.max_size).contains(&size)
             && self.newer_than.is_none_or(|limit| age <= limit)
@@ -151,7 +151,7 @@ fn ignore_file(folder: impl AsFd, name: &str) -> Option<String> {
 /// Returns the id of a user, given as a number or as a name in /etc/passwd (passwd(5)).
 ///
 /// # Errors
-/// No such user is listed. The message names the alternative.
+/// /etc/passwd contains no such user. The message describes the alternative.
 pub fn parse_user(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);

@@ -7,22 +7,24 @@ use crate::table::{FileId, Files, Hash, NO_HASH};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Folders with equal names and contents at all levels.
+/// Folders that have the same names and contents at all levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SameFolders {
-    /// Paths of the folders, sorted. If a folder is on another machine, its path follows the machine's name and a
+    /// Paths of the folders, sorted. The path of a folder on another machine begins with the name of this machine and a
     /// colon.
     pub paths: Vec<Vec<u8>>,
     /// Number of files in each folder.
     pub files: u64,
     /// Total size of the files in each folder in bytes.
     pub bytes: u64,
-    /// Number of these folders that may be the same as another one, see [`crate::group::DuplicateGroup::doubtful`].
+    /// Number of the folders that may be the same as another folder of the list, see
+    /// [`crate::group::DuplicateGroup::doubtful`].
     pub doubtful: u64,
 }
 
 impl SameFolders {
-    /// Returns the bytes of all folders beyond the first, without folders that may be the same as another.
+    /// Returns the bytes of all folders beyond the first. Folders that may be the same as another folder are not
+    /// counted.
     #[must_use]
     pub fn redundant_bytes(&self) -> u64 {
         let copies = (self.paths.len() as u64).saturating_sub(1);
@@ -31,26 +33,26 @@ impl SameFolders {
     }
 }
 
-/// Two folders with common contents, without their subfolders.
+/// Two folders that have contents in common. Their subfolders are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overlap {
     /// Number of the first folder in [`Files::dirs`]; [`folder_label`] returns its path.
     pub a: u32,
     /// Number of the second folder.
     pub b: u32,
-    /// Number of files of `a` with a copy in `b`.
+    /// Number of files in `a` that have a copy in `b`.
     pub files: u64,
-    /// Bytes of these files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
-    /// Bytes of all files in `a`.
+    /// Size of all files in `a` in bytes.
     pub bytes_a: u64,
-    /// Bytes of all files in `b`.
+    /// Size of all files in `b` in bytes.
     pub bytes_b: u64,
     /// Whether the two folders may show the same files.
     pub doubtful: bool,
 }
 
-/// Relations between folders.
+/// Which folders are complete or partial copies of each other.
 #[derive(Debug, Default)]
 pub struct Folders {
     /// Equal folders, most bytes first. A folder within another listed folder is omitted.
@@ -59,12 +61,12 @@ pub struct Folders {
     pub overlapping: Vec<Overlap>,
 }
 
-/// Maximum number of folders that may contain a content. A more common content, such as a licence, is no evidence that
-/// two folders are related.
+/// Maximum number of folders in which a content may occur. A content that occurs more often, such as a licence, is no
+/// evidence that two folders are related.
 const COMMON: usize = 8;
 const NONE: u32 = u32::MAX;
 
-/// Returns the path of a folder. For another machine, its name and a colon precede the path.
+/// Returns the path of a folder. For a folder on another machine, the machine's name and a colon precede the path.
 pub fn folder_label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
     let machine = &files.filesystems[usize::from(files.dirs[dir as usize].fs)].machine;
     match machine.is_empty() {
@@ -75,7 +77,7 @@ pub fn folder_label(files: &Files, dir: u32) -> Cow<'_, [u8]> {
     }
 }
 
-/// Compares folders.
+/// Finds folders that are complete or partial copies of each other.
 pub fn compare_folders(files: &Files) -> Folders {
     let labels: Vec<Cow<'_, [u8]>> = (0..files.dirs.len() as u32)
         .map(|dir| folder_label(files, dir))
@@ -116,7 +118,7 @@ struct Node<'a> {
 
 struct Tree<'a> {
     nodes: Vec<Node<'a>>,
-    /// Node of each folder in the table.
+    /// Number of the node for each folder of the table.
     of: Vec<u32>,
     /// Nodes in bottom-up order.
     upwards: Vec<u32>,
@@ -230,7 +232,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Collects folders with equal digests and marks them.
+    /// Finds groups of folders with equal digests, and marks the folders as listed.
     fn same(&mut self, files: &Files) -> Vec<SameFolders> {
         let mut by_digest: Vec<(Hash, u32)> = (0..self.nodes.len() as u32)
             .filter_map(|number| Some((self.nodes[number as usize].digest?, number)))
@@ -273,8 +275,8 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Returns whether the parents of these folders are equal, too, so that only the parents must be listed. Two copies
-    /// in one parent are listed separately.
+    /// Returns whether the parents of these folders are equal, too. Then only the parents are listed. Two copies in the
+    /// same parent are always listed.
     fn covered(&self, alike: &[(Hash, u32)]) -> bool {
         let mut above: Vec<u32> = alike
             .iter()

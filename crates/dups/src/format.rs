@@ -9,12 +9,12 @@ use crate::skip::Skipped;
 use crate::table::{FileId, Files};
 use std::io::{self, Write};
 
-/// Output format of groups.
+/// Format in which groups are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GroupFormat {
     /// JSON list of groups, as in [`write_document`].
     Json,
-    /// JSON object; see [`write_document`].
+    /// JSON object with the groups and a summary, see [`write_document`].
     Document,
     /// `size,hash,count,files…`, one line per group as in fclones, with names in STFU-8.
     Csv,
@@ -126,17 +126,18 @@ fn hash(files: &Files, group: DuplicateGroup<'_>) -> String {
         .map_or_else(String::new, |hash| encode_hex(&hash[..files.kind.length()]))
 }
 
-/// Results of a scan that a document contains in addition to the groups.
+/// Results of a scan that a JSON document contains in addition to the groups.
 pub struct Around<'a> {
-    /// Skipped files.
+    /// Files that the scan skipped, with reasons.
     pub skipped: &'a Skipped,
-    /// Cost of reading.
+    /// How much the scan read.
     pub cost: Cost,
     /// Whether the scan was interrupted.
     pub interrupted: bool,
 }
 
-/// Schema of [`write_document`]. The document is written in pieces, because the list may exceed the memory.
+/// Schema of the document that [`write_document`] writes. The document is written in pieces, because the list of groups
+/// may not fit into memory.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 #[schemars(rename = "Document")]
@@ -146,7 +147,7 @@ pub struct GroupDocument {
     hash: String,
     groups: Vec<GroupSeen>,
     summary: Summary,
-    /// Number of skipped files by reason. Like all fields below, present only after a scan.
+    /// Number of skipped files by reason. This field and all fields below are present only after a scan.
     #[schemars(skip_serializing_if = "absent")]
     skipped: std::collections::BTreeMap<String, u64>,
     #[schemars(skip_serializing_if = "absent")]
@@ -158,15 +159,15 @@ pub struct GroupDocument {
     interrupted: bool,
 }
 
-/// Files with equal content.
+/// A group of files with equal content.
 #[derive(schemars::JsonSchema)]
 #[allow(dead_code, reason = "it stands for what is written without it")]
 struct GroupSeen {
-    /// Bytes of each file.
+    /// Size of each file in bytes.
     size: u64,
     /// Hash of the content, in hexadecimal.
     hash: String,
-    /// One path per inode.
+    /// Paths of the files, one per inode.
     files: Vec<String>,
     /// Exact bytes of paths that are not UTF-8, in hexadecimal, by index in `files`.
     #[schemars(skip_serializing_if = "absent")]
@@ -174,10 +175,10 @@ struct GroupSeen {
     /// Further hard links of the same inodes.
     #[schemars(skip_serializing_if = "absent")]
     links: std::collections::BTreeMap<String, Vec<String>>,
-    /// Number of files of the group that may be the same file as another one of the group.
+    /// Number of files in this group that may be the same file as another file of the group.
     #[schemars(skip_serializing_if = "absent")]
     doubtful: u64,
-    /// Machine of each file, in merged indexes.
+    /// Machine of each file, in the order of `files`; only in merged indexes.
     #[schemars(skip_serializing_if = "absent")]
     machines: Vec<String>,
 }
@@ -209,13 +210,13 @@ struct Problem {
     bytes: String,
 }
 
-/// Writes one JSON object. `groups` is a list; each group has `size` (bytes), `hash` (of the content; the
-/// top-level `hash` names the kind) and `files` (one path per inode). A group may also have `links` (further
-/// hard links: object from path to list of paths), `doubtful` (number of files that may be the same as
-/// another, see [`DuplicateGroup::doubtful`]), `machines` (one per file, in merged indexes) and `bytes`
-/// (object from the index in `files` to the exact bytes of a path that is not UTF-8, in hexadecimal; in
-/// `files` these bytes are escaped as `\xNN`). The object also contains `summary`, and after a scan `skipped`
-/// (counts by reason), `problems` (each with `path`, `reason`, `detail`), `cost` and `interrupted`.
+/// Writes one JSON object. `groups` is a list; each group has `size` (bytes), `hash` (of the content; the top-level
+/// `hash` is the name of the hash function) and `files` (one path per inode). A group may also have `links` (additional
+/// hard links: object from path to list of paths), `doubtful` (number of files that may be the same as another file,
+/// see [`DuplicateGroup::doubtful`]), `machines` (one per file, in merged indexes) and `bytes` (object from the index
+/// in `files` to the exact bytes of a path that is not UTF-8, in hexadecimal; in `files` these bytes are escaped as
+/// `\xNN`). The object also contains `summary`, and after a scan `skipped` (counts by reason), `problems` (each with
+/// `path`, `reason`, `detail`), `cost` and `interrupted`.
 ///
 /// # Errors
 /// The output cannot be written.
@@ -282,7 +283,7 @@ pub fn write_document(
     out.write_all(b"\n}\n")
 }
 
-/// Writes the list of groups.
+/// Writes the groups as a JSON list.
 fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     out.write_all(b"[")?;
     let machines = files.filesystems.iter().any(|fs| !fs.machine.is_empty());
@@ -293,7 +294,7 @@ fn write_json_groups(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     out.write_all(b"\n]")
 }
 
-/// Writes one group. `machines` adds the machine of each file.
+/// Writes one group. With `machines`, also writes the machine of each file.
 fn json_group(
     text: &mut Vec<u8>,
     files: &Files,

@@ -1,15 +1,15 @@
-//! Properties of a file system: persistent identity and clock precision.
+//! Properties of a file system: an identity that survives a reboot, and the precision of file times.
 
 use std::os::fd::AsFd;
 
 /// A file system, as described by statfs(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FsInfo {
-    /// Identity that survives a reboot: `f_fsid`, or the device number if `f_fsid` is zero.
+    /// Identity that stays the same after a reboot: `f_fsid`, or the device number if `f_fsid` is zero.
     pub fsid: i64,
     /// Whether the kernel generates the files, as in /proc.
     pub pseudo: bool,
-    /// Time after a change, in nanoseconds, during which a further change may leave the file's times unchanged.
+    /// Time after a change, in nanoseconds, during which another change may leave the file's times unchanged.
     pub blur: i64,
 }
 
@@ -33,7 +33,7 @@ const PSEUDO: [u32; 16] = [
     0x6e73_6673, // nsfs
 ];
 
-/// Local file systems that store times in nanoseconds from the kernel's clock.
+/// Local file systems whose file times have nanoseconds, from the kernel's clock.
 const EXACT: [u32; 9] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // xfs
@@ -54,7 +54,7 @@ const REFLINKS: [u32; 4] = [
     0x7461_636f, // ocfs2
 ];
 
-/// Returns whether a file system supports shared blocks, from the result of statfs(2).
+/// Returns whether a file system supports shared blocks. `asked` is the result of statfs(2).
 pub fn has_reflinks(asked: Result<rustix::fs::StatFs, rustix::io::Errno>) -> bool {
     asked.is_ok_and(|stat| REFLINKS.contains(&(stat.f_type as u32)))
 }

@@ -1,5 +1,5 @@
 //! Stage 2: groups files of equal size, counts hard links once, and skips groups that were already compared and are
-//! unchanged. Also groups files of equal content after the comparison.
+//! unchanged. After the comparison, groups files of equal content.
 
 use crate::mount_identity::find_possible_aliases;
 use crate::store::SpillArray;
@@ -37,14 +37,13 @@ impl SizeGroup {
 pub struct Sizes {
     /// One name per inode, largest files first.
     pub order: SpillArray<FileId>,
-    /// Groups within `order` that are not completely compared yet.
+    /// Groups within `order` that still have to be compared.
     pub open: SpillArray<SizeGroup>,
-    /// Further hard links, each with the name that represents its inode in `order`.
+    /// Additional hard links, each with the name that represents its inode in `order`.
     pub links: SpillArray<(FileId, FileId)>,
 }
 
-/// Sorts and groups the files by size. With `all`, also includes files with a unique size, because all files are
-/// hashed.
+/// Sorts and groups the files by size. With `all`, includes files with a unique size, because every file is hashed.
 pub fn by_size(files: &Files, all: bool) -> Sizes {
     let open = Unsettled::of(files, all);
     let mut keyed: SpillArray<(u64, u64, FileId)> = (0..files.files.len() as u32)
@@ -77,7 +76,8 @@ pub fn by_size(files: &Files, all: bool) -> Sizes {
     sizes
 }
 
-/// Sizes with at least one unhashed file, as a hash filter: may report a size too many, but never misses one.
+/// Filter of the sizes for which at least one file has no hash. Like a Bloom filter, it may report a size too many but
+/// never misses one.
 pub(crate) struct Unsettled(Vec<bool>);
 
 impl Unsettled {
@@ -96,7 +96,8 @@ impl Unsettled {
     }
 }
 
-/// Selects one name per inode. Considers the file system, because inode numbers are unique only within one.
+/// Selects one name per inode. Inode numbers are compared only within a file system, because they are unique only
+/// there.
 fn inodes(files: &Files, same_ino: &[(u64, u64, FileId)], sizes: &mut Sizes) {
     let begin = sizes.order.len();
     for (_, _, id) in same_ino {
@@ -123,41 +124,40 @@ fn is_settled(files: &Files, members: &[FileId], all: bool) -> bool {
 /// Files of equal content with at least two inodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateGroup<'a> {
-    /// Size of each, bytes.
+    /// Size of each file in bytes.
     pub size: u64,
     /// One name per inode, sorted by path.
     pub files: &'a [FileId],
     /// Further hard links: (name, representative in `files`).
     pub links: &'a [(FileId, FileId)],
-    /// Number of files with their own blocks; reflinks of each other count once.
+    /// Number of files with their own blocks; files that share all blocks (reflinks) count once.
     pub distinct: u64,
-    /// Number of files that may be the same as another file of the group, because their file systems may show
-    /// the same files (overlayfs, FUSE, one disk mounted twice). Removing them is not counted as a gain.
+    /// Number of files that may be the same as another file of the group. This is possible if their file systems may
+    /// show the same files (overlayfs, FUSE, one disk mounted twice). Removing these files is not counted as a gain.
     pub doubtful: u64,
     gain: u64,
 }
 
 impl DuplicateGroup<'_> {
-    /// Returns the bytes that are freed if only one copy remains; holes and blocks that are already shared do not
-    /// count, as far as known.
+    /// Returns the number of bytes that are freed if only one copy remains. Holes and blocks that are known to be
+    /// shared do not count.
     pub fn gain(&self) -> u64 {
         self.gain
     }
 
-    /// Returns the part of the gain that hard links cannot free, because hard links do not cross file systems or
-    /// subvolumes.
+    /// Returns the part of the gain that hard links cannot free, because they do not cross file systems or subvolumes.
     pub fn gain_across(&self, files: &Files) -> u64 {
         self.gain_between(files, |fs| fs)
     }
 
-    /// Returns the part of the gain that requires deleting or moving: neither hard links nor shared blocks cross
-    /// file systems. Subvolumes of one btrfs share blocks.
+    /// Returns the part of the gain that requires deleting or moving files: neither hard links nor shared blocks cross
+    /// file systems. The subvolumes of a btrfs file system can share blocks.
     pub fn gain_across_disks(&self, files: &Files) -> u64 {
         self.gain_between(files, |fs| files.pool(fs))
     }
 
-    /// Returns the part of the gain that remains if every place (a file system, or a file system with its subvolumes)
-    /// keeps its largest copy.
+    /// Returns the part of the gain that remains if every place keeps its largest copy. `to_place` maps a file system
+    /// to its place: the file system itself, or the file system with all its subvolumes.
     fn gain_between(&self, files: &Files, to_place: impl Fn(u16) -> u16) -> u64 {
         let place = |id: &FileId| to_place(files.file(*id).fs);
         let Some(first) = self.files.first().map(place) else {
@@ -181,12 +181,12 @@ impl DuplicateGroup<'_> {
         self.gain.saturating_sub(within)
     }
 
-    /// Returns the number of copies beyond the first, without files that may be the same as another.
+    /// Returns the number of copies beyond the first. Files that may be the same as another file are not counted.
     pub fn redundant(&self) -> u64 {
         self.files.len() as u64 - 1 - self.doubtful.saturating_sub(1)
     }
 
-    /// All names.
+    /// Iterates over all names of the group, including hard links.
     pub fn names(&self) -> impl Iterator<Item = FileId> + '_ {
         self.files
             .iter()
@@ -213,12 +213,12 @@ struct Head {
     links: u32,
     distinct: u32,
     doubtful: u32,
-    /// First bytes of the hash. They order groups of equal gain independently of the order of the walk.
+    /// First bytes of the hash. They make the order of groups with equal gain independent of the order of the walk.
     tie: u64,
 }
 
 impl Groups {
-    /// Returns the number of groups.
+    /// Returns the number of groups in the list.
     pub fn len(&self) -> usize {
         self.heads.len()
     }
@@ -282,7 +282,7 @@ impl Groups {
         self.retain(|group| group.files.len() > 1);
     }
 
-    /// Recomputes how many copies have their own blocks.
+    /// Counts again how many copies have their own blocks.
     pub(crate) fn weigh(&mut self, files: &Files, number: usize) {
         let group = self.at(number);
         // Groups of reflinks, each counted as one.
@@ -327,7 +327,8 @@ impl Groups {
     }
 }
 
-/// For each file, returns whether it may be the same file as another one in the list; empty if none can be.
+/// For each file, returns whether it may be the same file as another file in the list. Returns an empty list if this is
+/// ruled out for all files.
 pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     let folder = |id: &FileId| match files.machine(*id) {
         "" => Some(files.dir_path(files.file(*id).dir)),
@@ -336,8 +337,8 @@ pub(crate) fn mark_doubtful(files: &Files, ids: &[FileId]) -> Vec<bool> {
     doubtful_places(files, ids.iter().map(folder))
 }
 
-/// For each folder, returns whether it may show the same files as another one; empty if none can. Folders of other
-/// machines are never marked.
+/// For each folder, returns whether it may show the same files as another folder. Returns an empty list if this is
+/// ruled out for all folders. Folders of other machines are never marked.
 pub(crate) fn doubtful_places<'a>(
     files: &Files,
     folders: impl Iterator<Item = Option<&'a [u8]>>,
@@ -350,7 +351,7 @@ pub(crate) fn doubtful_places<'a>(
     find_possible_aliases(&grounds, |a, b| land.doubt(a, b))
 }
 
-/// Returns the groups of equal hash, largest gain first. Names in a group are sorted.
+/// Returns the groups of files with equal hash, largest gain first. The names in a group are sorted.
 pub fn by_hash(files: &Files) -> Groups {
     let mut groups = Groups::default();
     let ends = bucket_by_content(files, &mut groups.members);
@@ -369,7 +370,7 @@ pub fn by_hash(files: &Files) -> Groups {
     groups
 }
 
-/// Orders files by content. Returns, for each content number, the end of its files.
+/// Orders files by content. Returns, for each content number, the end of its files in this order.
 pub(crate) fn bucket_by_content(
     files: &Files,
     members: &mut SpillArray<FileId>,
@@ -451,10 +452,10 @@ pub(crate) fn has_repeated_inodes(files: &Files, ids: &[FileId]) -> bool {
     (0..ids.len()).any(|at| after(at).any(|id| files.inode(*id) == files.inode(ids[at])))
 }
 
-/// Up to this many files are compared pairwise instead of by a hash set.
+/// Maximum number of files that are compared pairwise instead of by a hash set.
 const FEW: usize = 16;
 
-/// Compares two full paths bytewise.
+/// Compares the full paths of two files, byte by byte.
 pub fn compare_paths(files: &Files, a: FileId, b: FileId) -> Ordering {
     let (one, two) = (files.file(a), files.file(b));
     if one.dir == two.dir {

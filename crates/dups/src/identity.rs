@@ -1,7 +1,7 @@
-//! Identifies the state of a file.
+//! Identifies a state of a file by its inode number, size and times.
 
-/// State of a file. Equal states have equal contents, unless the change happened within the precision of file
-/// times (see [`crate::table::File::is_fresh`]).
+/// State of a file. Two equal states have equal contents, unless a change was faster than the precision of file times
+/// (see [`crate::table::File::is_fresh`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Identity {
     /// Inode number.

@@ -24,34 +24,34 @@ const APPLICATION: u32 = 0x6173_7964;
 const VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("index.sql");
 
-/// An open index.
+/// An open index, for reading or for updates.
 pub struct Index {
     path: PathBuf,
     db: Connection,
     generation: u32,
-    /// Kind of the stored hashes; `None` if there are none.
+    /// Hash function of the stored hashes; `None` if there are none.
     kind: Option<HashKind>,
-    /// Lock held while the index is writable.
+    /// Lock on the index, which is kept while the index is writable.
     _lock: Option<File>,
 }
 
-/// A scanned root.
+/// A root folder of an earlier scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     /// Machine in a merged index; empty for this machine.
     pub machine: String,
-    /// Absolute path.
+    /// Absolute path of the root folder.
     pub path: PathBuf,
-    /// End of its last scan, nanoseconds since 1970.
+    /// End of the last scan of this root, nanoseconds since 1970.
     pub scanned: i64,
-    /// The last scan was not interrupted.
+    /// Whether the last scan reached its end without interruption.
     pub complete: bool,
-    /// Options of the last scan.
+    /// Options of the last scan of this root.
     pub manner: RootScanOptions,
 }
 
 impl Root {
-    /// Returns whether the root is this folder on this machine.
+    /// Returns whether the root is the folder with this path on this machine.
     pub(crate) fn is_here(&self, path: &Path) -> bool {
         self.machine.is_empty() && self.path == path
     }
@@ -156,7 +156,7 @@ impl Index {
         self.generation
     }
 
-    /// Returns the kind of the stored hashes; `None` if there are none.
+    /// Returns the hash function of the stored hashes; `None` if there are none.
     pub fn kind(&self) -> Option<HashKind> {
         self.kind
     }
@@ -171,7 +171,7 @@ impl Index {
         self.db.execute_batch(sql).map_err(index_error(&self.path))
     }
 
-    /// Loads the blocks of all folders below the roots.
+    /// Loads the blocks of all folders at or below the roots.
     ///
     /// # Errors
     /// The index cannot be read.
@@ -226,7 +226,7 @@ impl Index {
         Ok(())
     }
 
-    /// Calls `take` with machine, folder and each file of all folders, without keeping them in memory.
+    /// Calls `take` with machine, folder and file for every file of the index. Does not keep the files in memory.
     pub(crate) fn entries(
         &self,
         mut take: impl FnMut(&str, &[u8], &BlobEntry<'_>),
@@ -259,7 +259,8 @@ impl Index {
         }
     }
 
-    /// Returns the file systems of a root's folders on this machine, without those of roots within it.
+    /// Returns the file systems of a root's folders on this machine. Folders of other roots within this root are
+    /// excluded.
     pub(crate) fn filesystems(&self, root: &Path) -> Result<HashSet<i64>, Error> {
         let mut others = self.roots()?;
         others
@@ -311,7 +312,7 @@ impl Index {
     }
 }
 
-/// Resolves links in the parent folders, which the user controls. SQLite then follows no links.
+/// Resolves links in the parent folders, which belong to the user. SQLite is then forbidden to follow links.
 fn resolve_folder_links(path: &Path) -> Result<PathBuf, Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -340,8 +341,7 @@ fn path_range(root: Option<&Path>) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     (exact, from, to)
 }
 
-/// Adds to an error the explanation that SQLite needs write access, because a crashed process left its rollback
-/// journal.
+/// Explains an error of SQLite: it needs write access, because a crashed process left a rollback journal.
 fn half_written(error: Error) -> Error {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
     match error {

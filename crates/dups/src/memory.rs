@@ -1,4 +1,4 @@
-//! Keeps the folders of the index in memory during a walk: the block of each folder by its path.
+//! Keeps the folders of the index in memory during a walk, so that the walk finds the block of a folder by its path.
 
 use crate::store::SpillArray;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,8 +9,8 @@ pub struct Memory {
     bytes: SpillArray<u8>,
     /// Rows, ordered by path after [`Memory::settle`].
     rows: SpillArray<Row>,
-    /// Hash table from paths to rows: open addressing, length a power of two, at most half full. A slot
-    /// contains [`FREE`] or the number of a row. A binary search would wait for memory at every step.
+    /// Hash table from paths to rows: open addressing, length a power of two, at most half full. A slot contains
+    /// [`FREE`] or the number of a row. A binary search would be slower, because each of its steps waits for memory.
     slots: SpillArray<u32>,
     /// One bit per row: whether the walk found the folder with at least one file.
     seen: Vec<AtomicU64>,
@@ -27,7 +27,7 @@ struct Row {
 }
 
 impl Memory {
-    /// Adds a folder.
+    /// Adds a folder with its block.
     pub(crate) fn add(&mut self, path: &[u8], block: &[u8]) {
         let row = (u32::try_from(path.len()), u32::try_from(block.len()));
         // An entry that is too long is not remembered, so its folder is read again.
@@ -42,7 +42,7 @@ impl Memory {
         }
     }
 
-    /// Sorts the rows. A folder below two roots counts once.
+    /// Sorts the rows. A folder that is below two roots counts once.
     pub(crate) fn settle(&mut self) {
         let path = |row: &Row| path_of(&self.bytes, row);
         if !self.rows.is_sorted_by(|a, b| path(a) < path(b)) {
@@ -70,12 +70,11 @@ impl Memory {
             .collect();
     }
 
-    /// Returns the number of folders.
     pub(crate) fn folders(&self) -> usize {
         self.rows.len()
     }
 
-    /// Returns the approximate number of hashes.
+    /// Returns the approximate number of hashes in the blocks.
     pub(crate) fn hashes(&self) -> usize {
         self.bytes.len() / crate::blob::MEAN
     }
@@ -89,7 +88,7 @@ impl Memory {
         path_of(&self.bytes, row)
     }
 
-    /// Returns the first slot for a path.
+    /// Returns the slot at which the search for a path begins.
     fn slot(&self, path: &[u8]) -> usize {
         twox_hash::XxHash3_128::oneshot(path) as usize & (self.slots.len() - 1)
     }

@@ -1,9 +1,9 @@
-//! Determines the file system of a name, and whether two names are provably different files.
+//! Determines the file system of a name, and whether two names provably refer to different files.
 //!
-//! Device and inode number distinguish files only within one file system with its own inode numbers. File
-//! systems that pass through other files (overlayfs, FUSE, ecryptfs), network file systems (NFS), and a disk
-//! that is mounted twice can show one file under two pairs of numbers. So two names count as two files only if
-//! the mounts prove it.
+//! Device and inode number distinguish files only within one file system with its own inode numbers. One file can have
+//! two pairs of numbers on file systems that pass through other files (overlayfs, FUSE, ecryptfs), on network file
+//! systems (NFS), and on a disk that is mounted twice. Therefore two names count as two files only if the mount table
+//! proves it.
 
 use crate::sys;
 use assay_facts::mountinfo::{self, Mount};
@@ -13,19 +13,20 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Where the files of a file system are stored, which decides whether inode numbers are reliable.
+/// Where a file system stores its files, which decides whether its inode numbers are reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// A disk in the format of this family, such as "ext". File systems of one family can read each other's disks.
+    /// A disk whose format belongs to this family, such as "ext". File systems of one family can mount each other's
+    /// disks.
     Disk(&'static str),
     /// A storage pool, which a machine imports once. Each data set has its own files.
     Pool,
-    /// Memory of the file system, such as tmpfs.
+    /// The memory of the machine, as for tmpfs.
     Memory,
-    /// Another file system or a remote machine, whose inode numbers are reliable within one mount (NFS file numbers are
-    /// unique within a file system, RFC 8881 section 5.8.1.20), or the layers of an overlay.
+    /// Another file system or a remote machine whose inode numbers are reliable within one mount, or the layers of an
+    /// overlay. (NFS file numbers are unique within a file system, RFC 8881 section 5.8.1.20.)
     Numbered,
-    /// Another file system, without reliable inode numbers.
+    /// Another file system, whose inode numbers are not reliable.
     Unknown,
 }
 
@@ -52,10 +53,10 @@ fn to_source(fs_type: &str) -> Source {
     }
 }
 
-/// UUID of the file system on each device, with its family.
+/// UUID and family of the file system on each device.
 type Uuids = HashMap<DeviceNumber, (&'static str, Option<[u8; 16]>)>;
 
-/// The current mounts.
+/// The mount table, as read from `/proc`.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentMounts {
     text: Vec<u8>,
@@ -75,7 +76,7 @@ impl CurrentMounts {
         grounds.refresh().map(|()| grounds)
     }
 
-    /// Reads the mounts again if they have changed.
+    /// Reads the mount table again if it has changed.
     ///
     /// # Errors
     /// As [`CurrentMounts::now`].
@@ -103,7 +104,7 @@ impl CurrentMounts {
     /// Checks that two files with different device and inode numbers on these mounts are provably different files.
     ///
     /// # Errors
-    /// The reason why this cannot be proved.
+    /// The reason why this is not provable.
     pub fn apart(&self, a: Option<&Mount>, b: Option<&Mount>) -> Result<(), String> {
         let (Some(a), Some(b)) = (a, b) else {
             return Err("it is not known on which mount it lies".into());
@@ -183,18 +184,18 @@ fn describe_mount(mount: &Mount) -> String {
     crate::name::format_readable(sys::path_bytes(&mount.point))
 }
 
-/// The file systems below some folders, each with a number, and the pairs of them that may show the same files.
+/// Numbers the file systems below some folders, and records the pairs of file systems that may show the same files.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystemMap {
-    /// Root folders and mount points, each with the number of its file system, longest paths first.
+    /// Root folders and mount points with the numbers of their file systems, longest paths first.
     stands: Vec<(Vec<u8>, usize)>,
-    /// For each pair of file system numbers: whether files on them may be the same.
+    /// For each pair of file system numbers: whether the two may show the same files.
     tangled: Vec<Vec<bool>>,
 }
 
 impl FileSystemMap {
-    /// Examines the file systems below open folders. Each folder is given with the path at which the paths of its files
-    /// start.
+    /// Examines the file systems below open folders. Each folder is given with the path that its files' paths begin
+    /// with.
     pub fn survey<'a, F: AsFd>(roots: impl IntoIterator<Item = (&'a [u8], F)>) -> Self {
         let Ok(grounds) = CurrentMounts::now() else {
             return Self::default();
@@ -248,7 +249,7 @@ impl FileSystemMap {
         !self.tangled.iter().flatten().any(|one| *one)
     }
 
-    /// Returns the number of a folder's file system.
+    /// Returns the number of the file system that contains a folder.
     pub fn ground(&self, folder: &[u8]) -> Option<usize> {
         let folder = sys::path_from_bytes(folder);
         let stand = self
@@ -265,8 +266,8 @@ impl FileSystemMap {
     }
 }
 
-/// For each file, returns whether it may be the same file as another one. A file is given by the number of its file
-/// system, or `None` for another machine.
+/// For each file, returns whether it may be the same file as another file in the list. A file is given by the number of
+/// its file system, or `None` for another machine.
 pub(crate) fn find_possible_aliases(
     files: &[Option<usize>],
     doubt: impl Fn(usize, usize) -> bool,

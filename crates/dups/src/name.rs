@@ -99,7 +99,7 @@ pub fn for_json(name: &[u8]) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Splits a path into folder and name.
+/// Splits a path into its folder and the last name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => (b"/", &path[1..]),

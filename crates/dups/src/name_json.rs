@@ -1,4 +1,4 @@
-//! Serialises names for `#[serde(with = …)]`: a string if they are UTF-8, else `{"hex": "…"}`.
+//! Serialises names for `#[serde(with = …)]`: valid UTF-8 as a string, any other name as `{"hex": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
 

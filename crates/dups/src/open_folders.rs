@@ -1,5 +1,6 @@
 //! Keeps folders open from the walk until their files are read. Opening a file relative to an open folder takes one
-//! third of the time of resolving the whole path; that resolution takes one tenth of a scan of small files.
+//! third of the time of resolving the whole path. In a scan of small files, resolving whole paths would take one tenth
+//! of the time.
 
 use crate::sys;
 use crate::table::{FileId, Files};
@@ -7,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::OwnedFd;
 
-/// Maximum number of open folders. Each uses about half a KiB of kernel memory.
+/// Maximum number of open folders. Each open folder uses about half a KiB of kernel memory.
 const MOST: u64 = 65_536;
 /// File descriptors reserved for other uses: 32 threads with 64 files each, the index, the output.
 const RESERVE: u64 = 4096;
@@ -26,7 +27,7 @@ pub(crate) fn raise_descriptor_limit() -> u64 {
     allowed.unwrap_or(u64::MAX)
 }
 
-/// Open folders by number. Folders that are not kept open are opened by their path.
+/// Open folders, by number. A folder that is not kept open is opened again by its path.
 #[derive(Default, Debug)]
 pub(crate) struct Doors {
     open: Vec<Option<OwnedFd>>,
@@ -34,7 +35,7 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    /// Raises the limit of file descriptors and reserves the share for folders.
+    /// Raises the limit of file descriptors, and computes how many of them may be used for folders.
     pub fn new() -> Self {
         Self {
             open: Vec::new(),

@@ -1,4 +1,4 @@
-//! Runs threads: one per CPU while they compute, more while they wait for a disk.
+//! Runs threads: one per CPU while the threads compute, more while they wait for a disk.
 
 use crate::Control;
 use crate::sys;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 /// Maximum number of threads. On a virtual solid-state disk, 32 readers took 83 % of the time of 8; 64 were no
 /// faster.
 const MOST: usize = 32;
-/// Interval at which the load is measured.
+/// Interval at which the pool measures the load of its threads.
 const TICK: Duration = Duration::from_millis(10);
-/// Fraction of CPU time below which the threads are waiting. They wait for a disk if they also gave up the CPU
-/// at least [`WAITS`] times in a tick; otherwise other programs use the CPUs.
+/// Fraction of CPU time below which the threads count as waiting. They wait for a disk if they also gave up the CPU at
+/// least [`WAITS`] times in a tick; otherwise other programs use the CPUs.
 const BUSY: f64 = 0.75;
 const WAITS: i64 = 4;
 
@@ -89,7 +89,7 @@ struct Done {
 }
 
 impl Done {
-    /// Waits a tick. Returns false when all threads have finished.
+    /// Waits until the next tick. Returns false when all threads have finished.
     fn wait(&self, running: usize) -> bool {
         let guard = crate::skip::lock(&self.finished);
         if self.count() >= running {

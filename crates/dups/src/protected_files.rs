@@ -37,7 +37,7 @@ pub(crate) fn file_in_folder(path: &Path, flags: OFlags) -> Result<File, Error> 
     Ok(fd.into())
 }
 
-/// Checks that no other user can replace an index in this folder.
+/// Checks that other users cannot replace an index in this folder.
 pub(crate) fn surroundings(path: &Path) -> Result<(), Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let stat = rustix::fs::open(path, flags, Mode::empty())

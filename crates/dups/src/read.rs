@@ -15,10 +15,10 @@ pub const CHUNK: usize = 64 * 1024;
 /// Maximum bytes compared or hashed at once. With pairs of files of 4 to 20 MB in the page cache (Zen 4, 1 MiB
 /// L2 cache), reading and comparing reached 8.5 GB/s with 64 KiB and 10.9 GB/s with 512 KiB.
 pub const LONG_CHUNK: usize = 512 * 1024;
-/// Bytes of each probe.
+/// Number of bytes in each of the three probed blocks.
 pub const PROBE: usize = 4096;
 
-/// Reason why a file was not read.
+/// Why a file could not be read completely.
 #[derive(Debug)]
 pub struct Trouble {
     /// Kind of the reason: unreadable or changed.
@@ -56,11 +56,11 @@ pub struct Buffer {
     begin: usize,
 }
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 pub const LINE: usize = 64;
 
 impl Buffer {
-    /// Allocates zeros. Their pages use memory only after their first use.
+    /// Allocates a buffer of zeros. Its pages use memory only after their first use.
     pub fn new(length: usize) -> Self {
         let bytes = vec![0; length + LINE].into_boxed_slice();
         let begin = bytes.as_ptr().align_offset(LINE).min(LINE);
@@ -86,14 +86,14 @@ impl std::ops::DerefMut for Buffer {
 /// Cost of reading, for the report and the benchmark.
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Cost {
-    /// Files opened.
+    /// Number of files that were opened.
     pub opens: u64,
-    /// Bytes read.
+    /// Number of bytes that were read.
     pub bytes: u64,
 }
 
 impl Cost {
-    /// Fills `buffer` with the bytes from `offset`. Fails if the file ends earlier, because it has then shrunk.
+    /// Fills `buffer` with the bytes from `offset`. Fails if the file ends earlier, because the file has then shrunk.
     pub fn fill(&mut self, fd: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), Trouble> {
         let mut done = 0;
         while done < buffer.len() {
@@ -125,7 +125,7 @@ impl Cost {
         Ok(())
     }
 
-    /// Hashes a whole file. Holes are not read, but hashed as zeros.
+    /// Hashes a whole file. Holes are not read but hashed as zeros.
     pub fn hash(
         &mut self,
         fd: &OwnedFd,
@@ -176,14 +176,14 @@ pub fn unchanged(fd: &OwnedFd, file: &File) -> Result<(), Trouble> {
 #[derive(Clone, Copy)]
 pub struct Holes {
     sparse: bool,
-    /// End of the current data range.
+    /// Offset at which the current data range ends.
     data_until: u64,
-    /// End of the current hole.
+    /// Offset at which the current hole ends.
     hole_until: u64,
 }
 
 impl Holes {
-    /// Creates a search for holes. If `sparse` is false, it finds none.
+    /// Creates a search for holes. With `sparse` = false, the search finds none.
     pub fn new(sparse: bool) -> Self {
         Self {
             sparse,
@@ -192,7 +192,7 @@ impl Holes {
         }
     }
 
-    /// Returns the end of the hole at `offset`, or `offset` itself if it contains data.
+    /// Returns the end of the hole at `offset`, or `offset` itself if it is not in a hole.
     pub fn at(&mut self, fd: &OwnedFd, offset: u64, size: u64) -> u64 {
         use rustix::fs::{SeekFrom, seek};
         if !self.sparse || offset < self.data_until {

@@ -1,11 +1,11 @@
-//! Compares the current files of a folder with the files that the index has for it.
+//! Compares the current files of a folder with the files that the index contains for this folder.
 
 use crate::blob::{BlobDecoder, BlobEntry};
 use crate::table::{Identity, RememberedFile};
 use std::collections::HashMap;
 
-/// Looks up files in a folder's block from the index. In an unchanged folder the walk finds the files in the order of
-/// the block, so that each lookup is fast.
+/// Looks up files in a folder's block from the index. In an unchanged folder, the walk finds files in the order of the
+/// block, so each lookup is fast.
 pub(crate) struct Recall<'a> {
     next: Option<BlobDecoder<'a>>,
     block: Option<&'a [u8]>,
@@ -70,7 +70,7 @@ impl<'a> Recall<'a> {
         self.by_name.as_ref()?.get(name).copied()
     }
 
-    /// Returns whether all files in the index's block were found unchanged, and no others.
+    /// Returns whether the folder contains exactly the files of its block, all unchanged.
     pub fn was_complete(&mut self) -> bool {
         let exhausted = match &mut self.next {
             Some(decoder) => decoder.next().is_none(),

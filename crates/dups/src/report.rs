@@ -1,5 +1,5 @@
-//! Answers questions about a table of files: which files have no copy, where a file is, which groups still
-//! agree.
+//! Answers questions about a table of files: which files have no copy, which file has a given path, which groups are
+//! still equal.
 
 use crate::group::{Groups, Unsettled};
 use crate::store::SpillArray;
@@ -41,7 +41,7 @@ pub fn find_uniques(files: &Files) -> Vec<FileId> {
     found
 }
 
-/// Returns [`find_uniques`] and [`find_uncompared`] together.
+/// Returns the results of [`find_uniques`] and [`find_uncompared`] together.
 pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
     std::thread::scope(|scope| {
         let uncompared = scope.spawn(|| find_uncompared(files));
@@ -51,9 +51,9 @@ pub fn uniques_and_uncompared(files: &Files) -> (Vec<FileId>, Vec<FileId>) {
     })
 }
 
-/// Returns the files without a hash that were not compared with all files of their size, so it is unknown whether they
-/// have a copy. Causes: scans at different times, a machine that did not hash all files, an interrupted scan, or an
-/// unreadable file. The order is that of the table.
+/// Returns the files for which it is unknown whether they have a copy: they have no hash, and were not compared with
+/// all files of their size. Causes are scans at different times, a machine that did not hash all files, an interrupted
+/// scan, or an unreadable file. The order is that of the table.
 pub fn find_uncompared(files: &Files) -> Vec<FileId> {
     let unhashed = || {
         let ids = 0..files.files.len() as FileId;
@@ -88,7 +88,7 @@ fn were_compared_together(files: &Files, a: FileId, b: FileId) -> bool {
             && files.machine(a) == files.machine(b)
 }
 
-/// Returns the group of each file; `u32::MAX` means none.
+/// Returns the number of the group of each file; `u32::MAX` means no group.
 pub fn group_of(files: &Files, groups: &Groups) -> Vec<u32> {
     let mut of = vec![u32::MAX; files.files.len()];
     for (number, group) in groups.iter().enumerate() {
@@ -108,7 +108,7 @@ pub fn find(files: &Files, path: &[u8]) -> Option<FileId> {
         .find(|id| files.name(*id) == name && files.machine(*id).is_empty())
 }
 
-/// Compares every group byte by byte again and returns the files that no longer agree.
+/// Compares every group byte by byte again. Returns the files that differ from their group now.
 pub fn validate(
     files: &Files,
     groups: &Groups,

@@ -1,5 +1,5 @@
-//! Root folders that the user named. Each root is opened once. Files below are opened relative to it without
-//! following links, so that renamed folders cannot redirect assay.
+//! Root folders that the user specified. Each root is opened once. Files below a root are opened relative to the open
+//! folder, without following links, so that renamed folders cannot redirect assay.
 
 use crate::mount_identity::FileSystemMap;
 use crate::name::split;
@@ -12,13 +12,13 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-/// Identity of a root folder. It is stored in the journal, so that the folder can be recognised even after a reboot.
+/// Identity of a root folder, stored in the journal. By it, the folder can be recognised even after a reboot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootIdentity {
-    /// Path as the user named it; paths of files start with it.
+    /// Path as the user specified it; the paths of files start with this path.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// Resolved path without links.
+    /// Path with symbolic links resolved.
     #[serde(with = "crate::name_json")]
     pub real: Vec<u8>,
     /// Inode number.
@@ -57,7 +57,7 @@ impl RootIdentity {
         })
     }
 
-    /// Opens the folder again by its resolved path, and checks that it is the same folder.
+    /// Opens the folder again by its resolved path, and checks its identity.
     pub(crate) fn open(&self) -> Result<OwnedFd, String> {
         let cannot = |errno| {
             format!(
@@ -85,7 +85,7 @@ impl RootIdentity {
         }
     }
 
-    /// Returns the part of a path below the root.
+    /// Returns the part of a path after the root's path.
     fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let below = sys::path_from_bytes(path)
             .strip_prefix(sys::path_from_bytes(&self.path))
@@ -108,7 +108,7 @@ impl OpenRoot {
         Ok(Self { anchor, fd })
     }
 
-    /// Opens a folder that the user named. Links in its path are followed, because the user named them.
+    /// Opens a folder that the user specified. Follows symbolic links in the path, because the user chose the path.
     fn open(path: &[u8]) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(sys::path_from_bytes(path), flags, Mode::empty())?;
@@ -163,13 +163,13 @@ impl OpenRoot {
     }
 }
 
-/// Path of a root, and the opened root after its first use.
+/// Path of a root, and the open root after its first use.
 type Named = (Vec<u8>, OnceLock<Result<OpenRoot, Errno>>);
 
 /// Roots, each opened at its first use.
 #[derive(Debug, Default)]
 pub struct Roots {
-    /// Roots, longest paths first.
+    /// The roots, longest paths first, so that the nearest root is found first.
     list: Vec<Named>,
     land: OnceLock<FileSystemMap>,
 }
@@ -223,7 +223,7 @@ impl Roots {
         self.of(path)?.open_file(path, sys::READ | OFlags::DIRECT)
     }
 
-    /// Returns the file systems below the roots, and which of them may show the same files.
+    /// Returns the map of the file systems below the roots, including which of them may show the same files.
     pub(crate) fn landscape(&self) -> &FileSystemMap {
         self.land.get_or_init(|| {
             let paths = self.list.iter().map(|one| one.0.as_slice());
@@ -232,7 +232,7 @@ impl Roots {
     }
 }
 
-/// Result of opening an anchor.
+/// An opened root folder, or the reason why it cannot be opened.
 type Opened = (Arc<RootIdentity>, Result<Rc<OpenRoot>, String>);
 
 /// The root folders of a journal or plan, each opened once.

@@ -15,8 +15,8 @@ const TURN: Duration = Duration::from_millis(2);
 /// Number of blocks that are read to measure the response time.
 const SAMPLES: usize = 9;
 
-/// Returns whether the files are on a rotating disk: the disk must report that it rotates (virtual disks often
-/// do so wrongly) and be as slow as one.
+/// Returns whether the files are on a rotating disk. The disk must report that it rotates (virtual disks often do so
+/// wrongly), and must respond as slowly as a rotating disk.
 pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
     let Some(group) = sizes.open.first() else {
         return false;
@@ -31,8 +31,8 @@ pub(crate) fn is_spinning(files: &Files, sizes: &Sizes) -> bool {
     claims_to_rotate(stat.stx_dev_major, stat.stx_dev_minor) && answers_slowly(files, sizes)
 }
 
-/// Reads `queue/rotational` of the disk below a partition or volume (sysfs-block ABI). File systems without
-/// their own block device (ZFS, NFS, tmpfs) return false.
+/// Reads `queue/rotational` of the disk that contains a partition or volume (sysfs-block ABI). Returns false for file
+/// systems without their own block device (ZFS, NFS, tmpfs).
 fn claims_to_rotate(major: u32, minor: u32) -> bool {
     let base = format!("/sys/dev/block/{major}:{minor}");
     ["queue/rotational", "../queue/rotational"]
@@ -41,8 +41,8 @@ fn claims_to_rotate(major: u32, minor: u32) -> bool {
         .is_some_and(|text| text.trim() == "1")
 }
 
-/// Returns whether the disk responds as slowly as a rotating one: reads one block, without the page cache, in several
-/// of the files to be read.
+/// Returns whether the disk responds as slowly as a rotating disk. Reads one block, past the page cache, from several
+/// of the files.
 fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
     #[repr(align(4096))]
     struct Block([u8; 4096]);
@@ -64,8 +64,8 @@ fn answers_slowly(files: &Files, sizes: &Sizes) -> bool {
     times.get(times.len() / 4).is_none_or(|fast| *fast > TURN)
 }
 
-/// Reads everything in two sweeps over the disk: small files and the probes of large files, then large files
-/// whose probes agree. The hash of the whole content decides.
+/// Reads everything in two sweeps over the disk. The first sweep reads small files and the probes of large files, the
+/// second large files whose probes agree. Files are equal if the hashes of their whole contents are equal.
 pub(crate) fn run(job: Job<'_>) -> Learnt {
     let (files, control) = (job.files, job.control);
     let first: Vec<FileId> = job

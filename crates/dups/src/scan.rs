@@ -16,41 +16,42 @@ use crate::{Control, Error, rotational, sharing};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Options of a scan.
+/// What a scan covers and how it reads files.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// Roots and file selection.
+    /// Roots to scan, and the selection of files.
     pub walk: WalkOptions,
-    /// Use the options that the index stores for known roots; `walk` and `hash_all` apply only to new roots.
+    /// Scan known roots with the options that the index stores for them. `walk` and `hash_all` then apply only to new
+    /// roots.
     pub as_before: bool,
     /// Compare every reported group byte by byte again at the end, whatever the index contains.
     pub paranoid: bool,
     /// Hash every file, including files with a unique size, so that indexes of several machines can be
     /// compared.
     pub hash_all: bool,
-    /// Ignore everything that the index contains.
+    /// Scan as if the index were empty.
     pub fresh: bool,
-    /// Kind of the hash; `None` = the kind in the index.
+    /// Hash function to use; `None` selects the function of the index.
     pub hash: Option<HashKind>,
     /// Maximum bytes to read between two updates of the index, so that a killed scan loses little. `None`: 32 GiB,
     /// about one minute on a fast disk.
     pub checkpoint: Option<u64>,
-    /// Sizes and samples of contents that other machines have, so that files with them must be hashed, too.
+    /// Sizes and samples of contents that other machines have. Files with a listed pair are hashed, too.
     pub wanted: Option<Arc<Wanted>>,
-    /// Whether the files are on a rotating disk; detected if `None`.
+    /// Whether the files are on a rotating disk; `None` to detect it.
     pub rotates: Option<bool>,
 }
 
-/// Result of a scan.
+/// What a scan found.
 #[derive(Debug)]
 pub struct Scan {
-    /// All examined files.
+    /// All files that were examined.
     pub files: Files,
     /// Groups of equal content, largest gain first.
     pub groups: Groups,
-    /// Skipped files and reasons.
+    /// Files that were skipped, with reasons.
     pub skipped: Skipped,
-    /// Cost of reading.
+    /// How much the scan read.
     pub cost: Cost,
     /// Whether the scan was interrupted. Its results are then correct but incomplete.
     pub interrupted: bool,
@@ -197,8 +198,8 @@ pub fn scan(
     })
 }
 
-/// Returns the files grouped by size. If all hashes are known, so that probably no comparison is needed, also computes
-/// the groups of equal content on another CPU.
+/// Returns the files grouped by size. If all hashes are known, probably no comparison is needed; the groups of equal
+/// content are then computed at the same time on another CPU.
 fn sort_by_size(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
     if files.dirs.iter().any(|dir| dir.dirty) {
         return (group::by_size(files, all), None);
@@ -211,7 +212,7 @@ fn sort_by_size(files: &Files, all: bool) -> (Sizes, Option<Groups>) {
     })
 }
 
-/// Returns the kind of hash; an index contains only one kind.
+/// Returns the kind of hash that the scan computes. Fails if the index already contains hashes of another kind.
 fn index_hash_kind(options: &ScanOptions, index: Option<&Index>) -> Result<HashKind, Error> {
     let held = index.and_then(|index| Some((index.path(), index.kind()?)));
     match (options.hash, held) {
@@ -230,7 +231,8 @@ const PART: u64 = 32 * 1024 * 1024 * 1024;
 /// Maximum number of files compared between two updates of the table; their results stay in memory until then.
 const PART_FILES: usize = 1 << 20;
 
-/// Returns how many of the open groups fit into the next part, by bytes and files; at least one.
+/// Returns how many of the size groups that are not compared yet fit into the next part. The limits are `most` bytes
+/// and [`PART_FILES`] files. Returns at least 1, so that a larger group is a part of its own.
 fn part_length(open: &[SizeGroup], most: u64) -> usize {
     let mut bytes = 0_u64;
     let mut files = 0;
@@ -243,7 +245,7 @@ fn part_length(open: &[SizeGroup], most: u64) -> usize {
     fitting.count().max(1)
 }
 
-/// Adds results to the table and marks folders whose index rows must be updated.
+/// Adds results to the table, and marks the folders whose index rows must be updated.
 fn apply(
     files: &mut Files,
     skipped: &mut Skipped,
@@ -278,7 +280,7 @@ fn set_aside(files: &mut Files, id: FileId) {
     mark(files, id);
 }
 
-/// Copies the results of an inode to its further hard links.
+/// Copies the results of an inode to its other hard links.
 fn spread_to_links(files: &mut Files, skipped: &mut Skipped, links: &[(FileId, FileId)]) {
     for (name, first) in links {
         let (first, old) = (*files.file(*first), *files.file(*name));

@@ -1,13 +1,13 @@
-//! Options of a scan that the index stores for each root.
+//! Options of a scan. The index stores them for each root.
 
 use crate::filter::Filter;
 use serde::{Deserialize, Serialize};
 
-/// Limits of a walk.
+/// What a walk selects and where it stops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WalkOptions {
-    /// File selection.
+    /// Which files are selected.
     pub filter: Filter,
     /// Whether to enter folders on other file systems than the root's.
     pub other_filesystems: bool,

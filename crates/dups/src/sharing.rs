@@ -1,5 +1,4 @@
-//! Stage 5, on file systems with reflinks: finds copies that already share blocks, because removing such a copy frees
-//! nothing.
+//! Stage 5, on file systems with reflinks: finds copies that already share blocks. Removing such a copy frees nothing.
 
 use crate::group::Groups;
 use crate::table::{FileId, Files};
@@ -11,7 +10,7 @@ use std::os::fd::OwnedFd;
 /// Maximum number of extents examined per file. A file with more extents counts as unshared.
 const EXTENTS: usize = 65_536;
 
-/// Returns whether a root is on a file system with reflinks. Copies on other file systems below it count as
+/// Returns whether a root is on a file system with reflinks. Copies on other file systems below the root count as
 /// unshared.
 pub(crate) fn is_possible(roots: &[std::path::PathBuf]) -> bool {
     roots
@@ -54,7 +53,7 @@ pub(crate) fn locate_copies(files: &mut Files, groups: &mut Groups) -> u64 {
     opened
 }
 
-/// Reads where a file is stored now, as [`extent_fingerprint`]; `None` on file systems without reflinks.
+/// Returns the [`extent_fingerprint`] of a file as it is stored now; `None` on file systems without reflinks.
 pub(crate) fn read_share(files: &Files, id: FileId) -> Option<u64> {
     let fd = open(files, id).ok()?;
     fsinfo::has_reflinks(rustix::fs::fstatfs(&fd)).then(|| extent_fingerprint(&fd))?
@@ -64,7 +63,7 @@ fn open(files: &Files, id: FileId) -> Result<OwnedFd, Errno> {
     files.roots.open_file(&files.path(id))
 }
 
-/// Computes a fingerprint of a file's location. Two files have equal fingerprints exactly if all their extents
+/// Computes a fingerprint of a file's location on disk. Two files have equal fingerprints exactly if all their extents
 /// are the same. Returns `None` if the location of a part is unknown (not yet written, or in metadata).
 pub(crate) fn extent_fingerprint(fd: &OwnedFd) -> Option<u64> {
     let extents = sys::read_extents(fd, EXTENTS).ok()?;

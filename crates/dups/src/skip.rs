@@ -1,8 +1,8 @@
-//! Skipped files and their reasons. Every file is either examined or counted here.
+//! Counts skipped files by reason. Every file is either examined or counted here.
 
 use std::sync::Mutex;
 
-/// Reason for skipping.
+/// Why a file or folder was skipped.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]
@@ -14,13 +14,13 @@ pub enum Reason {
     Special,
     /// An empty file, because removing its copies frees nothing.
     Empty,
-    /// Excluded by the user's limits of size, age, owner or name.
+    /// A file that the user's limits of size, age, owner or name exclude.
     Filtered,
-    /// Excluded by an ignore file.
+    /// A file or folder that an ignore file excludes.
     Ignored,
     /// A folder on another file system than its root (a btrfs subvolume counts as one).
     OtherFilesystem,
-    /// A folder of snapshots.
+    /// A folder that contains snapshots, such as `.zfs`.
     Snapshot,
     /// A file system of the kernel (`/proc`, `/sys` …), whose files have no stored content.
     Pseudo,
@@ -81,9 +81,9 @@ impl Reason {
 /// A skipped file that is reported individually.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skip {
-    /// Full path, as bytes.
+    /// Full path of the file, as bytes.
     pub path: Vec<u8>,
-    /// Reason.
+    /// Why the file was skipped.
     pub reason: Reason,
     /// Kernel error, or description of the change.
     pub detail: String,
@@ -103,7 +103,7 @@ impl Skipped {
         self.counts[reason as usize]
     }
 
-    /// Returns the counts of the reasons that occurred.
+    /// Returns the count of each reason that occurred.
     pub fn counts(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
         Reason::ALL
             .into_iter()
@@ -111,12 +111,12 @@ impl Skipped {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Counts a file without details.
+    /// Counts a skipped file without details.
     pub fn add(&mut self, reason: Reason) {
         self.counts[reason as usize] += 1;
     }
 
-    /// Counts a file and stores its details.
+    /// Counts a skipped file and stores its details.
     pub fn note(&mut self, path: Vec<u8>, reason: Reason, detail: impl Into<String>) {
         self.add(reason);
         self.details.push(Skip {
@@ -126,7 +126,7 @@ impl Skipped {
         });
     }
 
-    /// Adds the counts and details of another value.
+    /// Adds the counts and details of `other`.
     pub fn absorb(&mut self, other: Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
@@ -135,12 +135,12 @@ impl Skipped {
     }
 }
 
-/// Merges the results of a thread.
+/// Merges the skipped files of one thread into the shared list.
 pub(crate) fn merge(into: &Mutex<Skipped>, from: Skipped) {
     lock(into).absorb(from);
 }
 
-/// Locks a mutex and ignores poisoning: the scope passes on another thread's panic, so the poisoned data is
+/// Locks a mutex and ignores poisoning. If a thread panics, the thread scope passes the panic on, so poisoned data is
 /// never reported.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex

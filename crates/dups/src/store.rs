@@ -1,8 +1,8 @@
-//! Growable arrays that move from memory to a file when they become long, so that ten million files need
-//! little memory: the kernel can evict the file's pages, and nothing is swapped.
+//! Growable arrays that move from memory to a file when they become long, so that ten million files need little memory.
+//! The kernel can evict the pages of the file without swap space.
 //!
-//! The file is unnamed and disappears with the process. Its blocks are allocated before use, because a full
-//! disk under a mapping would end the process with SIGBUS. If allocation fails, the array stays in memory.
+//! The file is unnamed and disappears with the process. Its blocks are allocated before use, because a full disk under
+//! a mapping would end the process with SIGBUS. If allocation fails, the array stays in memory.
 
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -10,17 +10,17 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// Maximum bytes of an array in memory.
+/// Maximum size of an array in memory, in bytes.
 const LIMIT: usize = 32 * 1024 * 1024;
 
-/// Values without pointers or destructors.
+/// Values without pointers or destructors, which can be stored in a mapped file.
 pub trait Plain: Copy + 'static {}
 impl<T: Copy + 'static> Plain for T {}
 
 /// A growable array, usable as a slice.
 pub struct SpillArray<T> {
     place: Place<T>,
-    /// Number of bytes at which the array moves to a file.
+    /// Size in bytes at which the array moves to a file.
     limit: usize,
 }
 
@@ -45,7 +45,7 @@ impl<T> SpillArray<T> {
 }
 
 impl<T: Plain> SpillArray<T> {
-    /// Adds a value.
+    /// Appends a value to the array.
     pub fn push(&mut self, value: T) {
         self.reserve(1);
         match &mut self.place {
@@ -54,7 +54,7 @@ impl<T: Plain> SpillArray<T> {
         }
     }
 
-    /// Adds values.
+    /// Appends several values to the array.
     pub fn extend_from_slice(&mut self, values: &[T]) {
         self.reserve(values.len());
         match &mut self.place {
@@ -81,7 +81,7 @@ impl<T: Plain> SpillArray<T> {
         }
     }
 
-    /// Reserves room for more values; moves to a file if necessary.
+    /// Reserves room for more values. Moves the array to a file if necessary.
     fn reserve(&mut self, more: usize) {
         let wanted = self.len() + more;
         let bytes = wanted.saturating_mul(size_of::<T>());
@@ -149,7 +149,7 @@ impl<T: Plain> FromIterator<T> for SpillArray<T> {
     }
 }
 
-/// Values in an unnamed file.
+/// Array of values in an unnamed mapped file.
 struct Mapping<T> {
     file: OwnedFd,
     base: std::ptr::NonNull<T>,
@@ -174,7 +174,7 @@ impl<T> Mapping<T> {
         })
     }
 
-    /// Maps a longer file, which also releases the memory of the old mapping.
+    /// Maps a longer file, which also releases the memory of the previous mapping.
     fn grow(&mut self, capacity: usize) -> bool {
         let Some(base) = map(&self.file, capacity) else {
             return false;
@@ -227,7 +227,7 @@ fn byte_size<T>(capacity: usize) -> Option<usize> {
         .filter(|size| *size > 0)
 }
 
-/// Allocates the blocks and maps them.
+/// Allocates the blocks of a file and maps them.
 fn map<T>(file: &OwnedFd, capacity: usize) -> Option<std::ptr::NonNull<T>> {
     let size = byte_size::<T>(capacity)?;
     rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size as u64).ok()?;

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 /// Maximum path length of one system call, including the final zero byte (limits.h, PATH_MAX).
 const PATH_MAX: usize = 4096;
 
-/// Requested statx fields of each file.
+/// Fields that statx is called with for each file.
 pub const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::MODE)
     .union(StatxFlags::INO)
@@ -69,7 +69,7 @@ pub fn open_without_atime(
     }
 }
 
-/// Opens a folder below another and creates missing parts with access only for `owner` (user and group).
+/// Opens a folder below another folder and creates missing parts, with access only for `owner` (user and group).
 /// Follows no links.
 pub fn make_below(
     base: BorrowedFd<'_>,
@@ -168,7 +168,8 @@ pub fn identity_now(fd: impl AsFd) -> Result<Identity, Errno> {
     })
 }
 
-/// Like [`identity_now`], but on a network file system it asks the server instead of using cached data.
+/// Like [`identity_now`], but on a network file system requests the attributes from the server instead of using cached
+/// ones.
 pub fn identity_there(fd: impl AsFd) -> Result<Identity, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     rustix::fs::statx(fd, c"", flags, WANTED).map(|stat| statx_identity(&stat))
@@ -230,7 +231,7 @@ pub fn describe_errno(error: Errno) -> String {
 /// An extent of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Offset in the file, bytes.
+    /// Offset in the file in bytes.
     pub logical: u64,
     /// Offset on the device (or in the file system's address space), bytes.
     pub physical: u64,
@@ -319,7 +320,7 @@ pub fn read_extents(fd: impl AsFd, most: usize) -> Result<Vec<Extent>, Errno> {
     }
 }
 
-/// FIEMAP_EXTENT_DATA_INLINE.
+/// Flag of an extent whose data is in the metadata (FIEMAP_EXTENT_DATA_INLINE).
 const FIEMAP_INLINE: u32 = 0x200;
 
 /// Returns whether the data of an open file is in the file system's metadata; false if unknown.
@@ -346,7 +347,7 @@ struct DedupeRange {
     reserved: u32,
 }
 
-/// Result of deduplicating a range.
+/// What happened when a range was deduplicated.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deduped {
     /// Number of bytes that are now shared.
@@ -411,7 +412,7 @@ fn set_lease(fd: impl AsFd, kind: libc::c_int) -> Result<(), Errno> {
     }
 }
 
-/// Returns whether a lease is still intact: nobody has tried to open the file for writing.
+/// Returns whether a lease is intact, that is, whether no program has tried to open the file for writing.
 pub fn lease_holds(fd: impl AsFd) -> bool {
     // SAFETY: fcntl without an argument touches no memory of ours.
     unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
@@ -427,8 +428,9 @@ const FS_IOC_GETFSUUID: libc::c_ulong = 0x8011_1500;
 const XFS_IOC_FSGEOMETRY_V1: libc::c_ulong = 0x8070_5864;
 /// `_IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)`: 1024 bytes (linux/btrfs.h).
 const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
-/// Offset of the flags in this structure, and the flag that requests the UUID on disk (at byte 64).
+/// Offset of the flags in `btrfs_ioctl_fs_info_args`.
 const BTRFS_FLAGS_AT: usize = 48;
+/// Flag that requests the UUID on disk, at byte 64.
 const BTRFS_METADATA_UUID: u64 = 1 << 2;
 
 /// Returns the UUID of a file system on disk. `kind` is its type in mountinfo.

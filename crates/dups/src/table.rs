@@ -1,5 +1,5 @@
-//! Table of the files of a scan: 56 bytes per file plus its name, and 36 bytes per duplicated content. Long
-//! tables are stored in a file ([`crate::store`]).
+//! Table of the files of a scan. It needs 56 bytes per file plus the name, and 36 bytes per duplicated content. A long
+//! table is stored in a file ([`crate::store`]).
 
 use crate::contents::{Contents, Numbering};
 pub use crate::hash::Hash;
@@ -14,40 +14,40 @@ pub type FileId = u32;
 /// Marks a file without a known hash; see [`File::hash`].
 pub const NO_HASH: u32 = u32::MAX;
 
-/// A range in the bytes of [`Files`].
+/// A range in the byte array of [`Files`] that contains paths and names.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesSpan {
     at: u64,
     len: u32,
 }
 
-/// A folder.
+/// A folder that contains files of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Dir {
-    /// Absolute path.
+    /// Absolute path of the folder.
     pub path: BytesSpan,
     /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
     /// Index of its first file; the files of a folder are contiguous.
     pub first: FileId,
-    /// Number of its files in the table.
+    /// Number of files of this folder in the table.
     pub count: u32,
-    /// Whether the index must be updated with this folder's data.
+    /// Whether the index entry of this folder must be updated.
     pub dirty: bool,
 }
 
-/// A regular file.
+/// A regular file in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
     /// Inode, size and times.
     pub id: Identity,
-    /// Position of the name in the bytes of [`Files`].
+    /// Position of the name in the byte array of [`Files`].
     name_at: u64,
     /// Index of its folder in [`Files::dirs`].
     pub dir: u32,
-    /// Number of its hash, or [`NO_HASH`]. Equal contents have equal numbers.
+    /// Number of the file's hash, or [`NO_HASH`]. Equal contents have equal numbers.
     pub hash: u32,
-    /// Number of the last scan that compared this file with all others of its size; 0 if none did.
+    /// Number of the last scan that compared this file with all other files of its size; 0 if no scan did.
     pub generation: u32,
     /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
@@ -79,13 +79,13 @@ impl File {
         self.flags & SPARSE != 0
     }
 
-    /// Returns whether the file changed so shortly before its examination that a further change might leave its times
-    /// unchanged. Stored data about such a file is not trusted.
+    /// Returns whether the file was changed so shortly before its examination that another change might leave its times
+    /// unchanged. Stored data about this file is not trusted.
     pub fn is_fresh(&self) -> bool {
         self.flags & FRESH != 0
     }
 
-    /// Returns whether the file was set aside: it is unreadable, or changed during the scan.
+    /// Returns whether the file was set aside, because it is unreadable or changed during the scan.
     pub fn is_aside(&self) -> bool {
         self.flags & ASIDE != 0
     }
@@ -103,50 +103,50 @@ impl File {
 pub struct NewFile {
     /// Inode, size and times.
     pub id: Identity,
-    /// Index of its file system.
+    /// Index of its file system in [`Files::filesystems`].
     pub fs: u16,
     /// Bytes on disk, if fewer than the size.
     pub allocated: Option<u64>,
-    /// See [`File::is_fresh`].
+    /// Whether the file had just changed, see [`File::is_fresh`].
     pub fresh: bool,
-    /// Data that the index has for exactly this state of the file.
+    /// Data that the index contains for exactly this state of the file; `None` if there is none.
     pub known: Option<RememberedFile>,
 }
 
-/// Data about a file from the index.
+/// Data that the index contains about a file.
 #[derive(Clone, Copy, Debug)]
 pub struct RememberedFile {
-    /// See [`File::generation`].
+    /// Scan that compared the file, see [`File::generation`].
     pub generation: u32,
-    /// Hash of its content.
+    /// Hash of the content, if known.
     pub hash: Option<Hash>,
-    /// See [`Files::share`].
+    /// Fingerprint of the extents, see [`Files::share`].
     pub share: Option<u64>,
 }
 
-/// A file system.
+/// A file system that contains files of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Machine that has the file system, in merged indexes; empty for this machine.
+    /// Machine of the file system, in merged indexes; empty for this machine.
     pub machine: String,
-    /// Identity that survives a reboot (`f_fsid` of statfs(2), else the device number).
+    /// Identity that stays the same after a reboot (`f_fsid` of statfs(2), else the device number).
     pub fsid: i64,
 }
 
 /// All files of a scan or an index.
 #[derive(Default, Debug)]
 pub struct Files {
-    /// Paths and names.
+    /// Byte array of all paths and names.
     bytes: SpillArray<u8>,
-    /// Folders.
+    /// Folders that contain at least one file.
     pub dirs: SpillArray<Dir>,
     /// Files, in the order of their folders.
     pub files: SpillArray<File>,
-    /// Hashes, each stored once.
+    /// Hashes of the contents, each stored once.
     pub(crate) contents: Contents,
-    /// Kind of the hashes.
+    /// Hash function of the table.
     pub kind: HashKind,
-    /// File systems.
+    /// File systems of the files, without repetitions.
     pub filesystems: Vec<FileSystem>,
     /// Roots of this machine that contain the files.
     pub roots: Roots,
@@ -157,7 +157,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Adds a folder.
+    /// Adds a folder to the table. Returns its number.
     pub fn add_dir(&mut self, path: &[u8], fs: u16) -> u32 {
         let path = self.keep(path);
         self.dirs.push(Dir {
@@ -177,7 +177,7 @@ impl Files {
         self.put(dir, name, new, number)
     }
 
-    /// Like [`Files::add_file`], but the hash gets its number when `numbering` finishes.
+    /// Like [`Files::add_file`], but the hash gets its final number only when `numbering` finishes.
     pub(crate) fn add_file_later(
         &mut self,
         dir: u32,
@@ -242,7 +242,8 @@ impl Files {
         set(&mut self.shares, file, share.max(1));
     }
 
-    /// Returns the maximum disk space of a file in bytes: less than its size if it has holes or is compressed.
+    /// Returns an upper bound of the disk space of a file, in bytes. The bound is lower than the size if the file has
+    /// holes or is compressed.
     pub fn allocated(&self, file: FileId) -> u64 {
         let one = self.file(file);
         match one.is_sparse() {
@@ -251,8 +252,8 @@ impl Files {
         }
     }
 
-    /// Returns the first file system that can share blocks with this one: subvolumes of one btrfs have half of
-    /// their `f_fsid` in common (`btrfs_statfs`, fs/btrfs/super.c).
+    /// Returns the first file system that can share blocks with file system `fs`. The subvolumes of one btrfs have half
+    /// of their `f_fsid` in common (`btrfs_statfs`, fs/btrfs/super.c).
     pub fn pool(&self, fs: u16) -> u16 {
         let Some(own) = self.filesystems.get(usize::from(fs)) else {
             return fs;
@@ -288,19 +289,19 @@ impl Files {
         &self.bytes[at..at + span.len as usize]
     }
 
-    /// Path of a folder.
+    /// Returns the path of a folder.
     pub fn dir_path(&self, dir: u32) -> &[u8] {
         self.text(self.dirs[dir as usize].path)
     }
 
-    /// Name of a file within its folder.
+    /// Returns the name of a file within its folder.
     pub fn name(&self, file: FileId) -> &[u8] {
         let file = &self.files[file as usize];
         let at = file.name_at as usize;
         &self.bytes[at..at + usize::from(file.name_len)]
     }
 
-    /// Full path of a file.
+    /// Returns the full path of a file.
     pub fn path(&self, file: FileId) -> Vec<u8> {
         join(
             self.dir_path(self.files[file as usize].dir),
@@ -323,7 +324,7 @@ impl Files {
         &self.filesystems[usize::from(self.files[file as usize].fs)].machine
     }
 
-    /// A file.
+    /// Returns the entry of a file.
     pub fn file(&self, file: FileId) -> &File {
         &self.files[file as usize]
     }
@@ -339,7 +340,7 @@ impl Files {
         dir.first..dir.first + dir.count
     }
 
-    /// Returns the identity of a file's inode.
+    /// Returns file system and inode number of a file, which identify its inode.
     pub fn inode(&self, file: FileId) -> (u16, u64) {
         let file = self.file(file);
         (file.fs, file.id.ino)
@@ -365,7 +366,7 @@ pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Converts a table position to 32 bits, enough for four thousand million files.
+/// Converts a position in the table to 32 bits, which are enough for four thousand million files.
 pub(crate) fn index(at: usize) -> u32 {
     u32::try_from(at).expect("more than 4 billion entries in one scan")
 }

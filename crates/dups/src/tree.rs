@@ -1,22 +1,22 @@
-//! Builds a tree of folders, with the bytes that redundant copies use in each folder.
+//! Builds a tree of folders that shows how many bytes redundant copies use in each folder.
 
 use crate::group::{Groups, mark_doubtful};
 use crate::table::{FileId, Files};
 use std::collections::BTreeMap;
 
-/// A folder.
+/// A folder of the tree.
 #[derive(Debug, Default)]
 pub struct Node {
     /// Bytes on disk of copies beyond the first of each group, in this folder and below.
     pub bytes: u64,
-    /// Subfolders by name.
+    /// Subfolders of this folder, by name.
     pub children: BTreeMap<Vec<u8>, Node>,
     /// Redundant copies in this folder, each with the number of its group.
     pub files: Vec<(FileId, u32)>,
 }
 
-/// Builds the tree. Each copy beyond the first in its group counts in its folder, unless it may be the same
-/// file as another.
+/// Builds the tree. Each copy beyond the first in its group is counted in its folder, unless it may be the same file as
+/// another copy.
 pub fn build_tree(files: &Files, groups: &Groups) -> Node {
     let mut root = Node::default();
     for (number, group) in groups.iter().enumerate() {
@@ -45,8 +45,8 @@ pub fn build_tree(files: &Files, groups: &Groups) -> Node {
 }
 
 impl Node {
-    /// Descends from the root as long as all redundant bytes are in one subfolder. Returns the path and the node that
-    /// are reached.
+    /// Descends from the root as long as all redundant bytes are in one subfolder. Returns the path and the node at
+    /// which the descent ends.
     pub fn top(&self) -> (Vec<u8>, &Self) {
         let (mut path, mut top) = (Vec::new(), self);
         while let (1, Some((name, only))) = (top.children.len(), top.children.iter().next()) {

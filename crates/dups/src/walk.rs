@@ -27,11 +27,11 @@ pub(crate) const SNAPSHOT_FOLDERS: [&[u8]; 3] = [b".zfs", b".snapshot", b".snaps
 /// Buffer size in bytes for listing a folder.
 const LISTING: usize = 32 * 1024;
 
-/// Result of a walk.
+/// What a walk found.
 pub(crate) struct Walked {
-    /// Selected files.
+    /// Files that passed the filter.
     pub files: Files,
-    /// Skipped files and folders.
+    /// Files and folders that were skipped, with reasons.
     pub skipped: Skipped,
     /// Open folders that contain files without a known hash.
     pub doors: Doors,
@@ -39,8 +39,8 @@ pub(crate) struct Walked {
     pub entered: HashSet<(u64, u64)>,
 }
 
-/// Walks the roots (absolute paths), each with its own options, and returns the selected files. A root within
-/// another root keeps its own options.
+/// Walks the roots (absolute paths) and returns the selected files. Each root is walked with its own options, also a
+/// root within another root.
 ///
 /// # Errors
 /// A root cannot be opened, or a glob is invalid.
@@ -135,7 +135,7 @@ fn into_inner<T>(mutex: Mutex<T>) -> T {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A root folder that is open.
+/// An open root folder with its options.
 struct Place<'a> {
     path: &'a std::path::Path,
     fd: OwnedFd,
@@ -164,7 +164,7 @@ fn number_file_system(files: &mut Files, device: u64, info: FsInfo) -> FsRef {
     }
 }
 
-/// A folder to list.
+/// A folder that has to be listed.
 struct Task {
     path: Box<[u8]>,
     root: usize,

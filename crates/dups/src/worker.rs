@@ -24,7 +24,7 @@ pub(crate) struct Worker<'a> {
     arena: Buffer,
 }
 
-/// A file that is open.
+/// An open file that is being compared.
 pub(crate) struct Open {
     id: FileId,
     fd: OwnedFd,
@@ -87,14 +87,14 @@ impl<'a> Worker<'a> {
         self.doors.open(self.files, id).map_err(Trouble::io)
     }
 
-    /// Reads a small file completely in one call and checks it.
+    /// Reads a small file completely in one call, and checks that it is unchanged.
     fn whole(&mut self, id: FileId, into: &mut [u8]) -> Result<(), Trouble> {
         let fd = self.open(id)?;
         self.learnt.cost.fill(&fd, into, 0)?;
         unchanged(&fd, self.files.file(id))
     }
 
-    /// Reads a few small files into memory and compares each with every different content.
+    /// Reads a few small files into memory, and compares each file with every different content.
     fn small(&mut self, members: &[FileId], size: usize) {
         let slot = size.next_multiple_of(LINE);
         if self.arena.len() < members.len() * slot {
@@ -205,7 +205,7 @@ impl<'a> Worker<'a> {
         open
     }
 
-    /// Reads the probes of a group of large files, and continues only with files whose probes agree.
+    /// Reads the probes of a group of large files. Continues only with files whose probes agree.
     fn large(&mut self, members: &[FileId]) {
         let mut probed = Vec::with_capacity(members.len());
         for open in self.open_all(members) {
@@ -289,8 +289,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads one chunk of each file of a class. Files that agree stay together; a file that agrees with no other is
-    /// dropped.
+    /// Reads one chunk of each file of a class. Files that agree stay together. A file that agrees with no other file
+    /// is dropped.
     fn step(&mut self, class: Class, offset: u64, length: usize, into: &mut Vec<Class>) {
         let mut parts: Vec<(Buffer, Vec<Open>)> = Vec::new();
         let mut scratch = self.buffer();
@@ -322,8 +322,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the number of bytes to read next: few at first, because most differences are early, and at most
-    /// a quarter of the bytes that agreed. Ends at a multiple of [`CHUNK`], on which BLAKE3 is fast.
+    /// Returns the number of bytes to read next: few at first, because most differences are early, and never more than
+    /// a quarter of the bytes that agreed so far. The read ends at a multiple of [`CHUNK`], on which BLAKE3 is fast.
     fn stride(&self, offset: u64) -> usize {
         let quarter = usize::try_from(offset / 4).unwrap_or(usize::MAX);
         let length = 1 << quarter.max(1).ilog2();

@@ -1,5 +1,5 @@
-//! Exports of several machines and the answers computed from them: compared with direct counting, after a
-//! kill, with damaged files, and with repeated files.
+//! Tests exports of several machines, and the answers that are computed from them: against direct counting, after a
+//! kill, with damaged files and with repeated files.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -34,8 +34,8 @@ fn teller(machine: &str, export: &str) -> Teller {
     }
 }
 
-/// Creates the files of a machine: some that all machines have, some of its own, several with one content,
-/// hard links.
+/// Creates the files of a machine: files that all machines have, files that only this machine has, several files with
+/// one content, and hard links.
 fn files(root: &Path, machine: u64) {
     for number in 0..60 {
         put(
@@ -318,7 +318,7 @@ fn hashes_of_two_kinds_are_not_compared() {
     assert!(error.to_string().contains("--hash"), "{error}");
 }
 
-/// Files of a machine with arbitrary numbers: the answer is wrong, but the program ends and nothing overflows.
+/// Files of a machine contain arbitrary numbers. The answer is wrong, but the program ends and nothing overflows.
 #[test]
 fn attack_numbers_that_overflow() {
     use assay_columns::{CellValue, TableWriter};
@@ -387,7 +387,7 @@ fn offered(index: &Index, to: &Path, teller: &Teller) -> Offered {
     done
 }
 
-/// The complete exchange: it finds the contents that several machines have, as if all files were hashed, and
+/// Tests the complete exchange. It finds the contents that several machines have, as if all files were hashed, and
 /// hashes no other file.
 #[test]
 fn only_what_another_machine_has_is_hashed() {

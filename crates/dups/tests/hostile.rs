@@ -1,4 +1,4 @@
-//! Trees that are hostile to the scan: permissions removed, kernel file systems.
+//! Scans trees that are hostile: with removed permissions, or with kernel file systems.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -14,8 +14,8 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs `work` on a thread without root's permissions; threads that it starts inherit that. `None` if the test
-/// does not run as root.
+/// Runs `work` on a thread without root's permissions, as do threads that it starts. Returns `None` if the test does
+/// not run as root.
 fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     if !rustix::process::geteuid().is_root() {
         assay_testing::skipped("root", "to become somebody else");

@@ -174,7 +174,7 @@ fn large_groups() {
     }
 }
 
-/// Positions at which a file differs from the others of its size.
+/// Positions at which a file differs from other files of its size.
 fn changes() -> impl Strategy<Value = Vec<Option<(u32, u8)>>> {
     let change = (any::<u32>(), 1..4_u8);
     // Few positions, so that changed files can be equal to each other too.

@@ -14,20 +14,20 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// A change that another program makes during an action.
+/// A change that another program makes while a step runs.
 #[derive(Clone, Copy, Debug)]
 enum Race {
     /// Writes to the file by its name; waits for the lease if necessary.
     Write,
-    /// As `Write`, and sets the time back.
+    /// As `Write`, and sets the file's time back.
     WriteQuietly,
     /// Writes through a descriptor that was opened before.
     WriteOpen,
     /// Saves as editors do: renames a new file over the old one.
     Replace,
-    /// Appends to the kept copy.
+    /// Appends to the copy that stays.
     WriteKept,
-    /// Removes the kept copy.
+    /// Removes the copy that stays.
     RemoveKept,
     /// Truncates the file.
     Truncate,

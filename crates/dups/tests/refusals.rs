@@ -1,5 +1,4 @@
-//! Actions that the kernel would refuse: the plan refuses them already, with the reason, and promises no
-//! space.
+//! Tests actions that the kernel would refuse. The plan already refuses them, with the reason, and promises no space.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -89,7 +88,7 @@ fn copies_on_two_file_systems() {
     );
 }
 
-/// Three disks: no link reaches from one to another, so each keeps a copy unless something is deleted.
+/// Three disks: links cannot cross disks, so each disk keeps a copy unless files are deleted.
 #[test]
 fn copies_on_several_disks() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! Undo of names that were one file: rotations like those of rsnapshot are restored with the same number of
-//! inodes and bytes, also after a kill at any moment, on full disks, and beside other programs.
+//! Tests the undo of names that were one file. Rotations like those of rsnapshot are restored with the same number of
+//! inodes and bytes, also after a kill at any moment, on full disks, and while other programs run.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -216,7 +216,7 @@ fn attack_a_kill_at_any_moment_of_undo() {
     assay_testing::attacked("undo of hard links, killed", tried, held);
 }
 
-/// Names outside the actions keep the file, so the action frees nothing and undo copies nothing.
+/// Names that the action leaves alone keep the file in existence, so the action frees nothing and undo copies nothing.
 #[test]
 fn names_that_were_left_alone_are_joined_again() {
     for action in [Action::Hardlink, Action::Delete] {
@@ -247,7 +247,7 @@ fn names_that_were_left_alone_are_joined_again() {
     }
 }
 
-/// A name that was not scanned keeps the file and cannot be found again: undo refuses, unless a copy is
+/// A name that was not scanned keeps the file in existence but is unknown to undo. Undo refuses, unless a copy is
 /// permitted.
 #[test]
 fn a_file_with_unknown_names_costs_a_copy() {
@@ -433,7 +433,7 @@ fn on_a_full_disk_nothing_is_begun_that_cannot_end() {
     }
 }
 
-/// Files that shared their blocks with the kept copy use no space when they are restored.
+/// Files that shared their blocks with the copy that stayed use no space when they are restored.
 #[test]
 fn what_shared_its_blocks_shares_them_again() {
     for kind in ["btrfs", "xfs"] {

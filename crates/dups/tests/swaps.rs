@@ -1,4 +1,4 @@
-//! Folders replaced by links during an action and during undo, and attributes that a copy must keep.
+//! Replaces folders by links during an action and during undo. Also tests the attributes that a copy must keep.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -353,8 +353,8 @@ fn adorned(path: &Path) -> Adorned {
     )
 }
 
-/// Files are moved to another file system, deleted and linked: all attributes of a file are restored, although
-/// the kept copy has none of them.
+/// Files are moved to another file system, deleted and linked. All attributes of a file are restored, although the copy
+/// that stayed has none of them.
 #[test]
 fn capabilities_and_all_the_rest_are_kept() {
     if !rustix::process::geteuid().is_root() {

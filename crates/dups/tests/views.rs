@@ -1,5 +1,5 @@
-//! One file visible at two places: with any kind of mount, no content loses its last copy, no kept name loses
-//! its file, and undo restores everything.
+//! Tests one file that is visible at two places. With any kind of mount, no content loses its last copy, no kept name
+//! loses its file, and undo restores everything.
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod common;
@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command that cleans up when a stage ends.
+/// A command that cleans up when the guard is dropped.
 struct Guard(&'static str, PathBuf);
 
 impl Drop for Guard {
@@ -181,7 +181,7 @@ fn bind(dir: &Path) -> Option<View> {
     })
 }
 
-/// Only a folder further below is visible twice.
+/// Only a folder inside the two places is visible twice.
 fn bind_within(dir: &Path) -> Option<View> {
     let [a, b] = folders(dir, ["a", "b/within"]);
     fill(&a);
@@ -315,7 +315,7 @@ fn unionfs(dir: &Path) -> Option<View> {
     fuse(dir, "unionfs-fuse", &[])
 }
 
-/// Contents below a place: content, permissions and time by path.
+/// What is below a place: content, permissions and time by path.
 type Seen = BTreeMap<PathBuf, (Vec<u8>, u32, i64)>;
 
 fn seen(root: &Path) -> Seen {
@@ -491,7 +491,7 @@ fn attack_one_file_seen_twice() {
     attacked("one file seen twice", tried, held);
 }
 
-/// Files that are visible twice promise no space, and are counted.
+/// Files that are visible twice promise no space, and the plan counts them.
 #[test]
 fn what_is_seen_twice_promises_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `ask` on tables of DuckDB, pyarrow and polars, and the differences it reports in tables that it cannot read.
+//! Tests `ask` on tables of DuckDB, pyarrow and polars, and the reported differences of tables that `ask` cannot read.
 //! `fixtures/writers/make.py` wrote the tables.
 #![allow(
     clippy::disallowed_methods,

@@ -53,9 +53,9 @@ fn test_estimate(criterion: &Criterion, target: &str, value: Option<Estimate>) -
     }
 }
 
-/// Returns the probability, 0 to 1, that the figure meets the criterion: Student's t distribution of the logarithms of
-/// `values`, at the threshold. `values` are independent observations in base units. `None` if there are fewer than two,
-/// or if one is not above 0.
+/// Returns the probability (0 to 1) that the true figure meets the criterion, from Student's t distribution of the
+/// logarithms of `values`. `values` contains independent observations in base units. Returns `None` for fewer than two
+/// observations, or if an observation is not above 0.
 #[must_use]
 pub fn probability_met(criterion: &Criterion, values: &[f64]) -> Option<f64> {
     let sound = |value: &f64| *value > 0.0 && value.is_finite();

@@ -1,8 +1,8 @@
-//! Doubts: reasons why a sample may not measure what it seems to measure. Each rule is a pure function in its own file;
-//! rules about HTTP loads are in [`crate::web`].
+//! Doubts: reasons why a sample may not measure what it seems to measure. Each rule is a pure function in its own file.
+//! Rules about HTTP loads are in [`crate::web`].
 //!
-//! The same rules judge a command line before it runs, an imported result, and assay's own samples. A rule uses the
-//! evidence that exists, and returns no doubt if its evidence is missing.
+//! The same rules judge a command line before it runs, an imported result, and assay's own samples. A rule without
+//! evidence returns no doubt.
 
 mod burst;
 mod cache_hit_read;
@@ -77,13 +77,13 @@ pub(crate) const ABOUT_CACHED_READS: [&str; 5] = [
     prefetched_read::CODE,
 ];
 
-/// The loads that a rule applies to.
+/// Kinds of load that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleLoads {
     /// fio only: the rule is about fio's options, its I/O or the storage below its file.
     Fio,
-    /// All loads whose own CPU time can be distinguished from that of other programs. For requests and logins it
-    /// cannot, because the server works for the load too.
+    /// All loads whose own CPU time can be separated from the CPU time of other programs. Requests and logins are
+    /// excluded, because the server works for the load too.
     Told,
     /// Every load: the rule is about the machine.
     Every,
@@ -115,8 +115,8 @@ macro_rules! rule {
     };
 }
 
-/// All rules, in the order in which their doubts are shown: rules that void a sample, then rules
-/// about the cache, the time, the pattern, the reporting.
+/// All rules, in the order in which reports list their doubts: first the rules that make a sample void, then the rules
+/// about caches, time, access pattern and reporting.
 const RULES: [DoubtRule; 47] = [
     rule!(no_io, Fio),
     rule!(io_error, Fio),
@@ -245,28 +245,28 @@ pub fn judge_result(document: &FioDocument) -> Vec<JudgedJobs> {
         .collect()
 }
 
-/// Equal jobs (`numjobs`), with their doubts.
+/// A group of equal jobs (fio's `numjobs`) with the doubts about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedJobs {
-    /// Indices into `Document::jobs`.
+    /// Indices of the jobs in the imported document.
     pub jobs: Range<usize>,
-    /// Doubts about these jobs.
+    /// Doubts about the jobs of this group.
     pub doubts: Vec<Doubt>,
 }
 
-/// Context of a sample that the sample itself does not contain.
+/// Circumstances of a sample that the rules need and that the sample does not record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SampleContext<'a> {
-    /// Origin of the measurement.
+    /// Where the sample comes from, such as an imported result.
     pub source: EvidenceOrigin,
-    /// Target of the measurement.
+    /// Target that was measured; `None` if unknown.
     pub target: Option<&'a TargetInfo>,
-    /// Facts of the machine.
+    /// Facts of the machine; `None` if unknown.
     pub facts: Option<&'a Facts>,
 }
 
 impl<'a> SampleContext<'a> {
-    /// Returns the context that a run has for one of its samples.
+    /// Builds the context of a sample from the run that contains the sample.
     pub fn of(run: &'a Run, sample: &Sample) -> Self {
         Self {
             source: match run.origin {
@@ -301,8 +301,8 @@ pub(crate) fn find_sample_doubts(around: SampleContext<'_>, sample: &Sample) -> 
     )
 }
 
-/// Applies every rule to the evidence and the options. If options are unknown, only doubts that apply for every value
-/// count.
+/// Applies every rule to the evidence and the options. If some options are unknown, returns only the doubts that apply
+/// for every possible value of these options.
 fn apply_with_options(options: Option<&JobOptions>, evidence: &DoubtEvidence<'_>) -> Vec<Doubt> {
     // fio's own count shows whether I/Os were in flight together, whatever submitted them.
     let alone = !evidence.results.is_empty()

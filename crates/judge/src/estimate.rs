@@ -13,7 +13,7 @@ use assay_model::result::{Estimate, Interval};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Confidence level of every interval.
+/// Confidence level of all intervals of estimates.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Standard uncertainty that a histogram bin adds to the log of a percentile: fio's bins are up to
 /// 1/64 wide (`FIO_IO_U_PLAT_BITS` = 6, fio 3.33 stat.h), and the value is uniformly distributed
@@ -27,7 +27,7 @@ pub(crate) struct PooledValue {
     pub value: f64,
     /// Standard error of the logarithm; `None` if it cannot be computed.
     pub error: Option<f64>,
-    /// Number of rounds.
+    /// Number of rounds that were pooled.
     pub rounds: u32,
 }
 
@@ -66,7 +66,7 @@ fn compute_student_quantile(confidence: f64, freedom: f64) -> Option<f64> {
     Some(t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
-/// Computes the standard error on the log scale back from an interval that [`interval_on_log_scale`] computed.
+/// Computes the standard error on the log scale from an interval that [`interval_on_log_scale`] returned.
 pub(crate) fn error_of(value: f64, interval: Interval, freedom: f64) -> Option<f64> {
     let error =
         (interval.high / value).ln() / compute_student_quantile(interval.confidence, freedom)?;
@@ -88,7 +88,7 @@ pub(crate) fn interval_on_log_scale(value: f64, error: f64, freedom: f64) -> Opt
     around_at(CONFIDENCE, value, error, freedom)
 }
 
-/// As [`interval_on_log_scale`], with another confidence level.
+/// Computes the interval around a value like [`interval_on_log_scale`], but at the given confidence level.
 pub(crate) fn around_at(confidence: f64, value: f64, error: f64, freedom: f64) -> Option<Interval> {
     let reach = (compute_student_quantile(confidence, freedom)? * error).exp();
     // If two rounds differ extremely, the bounds are not finite and there is no interval.

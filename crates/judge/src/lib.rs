@@ -1,8 +1,7 @@
-//! Judges stored samples: doubts, statistics, criteria and limits. Pure functions; the text of a
-//! report is in `assay-report`.
+//! Judges stored samples: doubts, statistics, criteria and limits. All functions are pure. The text of a report is in
+//! `assay-report`.
 //!
-//! All results are derived from stored samples on every read, so that better rules also apply to
-//! old runs.
+//! All results are derived from stored samples on every read, so that better rules also apply to old runs.
 
 mod criteria;
 pub mod doubts;
@@ -36,7 +35,7 @@ use doubts::SampleContext;
 use limit::{LimitEvidence, SiblingResult};
 use workload_groups::WorkloadGroup;
 
-/// Judges a run: each sample, each workload on each target, each criterion.
+/// Judges each sample, each workload on each target and each criterion of a run.
 #[must_use]
 pub fn judge_run(run: &Run, samples: &[Sample]) -> Judged {
     let judged: Vec<workload_groups::SampleWithFigures> = samples

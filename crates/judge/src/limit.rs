@@ -1,6 +1,6 @@
-//! Finds what limited a workload. The first rule that matches wins: first the causes that make
-//! later evidence meaningless (data that never reached the device, heat, stolen CPU time), last the
-//! device, if nothing else explains the rate.
+//! Finds what limited a workload. The first matching rule decides. The rules start with causes that make later evidence
+//! meaningless: data that never reached the device, heat, stolen CPU time. The device comes last, if nothing else
+//! explains the rate.
 
 mod limit_evidence;
 mod link_bandwidth;
@@ -17,14 +17,16 @@ use assay_model::units::{format_significant, mb_per_s};
 const FULL: f64 = 0.90;
 /// Utilisation of all CPUs from which the machine counts as full.
 const MACHINE_FULL: f64 = 0.95;
-/// Fraction of CPU time stolen by the hypervisor from which steal counts as the limit; normal bookkeeping takes less.
+/// Minimum fraction of CPU time that the hypervisor takes (steal) for steal to count as the limit. Normal bookkeeping
+/// takes less.
 const STOLEN: f64 = 0.10;
 /// Fraction of the latency from which a cause counts as the limit.
 const HALF: f64 = 0.5;
-/// Fraction of fio's requests in flight that must be in the device, and not in software above it, for the device's
-/// queue to count as full.
+/// Minimum fraction of fio's requests in flight that must be in the device, and not in software above the device. The
+/// device's queue then counts as full.
 const QUEUE: f64 = 0.8;
-/// Factor of the rate from which a deeper queue counts as an improvement; less is noise between samples.
+/// A deeper queue counts as an improvement if the rate grows by at least this factor. A smaller gain is noise between
+/// samples.
 const GAIN: f64 = 1.10;
 
 /// Finds what kept the workload from going faster.

@@ -1,5 +1,5 @@
-//! Finds what limits a load that is measured outside of a run, from its samples. Also returns the times from which
-//! tuning computes how much a change can gain.
+//! Finds what limits a load that is measured outside of a run. Also returns the times from which tuning computes how
+//! much a change can gain.
 
 use crate::doubts::SampleContext;
 use crate::limit::{LimitEvidence, find_limit};
@@ -11,10 +11,10 @@ use assay_model::result::Limit;
 use assay_model::trial::Trial;
 use assay_model::{Planned, Sample};
 
-/// What limits a load.
+/// The limit of a load, and the times and utilisations that it was derived from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadDiagnosis {
-    /// The limit, with its evidence.
+    /// What limits the load, with the evidence.
     pub limit: Limit,
     /// Mean time of the flush per write, and of a write with its flush, in nanoseconds.
     pub flush: Option<(f64, f64)>,
@@ -22,11 +22,11 @@ pub struct LoadDiagnosis {
     pub latency: Option<f64>,
     /// Busy fraction of all CPUs, 0 to 1, by all processes of the machine.
     pub machine_busy: Option<f64>,
-    /// Operations in flight on average.
+    /// Mean number of operations in flight.
     pub in_flight: f64,
 }
 
-/// Finds what limits the load of a trial, from samples without the change. `None` if no sample counts.
+/// Finds what limits the load of a trial, from samples without the change. `None` if all samples are void.
 #[must_use]
 pub fn diagnose_load(trial: &Trial, samples: &[Sample]) -> Option<LoadDiagnosis> {
     let context: SampleContext<'_> = build_sample_context(trial);

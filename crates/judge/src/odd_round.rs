@@ -1,11 +1,11 @@
-//! Finds rounds whose rate differs tenfold from the others, because a single round of five with a fiftieth of the rate
-//! makes the mean meaningless. Permanent shifts are in `shift`, doubts about web loads in `web::drift`.
+//! Finds rounds whose rate differs tenfold from the other rounds. For example, if one round of five has a fiftieth of
+//! the rate, the mean is meaningless. Permanent shifts are in `shift`, doubts about web loads in `web::drift`.
 
 use crate::workload_groups::WorkloadGroup;
 use assay_model::criterion::Direction;
 use assay_model::units::format_significant;
 
-/// A round is an outlier if its rate differs from the median of the others by this factor.
+/// A round is an outlier if its rate differs from the median of the other rounds by this factor.
 const FACTOR: f64 = 10.0;
 
 /// Maximum number of outliers that a description lists one by one.
@@ -41,7 +41,7 @@ impl OddRounds {
         self.odd.iter().any(|(odd, _)| *odd == round)
     }
 
-    /// Describes the outliers on one line: their rates, that of the others, and the largest ratio.
+    /// Describes the outliers on one line: their rates, the usual rate, and the largest ratio.
     #[must_use]
     pub fn describe(&self) -> String {
         let factors = self.odd.iter().map(|(_, rate)| compare(*rate, self.usual));
@@ -78,7 +78,7 @@ impl OddRounds {
     }
 }
 
-/// Returns the median of the rates, for an even number the higher one of the middle two.
+/// Returns the median of the rates; for an even number of rates, the higher of the middle two.
 fn find_median(rates: &[(u32, f64)]) -> Option<f64> {
     let mut sorted: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
     sorted.sort_by(f64::total_cmp);
@@ -90,7 +90,7 @@ fn compare(a: f64, b: f64) -> f64 {
     (a / b).max(b / a)
 }
 
-/// Joins words: `2, 3 and 4`.
+/// Joins words to a list such as `2, 3 and 4`.
 fn join(words: &[String]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -98,7 +98,7 @@ fn join(words: &[String]) -> String {
     }
 }
 
-/// Finds the outliers among the samples of a workload that count.
+/// Finds the outliers among the samples of a workload that are not void.
 pub(crate) fn find_in_group(group: &WorkloadGroup) -> Option<OddRounds> {
     let rates = group.valid_samples().into_iter();
     let rates: Vec<(u32, f64)> = rates

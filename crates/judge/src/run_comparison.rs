@@ -161,7 +161,7 @@ fn classify_change(quantity: Quantity, interval: Option<Interval>) -> Change {
     }
 }
 
-/// Parts of fact keys whose values change from minute to minute, and so do not explain a difference.
+/// Parts of fact keys whose values change from minute to minute. Differences in these facts explain nothing.
 const VOLATILE: [&str; 15] = [
     "available",
     "cached",

@@ -17,7 +17,7 @@ pub(crate) struct SideFigures {
     pub iops: f64,
     /// Bytes per second; `None` for flushes.
     pub bytes_per_s: Option<f64>,
-    /// Latency.
+    /// Latencies of the operations.
     pub latency: LatencyDistribution,
     /// Geometric mean of the figures that the runs of a command printed.
     pub printed: Option<f64>,

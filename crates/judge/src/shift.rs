@@ -31,7 +31,7 @@ const STRENGTHS: [f64; 3] = [4.0, 16.0, 64.0];
 /// Fraction of the weight that the reported range of possible runs of a shift contains.
 const WHERE: f64 = 0.95;
 
-/// A figure of one run.
+/// A figure of one run, as a point of a series.
 #[derive(Clone, Copy, Debug)]
 pub struct RunFigure {
     /// Natural logarithm of the figure.
@@ -56,8 +56,8 @@ pub struct FigureShift {
     pub span: [usize; 2],
     /// New level ÷ old level: the median of all ratios (Hodges and Lehmann 1963).
     pub ratio: f64,
-    /// 95 % interval of `ratio` by the Mann–Whitney test; `None` with too few runs. It is valid only if the run of the
-    /// shift had been known before.
+    /// 95 % interval of `ratio` by the Mann–Whitney test; `None` with too few runs. The interval ignores that the
+    /// position of the shift was chosen from the data.
     pub interval: Option<Interval>,
 }
 
@@ -178,7 +178,7 @@ fn compute_likelihood_ratio(ranks: &[usize], before: usize, strength: f64) -> f6
     (log + product.ln()).exp()
 }
 
-/// Computes the sum of the distances of the runs from their median.
+/// Computes the sum of the absolute deviations of the runs from their median.
 fn estimate_scatter(logs: &[f64]) -> f64 {
     let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -191,8 +191,8 @@ fn find_heaviest(weights: &[f64]) -> Option<usize> {
     best.filter(|(_, weight)| **weight > 0.0).map(|(at, _)| at)
 }
 
-/// Finds the first and the last of the positions with the most weight that together have the fraction [`WHERE`] of the
-/// weight.
+/// Selects the heaviest positions that together have the fraction [`WHERE`] of the weight, and returns the first and
+/// the last of them.
 fn find_heaviest_range(weights: &[f64]) -> Option<[usize; 2]> {
     let total: f64 = weights.iter().sum();
     let mut order: Vec<usize> = (0..weights.len()).collect();

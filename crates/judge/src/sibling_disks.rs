@@ -1,21 +1,20 @@
 //! Finds a slow disk by comparing its latency with that of its sibling disks.
 //!
-//! Disks of one vdev or array get the same work at the same time, so each disk is a control for the
-//! others: a change that affects all of them (more load, a busier machine) affects no comparison.
-//! In every window, a disk's mean time per request is compared with the median of the siblings that
-//! worked in the same window, in logarithms. For equal disks that logarithm is equally often
-//! positive and negative. A disk is slow if
+//! Disks of one vdev or array get the same work at the same time, so each disk is a control for its siblings. A change
+//! that affects all disks (more load, a busier machine) does not affect the comparison. In every window, a disk's mean
+//! time per request is divided by the median of the siblings that worked in the same window. For equal disks, the
+//! logarithm of this ratio is equally often positive and negative. A disk is slow if
 //!
-//! * the mean logarithm over the windows is above zero beyond chance (`persistent_slowness`, which
-//!   allows for correlated windows), or the disk was the slowest in more windows than chance
-//!   explains, where correlated windows count less (`often_slowest`): the first test detects a
-//!   steady difference, the second a large difference that varies from window to window; and
+//! * the mean logarithm over the windows is above zero beyond chance (`persistent_slowness`, which allows for
+//!   correlated windows), or the disk was the slowest in more windows than chance explains, where correlated windows
+//!   count less (`often_slowest`): the first test detects a steady difference, the second a large difference that
+//!   varies from window to window; and
 //! * in the median window its time was at least [`MATTERS`] times that of its siblings.
 //!
-//! The probability that any of equal disks is reported in one watch stays below [`FALSE_ALARM`],
-//! with a Bonferroni correction for the disks, the directions and the two tests. A group is cleared
-//! only if the same tests show that each disk is less than [`MATTERS`] times slower; otherwise the
-//! result is undecided. `bench/disks` simulates how often each result happens.
+//! The probability that any of equal disks is reported in one watch stays below [`FALSE_ALARM`], with a Bonferroni
+//! correction for the disks, the directions and the two tests. A group is cleared only if the same tests show that each
+//! disk is less than [`MATTERS`] times slower; otherwise the result is undecided. `bench/disks` simulates how often
+//! each result happens.
 
 mod often_slowest;
 mod persistent_slowness;
@@ -33,9 +32,9 @@ pub const FALSE_ALARM: f64 = 0.001;
 /// Factor from which the test on the slowest disk (`often_slowest`) also applies. Smaller differences may come from
 /// lasting states with noise, which that test does not model.
 const LARGE: f64 = 8.0;
-/// Maximum probability that a disk which takes [`MATTERS`] times as long is reported as not slow.
+/// Maximum probability of missing a slow disk, that is a disk that takes [`MATTERS`] times as long as its siblings.
 pub const MISSED: f64 = 0.05;
-/// Minimum number of requests of a disk in a window that counts.
+/// Minimum number of requests that a disk must complete in a window for the window to count.
 const LEAST: u64 = 4;
 /// Minimum number of windows for a result. The simulations cover the tests from this number on.
 const NEEDED: u32 = 10;
@@ -69,7 +68,7 @@ pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
         .collect()
 }
 
-/// Returns requests and milliseconds of a disk.
+/// Returns the number of requests of a disk, and their total time in milliseconds.
 fn read_counts(disk: &DeviceDelta, way: Way) -> (u64, u64) {
     match way {
         Way::Read => (disk.reads, disk.read_ms),

@@ -1,4 +1,4 @@
-//! Judges complete runs, constructed and recorded ones.
+//! Tests the judgement of complete runs, both constructed and recorded.
 
 use super::*;
 use assay_fio::import::{self, Context};

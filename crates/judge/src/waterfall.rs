@@ -1,10 +1,10 @@
 //! Waterfalls: the cost of each layer of a storage stack, from paired rounds. The measured layers come from
-//! `assay-stack`, as rungs of its ladder.
+//! `assay-stack`, where a stack is a `Ladder` and a layer a `Rung`.
 //!
-//! Time per I/O adds up from layer to layer, throughput does not: a layer that takes 20 µs takes 20 µs above a fast
-//! disk and above a slow one, while the loss in IOPS depends on the layers below. A layer's cost is therefore the mean
-//! latency with the layer minus the mean latency without it in the same round, so that drift from round to round
-//! cancels out.
+//! Time per I/O adds up from layer to layer, throughput does not. A layer that takes 20 µs takes the same time above a
+//! fast disk and above a slow disk, but the loss in IOPS depends on the layers below. A layer's cost is therefore the
+//! mean latency with the layer minus the mean latency without the layer in the same round, so that drift from round to
+//! round cancels out.
 
 mod layers_to_check;
 mod paired_rounds;
@@ -37,7 +37,7 @@ pub fn build_waterfalls(
     workloads.iter().filter_map(of).collect()
 }
 
-/// Figures of one workload, by rung.
+/// Figures of one workload, by measured layer (`Rung`).
 struct RungFigures<'a> {
     ladder: &'a Ladder,
     /// Mean latency in nanoseconds by round.
@@ -180,7 +180,7 @@ impl<'a> RungFigures<'a> {
         })
     }
 
-    /// Adds up the steps of a path, for the rounds in which all of its rungs have a figure.
+    /// Adds up the steps of a path, for the rounds in which all layers of the path have a figure.
     fn sum_path(&self, path: &[usize]) -> FigureByRound {
         let mut sum = BTreeMap::new();
         let (Some(bottom), Some(top)) = (path.first(), path.last()) else {

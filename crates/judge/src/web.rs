@@ -1,4 +1,4 @@
-//! Judges the steps of an HTTP load: what limited each, doubts, capacity and ranking.
+//! Judges the steps of an HTTP load: the limit of each step, its doubts, the capacity and the ranking.
 
 mod doubts;
 mod drift;
@@ -100,7 +100,7 @@ fn is_same_shape(a: &Step, b: &Step) -> bool {
         && rate(a) == rate(b)
 }
 
-/// Whether a step counts, because none of its doubts makes it void.
+/// Whether none of the doubts about a step makes the step void.
 pub(crate) fn is_counted(step: &Step) -> bool {
     Validity::of(&doubts(step)) != Validity::Void && step.measured.answers > 0
 }
@@ -311,9 +311,9 @@ fn name_round(step: &Step, rounds: usize) -> String {
     }
 }
 
-/// Returns the limit that was found in most steps, with the evidence of the step that has the median rate among them.
-/// If no limit has a majority, returns all of them. `rounds` is the total number of rounds that the evidence mentions;
-/// with 1 it mentions none.
+/// Returns the limit that was found in most steps. The evidence comes from that step among them that has the median
+/// rate. If no limit has a majority, returns all of them. `rounds` is the total number of rounds that the evidence
+/// mentions; with 1 it mentions none.
 fn most_often(steps: &[&Step], rounds: usize) -> Limit {
     let limits: Vec<Limit> = steps.iter().map(|step| limit(step)).collect();
     let count = |who: Limited| limits.iter().filter(|limit| limit.who == who).count();

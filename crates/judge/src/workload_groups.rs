@@ -30,7 +30,7 @@ pub(crate) struct WorkloadGroup<'a> {
     pub samples: Vec<SampleWithFigures<'a>>,
 }
 
-/// Code of the doubt about a sample whose load did not finish.
+/// Code of the doubt about a sample whose load did not finish, or finished without a figure.
 pub(crate) const NOT_COMPLETED: &str = "not-completed";
 
 impl SampleWithFigures<'_> {
@@ -114,7 +114,7 @@ pub(crate) fn group_samples<'a>(run: &'a Run, samples: &'a [Sample]) -> Vec<Work
     group_judged(run, judged)
 }
 
-/// Groups judged samples.
+/// Groups samples that were already judged by workload and target.
 pub(crate) fn group_judged<'a>(
     run: &'a Run,
     judged: Vec<SampleWithFigures<'a>>,
@@ -172,7 +172,7 @@ impl<'a> SampleWithFigures<'a> {
 }
 
 impl<'a> WorkloadGroup<'a> {
-    /// Returns the samples that count; void samples are left out of every estimate.
+    /// Returns the samples that are not void. Void samples are excluded from every estimate.
     pub(crate) fn valid_samples(&self) -> Vec<(&'a Sample, &FiguresByDirection)> {
         let valid = self
             .samples
@@ -181,7 +181,7 @@ impl<'a> WorkloadGroup<'a> {
         valid.map(|one| (one.sample, &one.sides)).collect()
     }
 
-    /// Pools the samples that count, and computes standard errors.
+    /// Pools the samples that are not void, and computes standard errors.
     pub(crate) fn pool_samples(&self) -> BTreeMap<Metric, PooledValue> {
         let sides: Vec<&FiguresByDirection> = self
             .valid_samples()
@@ -191,7 +191,7 @@ impl<'a> WorkloadGroup<'a> {
         pool_metrics(&sides)
     }
 
-    /// Returns the worst validity among the samples that count; "void" if no sample counts.
+    /// Returns the worst validity among the samples that are not void; `Void` if all samples are void.
     pub(crate) fn validity(&self) -> Validity {
         let validity = self.samples.iter().map(|one| one.validity);
         validity

@@ -1,5 +1,5 @@
-//! Figures that are printed together agree: in each recorded result, and in rounds of it of which one is fifty times
-//! slower, every sentence is compared with the figures of the table.
+//! Tests that figures that are printed together agree. Every sentence about a recorded result is compared with the
+//! figures of its table. The same is tested with five rounds, one of which is fifty times slower.
 #![allow(clippy::disallowed_methods, reason = "reads the fixtures beside it")]
 
 use assay_fio::import::{self, Context};
@@ -48,7 +48,7 @@ fn slow_down(latency: &mut Latency, factor: f64) {
         .collect::<Histogram>();
 }
 
-/// Whether a sample has so many operations that their number is no matter of rounding.
+/// Whether a sample has enough operations that rounding of their number does not matter.
 fn has_many_operations(sample: &Sample) -> bool {
     let done = sample
         .workers
@@ -74,7 +74,7 @@ fn slow_down_operations(done: &mut Operations, factor: f64) {
     }
 }
 
-/// Returns the samples as five rounds, the third of which is fifty times slower.
+/// Returns five rounds of the samples, the third of which is fifty times slower.
 fn with_slow_round(run: &mut Run, samples: &[Sample]) -> Vec<Sample> {
     let template = run.plan.order.clone();
     run.plan.rounds = 5;

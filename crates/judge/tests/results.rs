@@ -1,4 +1,5 @@
-//! Recorded results of the real fio, one for each pitfall: each gets exactly the expected doubts.
+//! Tests the doubts about recorded results of the real fio. Each result is an example of one pitfall, and must cause
+//! exactly the expected doubts.
 #![allow(clippy::disallowed_methods, reason = "reads the fixtures beside it")]
 
 use assay_judge::doubts::judge_result;

@@ -1,7 +1,6 @@
-//! The rules about ZFS with data of a real pool: kernel statistics, disk statistics and fio's result with
-//! OpenZFS 2.1.11 on Linux 6.1 (Debian 12). The pool is a mirror of two virtio disks with a log device, in one
-//! case with a cache device. Recorded in November 2026; of /proc/diskstats only the lines of those disks are
-//! stored.
+//! Tests the rules about ZFS with data of a real pool: kernel statistics, disk statistics and fio's result with OpenZFS
+//! 2.1.11 on Linux 6.1 (Debian 12). The pool is a mirror of two virtio disks with a log device, in one case with a
+//! cache device. The data was recorded in November 2026. Of /proc/diskstats only the lines of these disks are stored.
 
 use assay_fio::options::JobOptions;
 use assay_host::Recorded;

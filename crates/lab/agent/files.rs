@@ -1,4 +1,4 @@
-//! Files, directories and device nodes, as `assay_host::Host` looks at them.
+//! Examines files, directories and device nodes for `assay_host::Host`.
 
 use crate::Answer;
 use crate::protocol::{CHUNK, PathLook, Reply};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where commands are looked for.
+/// Directories that are searched for commands.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 // open(2) on x86-64, from <asm-generic/fcntl.h>.
@@ -17,7 +17,7 @@ const O_EXCL: i32 = 0o200;
 const O_NONBLOCK: i32 = 0o4000;
 const O_NOFOLLOW: i32 = 0o400_000;
 
-/// Looks at a path and sends what it saw.
+/// Examines a path and sends the result.
 pub fn look(look: PathLook, path: &[u8], answer: &Answer) {
     let name = OsStr::from_bytes(path);
     let path = Path::new(name);
@@ -67,7 +67,8 @@ fn list(path: &Path, answer: &Answer) -> io::Result<Vec<u64>> {
     Ok(Vec::new())
 }
 
-/// Kind (0 directory, 1 regular, 2 block device, 3 other), size, device, device it stands for.
+/// Returns four numbers: the kind (0 directory, 1 regular file, 2 block device, 3 other), the size, the number of the
+/// device that contains the path, and the device number if the path is a device node.
 fn stat(path: &Path) -> io::Result<Vec<u64>> {
     let found = fs::metadata(path)?;
     let kind = match found.file_type() {
@@ -85,7 +86,7 @@ fn exclusive(path: &Path) -> io::Result<Vec<u64>> {
     Ok(Vec::new())
 }
 
-/// Where a command is installed.
+/// Returns the path of a command.
 pub fn which(name: &OsStr) -> Option<PathBuf> {
     let given = Path::new(name);
     if given.components().count() > 1 {
@@ -103,7 +104,7 @@ fn executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
 
-/// Makes a file, or empties the one that is there.
+/// Creates a file; truncates an existing file.
 pub fn create(path: &[u8], mode: u32) -> io::Result<File> {
     let file = File::create(OsStr::from_bytes(path))?;
     file.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;

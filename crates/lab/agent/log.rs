@@ -1,4 +1,4 @@
-//! The durability log: numbered records, each acknowledged when the kernel says that it is durable.
+//! Writes the durability log: numbered records. Each record is acknowledged when the kernel reports that it is durable.
 
 use crate::Answer;
 use crate::record::{SIZE, record};
@@ -18,7 +18,7 @@ const O_DSYNC: i32 = 0o10_000;
 /// Stops the log when it is dropped.
 pub struct Stop(#[allow(dead_code, reason = "held, not read")] Arc<()>);
 
-/// Starts to write records on a thread of its own.
+/// Starts a thread that writes records.
 pub fn start(sync: Sync, records: Range<u64>, seed: u64, path: &[u8], answer: Answer) -> Stop {
     let stop = Arc::new(());
     let wanted = Arc::downgrade(&stop);

@@ -1,7 +1,7 @@
-//! The agent inside a guest: does what assay asks for over the virtio-serial ports.
+//! The agent inside a guest: executes assay's requests, which arrive over virtio-serial ports.
 //!
-//! One thread per port, one request at a time on each. When assay goes away, what it left running
-//! on that port is killed. The standard library alone, linked statically: it runs in any guest.
+//! Each port has its own thread, and one request at a time. If assay disconnects, everything that still runs for its
+//! port is killed. The agent is linked statically and uses only the standard library, so that it runs in any guest.
 
 mod files;
 mod log;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use protocol::{FrameDecoder, Frame, Reply, AgentRequest};
 
-/// Writes the replies to one request.
+/// Sends the replies to one request.
 #[derive(Clone)]
 pub struct Answer {
     line: Arc<Mutex<File>>,
@@ -30,14 +30,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Sends a reply. When the line is gone there is nobody to tell.
+    /// Sends a reply. Errors are ignored, because without a connection nobody could receive them.
     pub fn send(&self, reply: &Reply) {
         let bytes = reply.frame(self.request).encode();
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = line.write_all(&bytes);
     }
 
-    /// Says that the kernel refused.
+    /// Sends the error that the kernel returned.
     pub fn refuse(&self, error: &std::io::Error) {
         self.send(&Reply::Failed {
             errno: error.raw_os_error().map_or(0, i32::unsigned_abs),
@@ -70,17 +70,17 @@ fn main() {
     }
 }
 
-/// When the kernel kills a process of a service for lack of memory, systemd ends the whole service
-/// (`OOMPolicy=stop`, systemd.service(5)): the agent, with every other command. So the agent and what
-/// it starts live in a control group that systemd does not look after.
+/// Moves the agent to a control group that systemd does not manage. Its commands run in this group too. Otherwise
+/// systemd would stop the whole service when the kernel kills one of its processes for lack of memory
+/// (`OOMPolicy=stop`, systemd.service(5)).
 fn leave_the_service() {
     let group = Path::new("/sys/fs/cgroup/assay");
     let _ = std::fs::create_dir(group);
     let _ = std::fs::write(group.join("cgroup.procs"), std::process::id().to_string());
 }
 
-/// A guest that is short of memory throws programs out of it and fetches them again all the time; the
-/// agent is to answer all the same. Pages are held as they are first used.
+/// Locks the agent's memory, so that it still answers in a guest that is short of memory. Such a guest evicts the pages
+/// of programs again and again. Pages are locked when they are first used.
 fn stay_in_memory() {
     const CURRENT: i32 = 1;
     const FUTURE: i32 = 2;
@@ -92,7 +92,7 @@ fn stay_in_memory() {
     unsafe { mlockall(CURRENT | FUTURE | ON_FAULT) };
 }
 
-/// Opens the port of that name, as soon as the kernel has it.
+/// Opens the port with this name. Waits until the kernel has created it.
 fn open(name: &str) -> File {
     loop {
         let opened = find(name).and_then(|path| File::options().read(true).write(true).open(path).ok());
@@ -103,7 +103,7 @@ fn open(name: &str) -> File {
     }
 }
 
-/// `/dev/vportNpM` of a port, by the name QEMU gave it; udev's links are not needed.
+/// Returns the device node (`/dev/vportNpM`) of a port by the name that QEMU gave it. Works without udev's links.
 fn find(name: &str) -> Option<PathBuf> {
     let ports = std::fs::read_dir("/sys/class/virtio-ports").ok()?;
     ports.flatten().find_map(|port| {
@@ -112,7 +112,7 @@ fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Answers requests. A port of a guest never ends: reading nothing means that nobody is connected.
+/// Executes requests from a port. A port in a guest has no end: an empty read means that assay is not connected.
 fn serve(mut port: File, once: bool) {
     let Ok(writer) = port.try_clone() else { return };
     let line = Arc::new(Mutex::new(writer));
@@ -142,7 +142,7 @@ fn serve(mut port: File, once: bool) {
     }
 }
 
-/// What goes on on one port.
+/// What runs on a port.
 #[derive(Default)]
 struct State {
     running: Option<process::Running>,
@@ -215,7 +215,8 @@ impl State {
         }
     }
 
-    /// A piece of the file that is being put. After an error the rest is ignored.
+    /// Writes a piece of the file that is being copied into the guest. After an error, the remaining pieces are
+    /// ignored.
     fn data(&mut self, bytes: &[u8], answer: &Answer) {
         let Some(file) = &mut self.put else { return };
         if bytes.is_empty() {

@@ -1,4 +1,5 @@
-//! Commands: started in a group of their own, their output sent as it comes, killed as a group.
+//! Runs commands. Each command has its own process group, its output is sent immediately, and it is killed with its
+//! group.
 
 use crate::Answer;
 use crate::files;
@@ -11,39 +12,39 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How often the agent says that a command runs on.
+/// Interval at which the agent reports that a command still runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 
 enum Event {
-    /// One of the two pipes is at its end.
+    /// One of the two pipes reached its end.
     Eof,
-    /// assay wants it dead.
+    /// assay requests that the command is killed.
     Kill,
-    /// assay asks it to end.
+    /// assay requests that the command ends.
     Interrupt,
 }
 
-/// A command that runs.
+/// A running command of a guest.
 pub struct Running {
     events: Sender<Event>,
     input: Option<Sender<Vec<u8>>>,
 }
 
 impl Running {
-    /// Kills it with its group.
+    /// Kills the command with its process group.
     pub fn kill(self) {
         let _ = self.events.send(Event::Kill);
     }
 
-    /// Asks it to end, with its group.
+    /// Sends SIGINT to the command and its process group.
     pub fn interrupt(&self) {
         let _ = self.events.send(Event::Interrupt);
     }
 
-    /// Passes standard input on; empty closes it.
+    /// Passes `bytes` to standard input; empty `bytes` close it.
     pub fn input(&self, bytes: Vec<u8>) {
         if let Some(input) = &self.input {
             let _ = input.send(bytes);
@@ -51,7 +52,7 @@ impl Running {
     }
 }
 
-/// Starts a command; none when it could not be started, which the answer tells.
+/// Starts a command. Returns `None` if the command could not be started, after a reply with the reason.
 pub fn start(
     argv: Vec<Vec<u8>>,
     limit: Option<Duration>,
@@ -97,7 +98,7 @@ pub fn start(
     Some(Running { events, input })
 }
 
-/// Sends what comes out of a pipe until its end.
+/// Sends the output from a pipe until the end of the pipe.
 fn pump(
     pipe: Option<impl Read + Send + 'static>,
     reply: fn(Vec<u8>) -> Reply,
@@ -132,7 +133,7 @@ fn feed(mut stdin: std::process::ChildStdin, answer: Answer) -> Sender<Vec<u8>> 
     sender
 }
 
-/// Waits for both pipes and the process itself, or kills them all.
+/// Waits for the end of both pipes and of the process. At the time limit, kills the process group.
 fn supervise(
     child: &mut Child,
     events: &Receiver<Event>,
@@ -179,13 +180,13 @@ fn supervise(
     }
 }
 
-/// Kills a command and its children and takes it from the process table.
+/// Kills a command and its children, and reaps the command.
 fn kill_group(child: &mut Child) {
     signal_group(child, SIGKILL);
     let _ = child.wait();
 }
 
-/// Sends a signal to a command and its children.
+/// Sends a signal to a command and to its children.
 fn signal_group(child: &Child, number: i32) {
     unsafe extern "C" {
         fn kill(pid: i32, signal: i32) -> i32;

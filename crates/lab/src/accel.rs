@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accel {
-    /// By the CPU (KVM).
+    /// By the CPU itself (KVM).
     Kvm,
     /// By QEMU's emulator (TCG).
     Tcg,
 }
 
 impl Accel {
-    /// Returns QEMU's name.
+    /// Returns QEMU's name for the accelerator.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,13 +37,13 @@ impl Accel {
 /// The selected accelerator and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Selected accelerator.
+    /// The selected accelerator.
     pub accel: Accel,
-    /// Reason why KVM is not used; `None` if it is used.
+    /// Why KVM is not used; `None` if it is used.
     pub why: Option<String>,
 }
 
-/// Cached result of the KVM test, valid until the next boot of the machine or a change of the image.
+/// Cached result of the KVM test. It is valid until the machine boots again or the image changes.
 #[derive(Serialize, Deserialize)]
 struct Known {
     boot: String,
@@ -51,8 +51,9 @@ struct Known {
     choice: Choice,
 }
 
-/// Tests whether KVM works by booting the guest's kernel on it. An existing `/dev/kvm` proves nothing: if a
-/// hypervisor emulates it, it opens and answers, but then fails at an instruction that it cannot emulate.
+/// Tests whether KVM works by booting the guest's kernel on it. An existing `/dev/kvm` proves nothing. If a hypervisor
+/// emulates KVM, the device can be opened and used, but the guest then fails at an instruction that the hypervisor
+/// cannot emulate.
 ///
 /// # Errors
 /// QEMU is missing or the state directory cannot be used.
@@ -97,10 +98,10 @@ pub fn choose(image: &Image, state: &GuestRegistry) -> Result<Choice, LabError> 
     Ok(choice)
 }
 
-/// Boots the guest's kernel without a root file system. KVM works if the kernel gets far enough to report the missing
-/// root file system: the result is then `None`, else a description of what happened.
+/// Boots the guest's kernel without a root file system. Returns `None` if KVM works, that is, if the kernel gets far
+/// enough to report the missing root file system. Otherwise returns a description of the failure.
 fn probe(image: &Image) -> Result<Option<String>, LabError> {
-    /// Maximum time in which a kernel without a root file system must report this.
+    /// Maximum time until a kernel without a root file system reports this.
     const PROBE_LIMIT: Duration = Duration::from_secs(15);
     // Unnamed files in memory: a killed process leaves nothing.
     let (console, log) = create_memory_file()?;
@@ -166,7 +167,7 @@ fn probe(image: &Image) -> Result<Option<String>, LabError> {
     Ok(why)
 }
 
-/// Creates a file in memory that another process can write and this process can read by its path.
+/// Creates a file in memory. Another process can write to the file, and this process can read it by its path.
 fn create_memory_file() -> Result<(OwnedFd, PathBuf), LabError> {
     let file = rustix::fs::memfd_create("probe", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|error| LabError::io(Path::new("a file in memory"))(error.into()))?;

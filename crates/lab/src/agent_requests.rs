@@ -1,4 +1,4 @@
-//! Requests to a guest: run a command, copy files in or out, examine a path.
+//! Requests to a guest: run a command, copy files into or out of the guest, examine a path.
 
 use crate::channel::Channel;
 use crate::error::LabError;
@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// Maximum time that fio needs to start and end in an emulated guest, in addition to its jobs.
+/// Maximum time that fio needs for its start and end in an emulated guest, in addition to its jobs.
 pub const FIO_START_AND_END: Duration = Duration::from_secs(120);
 
-/// Time that the guest gets beyond a command's limit, so that it can report that it killed the command. Also the time
-/// limit of all other requests: an emulated guest on a busy machine is slow.
+/// Time that the guest gets beyond the limit of a command, so that it can still report that it killed the command. Also
+/// the time limit of all other requests, because an emulated guest on a busy machine is slow.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Time without any message after which a guest counts as hung. While a command runs, the agent sends a message every
@@ -32,18 +32,18 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// A piece of output of a running command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutputPart<'a> {
-    /// Part of standard output.
+    /// A part of standard output.
     Out(&'a [u8]),
-    /// Part of standard error.
+    /// A part of standard error.
     Err(&'a [u8]),
 }
 
 impl Guest {
-    /// Runs a command to its end: without a shell and standard input, with `LC_ALL=C`, and killed with its
-    /// children at the time limit. A nonzero exit status is not an error.
+    /// Runs a command to its end, without a shell and without standard input, and with `LC_ALL=C`. At the time limit,
+    /// kills the command with its children. A nonzero exit status is not an error.
     ///
     /// # Errors
-    /// The command does not exist, takes too long or prints too much, or the guest is gone.
+    /// The command does not exist, takes too long or prints too much, or the guest has ended.
     pub fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, LabError> {
         let mut found = CommandOutput::default();
         let mut much = false;
@@ -66,11 +66,11 @@ impl Guest {
         }
     }
 
-    /// Runs a command and passes on its output at once; `input` is its standard input. Returns its exit
+    /// Runs a command and passes on its output immediately. `input` becomes its standard input. Returns the exit
     /// status.
     ///
     /// # Errors
-    /// The command does not exist or takes too long, or the guest is gone.
+    /// The command does not exist or takes too long, or the guest has ended.
     pub fn stream(
         &self,
         argv: &[&OsStr],
@@ -142,7 +142,7 @@ impl Guest {
     }
 
     /// Like [`Guest::fio`], but returns the same type as the host's fio runner. If fio runs longer than `limit`, the
-    /// returned output contains this. The caller measures the time.
+    /// returned output contains this fact. The caller measures the time.
     ///
     /// # Errors
     /// As [`Guest::fio`].
@@ -169,17 +169,17 @@ impl Guest {
     /// Writes a file in the guest and replaces an existing one.
     ///
     /// # Errors
-    /// The guest's kernel refuses, or the guest is gone.
+    /// The guest's kernel returns an error, or the guest has ended.
     pub fn push_bytes(&self, mut bytes: &[u8], to: &Path, mode: u32) -> Result<(), LabError> {
         self.put(&mut bytes, to, mode)
     }
 
-    /// Returns the device node of each disk, in the order of `names`. Finds disks by serial number, because
-    /// the kernel's device numbers vary. Waits for the guest's own disks: a kernel detects disks behind a
+    /// Returns the device node of each disk, in the order of `names`. Finds disks by serial number, because the
+    /// kernel's device numbers vary. Waits until the guest's own disks exist, because a kernel detects disks behind a
     /// controller one after the other while programs already run.
     ///
     /// # Errors
-    /// A disk is missing, or the guest is gone.
+    /// A disk is missing, or the guest has ended.
     pub fn devices(&self, names: &[&str]) -> Result<Vec<PathBuf>, LabError> {
         let deadline = Instant::now() + GUEST_NOTICES_WITHIN;
         loop {
@@ -226,7 +226,7 @@ impl Guest {
     /// Copies a file with its permissions into the guest and replaces an existing one.
     ///
     /// # Errors
-    /// The file cannot be read, the guest's kernel refuses, or the guest is gone.
+    /// The file cannot be read, the guest's kernel returns an error, or the guest has ended.
     pub fn push(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let file = Held::follow(from, Access::Read)?;
         let mut file = file.file();
@@ -256,11 +256,11 @@ impl Guest {
         }
     }
 
-    /// Copies a file with its permissions out of the guest. The file appears completely or not at all, and
-    /// replaces an existing one.
+    /// Copies a file with its permissions out of the guest. The file appears completely or not at all, and replaces an
+    /// existing one.
     ///
     /// # Errors
-    /// The guest's kernel refuses, the file cannot be written, or the guest is gone.
+    /// The guest's kernel returns an error, the file cannot be written, or the guest has ended.
     pub fn pull(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let output = OutputFile::create_private(to)?;
         let mut file = output.file();
@@ -279,11 +279,11 @@ impl Guest {
         Ok(output.publish()?)
     }
 
-    /// Writes numbered records to a file or device in the guest. Calls `acknowledged` with the number of
-    /// durable records, until it returns false.
+    /// Writes numbered records to a file or device in the guest. Calls `acknowledged` with the number of durable
+    /// records, until the callback returns false.
     ///
     /// # Errors
-    /// The guest's kernel refuses, or the guest is gone.
+    /// The guest's kernel returns an error, or the guest has ended.
     pub fn log(
         &self,
         path: &Path,
@@ -294,10 +294,10 @@ impl Guest {
         self.log_records(path, sync, seed, 0..u64::MAX, acknowledged)
     }
 
-    /// Like [`Guest::log`], for the given record numbers, each at its own position.
+    /// Like [`Guest::log`], but writes only the records with the given numbers, each at its own position.
     ///
     /// # Errors
-    /// The guest's kernel refuses, or the guest is gone.
+    /// The guest's kernel returns an error, or the guest has ended.
     pub fn log_records(
         &self,
         path: &Path,
@@ -333,7 +333,8 @@ impl Guest {
         ended
     }
 
-    /// Examines a path in the guest, passes on the received pieces as they arrive, and returns the final numbers.
+    /// Examines a path in the guest. Passes on the received pieces as they arrive, and returns the numbers of the final
+    /// reply.
     pub(crate) fn look(
         &self,
         look: PathLook,
@@ -362,7 +363,7 @@ impl Guest {
     }
 }
 
-/// Sends `input` piece by piece, each after the guest has accepted the previous one.
+/// Sends `input` piece by piece. Each piece is sent after the guest has accepted the previous one.
 fn feed(channel: &Channel, mut input: Box<dyn Read + Send>) -> Result<Sender<()>, LabError> {
     let fail = LabError::io(Path::new("channel to the guest"));
     let (mut line, request) = channel.writer().map_err(fail)?;

@@ -24,10 +24,10 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The agent program for guests.
+/// The agent program that runs in guests.
 pub(crate) static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
-/// Bytes that must be free on the host for a guest's changes to its root file system. Scratch disks need additional
-/// space as they fill.
+/// Number of bytes that must be free on the host for a guest's changes to its root file system. Scratch disks need
+/// additional space as they fill.
 const SPACE: u64 = 512 << 20;
 impl Guest {
     /// Boots a guest and waits until its agent answers.
@@ -205,7 +205,7 @@ impl Guest {
         self.run(&settle, limits).map(drop)
     }
 
-    /// Runs commands in the guest that must succeed.
+    /// Runs commands in the guest; each of them must succeed.
     pub(crate) fn install(&self, commands: &[&[&str]]) -> Result<(), LabError> {
         let limits = Limits {
             timeout: Duration::from_secs(300),
@@ -243,7 +243,7 @@ const NO_ROOT: &str = "LABEL=assay-lab does not exist";
 const DAMAGED: &str = ": the guest image is damaged; remove its directory, which `assay lab list` \
     names, then `assay lab build` makes it anew";
 
-/// Appends advice to the reason of a failed boot, if assay knows any.
+/// Appends advice to the reason of a failed boot, if the reason is a known one.
 fn explain(reason: String) -> String {
     let way_out = match &reason {
         reason if reason.contains("no slot") => {

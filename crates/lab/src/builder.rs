@@ -1,4 +1,4 @@
-//! Privileges for building an image: root, or an ordinary user who is root in a user namespace.
+//! Privileges for building an image. The build runs as root, or as an ordinary user who is root in a user namespace.
 
 use crate::error::LabError;
 use assay_host::{Host as _, Limits, LiveHost};
@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Namespaces of a build. When the first process in them ends, all mounts and processes of the build end.
+/// Arguments of unshare(1) for the namespaces of a build. When the first process in them ends, all mounts and processes
+/// of the build end.
 const OWN: [&str; 7] = [
     "--mount",
     "--propagation",
@@ -17,16 +18,16 @@ const OWN: [&str; 7] = [
     "--kill-child",
     "--mount-proc",
 ];
-/// Options that map the user to root and the subordinate ids (subuid(5)) to all others (unshare(1), util-linux
+/// Options that map the user to root, and the subordinate ids (subuid(5)) to all other ids (unshare(1), util-linux
 /// 2.38).
 const MAPPED: [&str; 3] = ["--user", "--map-root-user", "--map-auto"];
 
-/// Method by which a build gets root privileges.
+/// How a build gets root privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Builder {
-    /// Assay runs as root.
+    /// assay itself runs as root.
     Root,
-    /// In a user namespace.
+    /// The build runs in a user namespace in which the user is mapped to root.
     Mapped,
 }
 
@@ -39,7 +40,7 @@ impl Builder {
         }
     }
 
-    /// Returns the arguments of unshare(1) before the command.
+    /// Returns the arguments for unshare(1) that precede the command.
     pub(crate) fn namespaces(self) -> Vec<&'static str> {
         let mapped: &[&str] = match self {
             Self::Root => &[],
@@ -51,7 +52,7 @@ impl Builder {
     /// Creates the namespaces as a test, so that a build that cannot work fails early.
     ///
     /// # Errors
-    /// The kernel or newuidmap(1) refuses.
+    /// The kernel or newuidmap(1) returns an error.
     pub(crate) fn check(self) -> Result<(), LabError> {
         let limits = Limits {
             timeout: Duration::from_secs(60),
@@ -70,7 +71,8 @@ impl Builder {
         })
     }
 
-    /// Removes a build directory. The user cannot delete files of subordinate ids directly.
+    /// Removes a build directory with the privileges of the build, because the user cannot delete files of subordinate
+    /// ids directly.
     pub(crate) fn remove(self, dir: &Path) {
         if fs::remove_dir_all(dir).is_ok() || self == Self::Root {
             return;
@@ -89,8 +91,8 @@ impl Builder {
     }
 }
 
-/// Finds an error in mmdebstrap's log that the machine or network caused, not the recipe of the image; `None` if there
-/// is no known one.
+/// Finds an error in mmdebstrap's log that was caused by the machine or the network, and not by the recipe of the
+/// image. Returns `None` if there is no known error.
 pub(crate) fn find_refusal(log: &str, mirror: &str) -> Option<LabError> {
     let line = |words: &[&str]| {
         let found = |line: &&str| words.iter().any(|word| line.contains(word));

@@ -7,11 +7,11 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Variable that overrides the directory.
+/// Environment variable that overrides the directory of guest images.
 pub(crate) const VARIABLE: &str = "ASSAY_LAB_CACHE";
 
-/// Returns `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab` (XDG Base Directory
-/// Specification 0.8: relative paths in its variables are ignored).
+/// Returns `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab`. As in the XDG Base
+/// Directory Specification 0.8, a relative path in an XDG variable is ignored.
 pub(crate) fn cache_directory(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<PathBuf, LabError> {

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Interval at which a waiting caller checks whether the guest still runs and whether the user wants to stop.
+/// Interval at which a waiting caller checks whether the guest still runs and whether the user interrupted.
 const SLICE: Duration = Duration::from_millis(200);
 /// Interval after which a greeting is repeated, because the agent may have been restarted.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// Callback that is called regularly while waiting. If it returns an error, the wait ends.
 pub(crate) type Watch<'a> = &'a dyn Fn() -> Result<(), LabError>;
 
-/// A virtio-serial port that this process holds until the channel is dropped.
+/// A virtio-serial port. This process occupies the port until the channel is dropped.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
@@ -27,7 +27,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Takes a free port; returns `None` if processes use all of them.
+    /// Takes a free port. Returns `None` if processes use all ports.
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, LabError> {
         for port in 0..PORTS {
             let path = dir.join(format!("port.{port}.lock"));
@@ -73,7 +73,7 @@ impl Channel {
         Ok(false)
     }
 
-    /// Starts a request. Later answers to earlier requests are ignored.
+    /// Starts a request on the channel. Answers to earlier requests that arrive later are ignored.
     pub(crate) fn begin(
         &mut self,
         request: &AgentRequest,
@@ -83,7 +83,7 @@ impl Channel {
         self.send(request, watch)
     }
 
-    /// Sends another message of the request.
+    /// Sends another message that belongs to the current request.
     pub(crate) fn send(
         &mut self,
         request: &AgentRequest,
@@ -130,13 +130,13 @@ impl Channel {
         }
     }
 
-    /// Returns a second handle for writing to the port, with the number of the current request.
+    /// Returns a second handle with which another thread can write to the port, and the number of the current request.
     pub(crate) fn writer(&self) -> io::Result<(UnixStream, u64)> {
         Ok((self.stream.try_clone()?, self.request))
     }
 }
 
-/// Explains why the socket broke. Usually the guest has ended, and its reason is the better message.
+/// Explains why the socket broke. Usually the guest has ended; the reason of its end is then the better message.
 fn connection_lost(error: io::Error, watch: Watch<'_>) -> LabError {
     let deadline = Instant::now() + Duration::from_secs(2);
     while Instant::now() < deadline {

@@ -9,9 +9,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Kills the QEMU processes whose working directory is `dir`, and waits until the kernel has closed their files, for
-/// at most `limit`. A guest's QEMU works in the guest's directory, so it is found without a process number, which
-/// may have been reused.
+/// Kills the QEMU processes whose working directory is `dir`, and waits up to `limit` until the kernel has closed their
+/// files. A guest's QEMU works in the guest's directory. It is found by this directory and not by its process number,
+/// which may have been reused.
 ///
 /// # Errors
 /// A process does not end in time, or as pidfd_open(2) and pidfd_send_signal(2).
@@ -48,7 +48,7 @@ pub(crate) fn kill_all_in(dir: &Path, limit: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether a process is a QEMU that works in `dir`, given its directory in /proc.
+/// Returns whether a process is a QEMU that works in `dir`. `process` is the directory of the process in /proc.
 fn is_qemu_in(process: &Path, dir: &Path) -> bool {
     let works_there = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == dir);
     works_there && has_name_of_qemu(process)
@@ -96,7 +96,7 @@ mod tests {
         command.spawn().unwrap()
     }
 
-    /// Returns whether a child runs, and ends it.
+    /// Returns whether a child process still runs, and ends it.
     fn runs(mut child: Child) -> bool {
         let runs = child.try_wait().unwrap().is_none();
         child.kill().unwrap();

@@ -12,8 +12,8 @@ use assay_protocol::{PORT_NAME, PORTS};
 use serde_json::json;
 use std::ffi::OsString;
 
-/// Returns QEMU's arguments. QEMU's working directory is that of the guest, so the names of sockets, console and
-/// initramfs are relative.
+/// Returns QEMU's arguments. QEMU works in the guest's directory, so the names of sockets, console and initramfs are
+/// relative.
 pub(crate) fn qemu_arguments(
     image: &Image,
     options: &GuestOptions,

@@ -34,7 +34,7 @@ fn last_lines(text: &str, lines: usize) -> String {
         .join("\n")
 }
 
-/// Reads the end of a file, without its first `from` bytes.
+/// Reads the end of a file; skips the first `from` bytes.
 fn read_end(path: &Path, from: u64) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = File::open(path) {
@@ -69,7 +69,7 @@ fn strip_escapes(text: &str) -> String {
     out
 }
 
-/// Returns why the guest's kernel ended, if the console shows it.
+/// Returns why the guest's kernel ended, if the console output shows the reason.
 #[must_use]
 pub fn find_panic(path: &Path) -> Option<String> {
     judge_panic(&read_end(path, 0))

@@ -9,31 +9,31 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A running program in the guest. Dropping [`Conversation::hears`] closes its standard input.
+/// A running program in the guest. To close the program's standard input, drop [`Conversation::hears`].
 pub struct Conversation<'scope> {
     /// Standard output of the program. A read times out after a short while ([`ErrorKind::TimedOut`]) and can
     /// be repeated.
     pub says: ProgramOutput,
-    /// Standard input of the program.
+    /// Standard input of the program; closed when dropped.
     pub hears: ProgramInput,
     /// Waits for the end of the program.
     pub end: End<'scope>,
 }
 
-/// Handle that waits for the end of a program.
+/// Handle with which a caller waits for the end of a program.
 pub struct End<'scope>(ScopedJoinHandle<'scope, Result<ConversationEnd, LabError>>);
 
 /// Exit status and error output of a program that ended.
 #[derive(Clone, Debug)]
 pub struct ConversationEnd {
-    /// Exit status.
+    /// Exit status of the program.
     pub status: i32,
-    /// Standard error.
+    /// What the program wrote to standard error.
     pub complaint: String,
 }
 
 impl Guest {
-    /// Starts a program in the guest with connected input and output. The program is killed after `limit`.
+    /// Starts a program in the guest and connects its input and output. The program is killed after `limit`.
     pub fn converse<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -74,7 +74,7 @@ impl End<'_> {
     /// Waits until the program ends.
     ///
     /// # Errors
-    /// The program does not exist or takes too long, or the guest is gone.
+    /// The program does not exist or takes too long, or the guest has ended.
     ///
     /// # Panics
     /// The thread that waits for the program panicked.

@@ -16,15 +16,15 @@ pub fn of_disk<'a>(answer: &'a Value, id: &str) -> Option<&'a Value> {
     Some(&ours?["stats"])
 }
 
-/// Returns whether `qdev` refers to the device `id`: it is the id, or for virtio-blk, whose counters belong to
-/// a part of the device, a path in the object tree.
+/// Returns whether `qdev` refers to the device `id`. `qdev` is the id itself or, for virtio-blk, a path in the object
+/// tree, because there the counters belong to a part of the device.
 fn is_device(qdev: &str, id: &str) -> bool {
     let path = qdev.strip_prefix("/machine/peripheral/");
     let owner = path.map_or(qdev, |path| path.split('/').next().unwrap_or_default());
     owner == id
 }
 
-/// Parses the completed flushes of a disk: field 16 of `/sys/block/DISK/stat` (Documentation/block/stat.rst).
+/// Parses the number of completed flushes of a disk: field 16 of `/sys/block/DISK/stat` (Documentation/block/stat.rst).
 ///
 /// Returns `None` before Linux 5.5, which lacks this field.
 #[must_use]
@@ -49,7 +49,7 @@ mod tests {
         }
     }
 
-    /// Constructed according to Documentation/block/stat.rst; before Linux 5.5 there are fifteen fields.
+    /// Text constructed according to Documentation/block/stat.rst. Before Linux 5.5 there are fifteen fields.
     #[test]
     fn flushes_are_the_sixteenth_field() {
         let stat = "     105        0     4968       42       14        0      112        9        0       64       59        0        0        0        0        7        7\n";

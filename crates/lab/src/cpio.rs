@@ -1,7 +1,7 @@
 //! Writes archives for an initramfs: format "newc" of cpio(5). The kernel unpacks several archives in sequence
 //! (Documentation/driver-api/early-userspace/buffer-format.rst).
 
-/// Returns an archive with one executable file, to append to an initramfs.
+/// Returns an archive with one executable file. The archive can be appended to an initramfs.
 #[must_use]
 pub(crate) fn one_file(name: &str, content: &[u8]) -> Vec<u8> {
     let mut archive = Vec::new();
@@ -54,7 +54,7 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    /// GNU cpio or busybox's cpio can read the archive.
+    /// GNU cpio or busybox's cpio must be able to read the archive.
     #[test]
     fn cpio_unpacks_it() {
         let dir = tempfile::tempdir().unwrap();

@@ -9,16 +9,16 @@ use std::path::Path;
 /// An object that QEMU must create.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
-    /// A thread, a throttle group, a secret.
+    /// A thread, a throttle group or a secret.
     Object(Value),
-    /// A block node.
+    /// A block node, that is, an image or a layer above it.
     Node(Value),
     /// A controller, or the disk itself.
     Device(Value),
 }
 
 impl Part {
-    /// Returns the option on the command line.
+    /// Returns the option for the object on QEMU's command line.
     pub(crate) fn option(&self) -> (&'static str, &Value) {
         match self {
             Self::Object(value) => ("-object", value),
@@ -27,7 +27,7 @@ impl Part {
         }
     }
 
-    /// Returns the QMP command.
+    /// Returns the QMP command that creates the object.
     pub(crate) fn command(&self) -> (&'static str, &Value) {
         match self {
             Self::Object(value) => ("object-add", value),
@@ -37,9 +37,9 @@ impl Part {
     }
 }
 
-/// Name of the object with the passphrase.
+/// Id of the QEMU object that contains the passphrase.
 pub(crate) const SECRET_ID: &str = "secret";
-/// Name of the controller that virtio-scsi disks without their own thread share.
+/// Id of the controller for all virtio-scsi disks without their own I/O thread.
 pub(crate) const SCSI_ID: &str = "scsi";
 
 /// Names of the QEMU objects of a disk, in the order in which they are removed.
@@ -196,7 +196,7 @@ mod tests {
         assert!(places.parts(&disk, &files(&disk)).is_err());
     }
 
-    /// All QEMU objects of a disk can be found by the disk's name.
+    /// All QEMU objects of a disk must have names that unplugging can derive from the disk's name.
     #[test]
     fn every_part_bears_a_name_that_unplugging_knows() {
         let text = "64M,bus=virtio-scsi,iothread,queues=3,eio=1M+4k,format=luks";

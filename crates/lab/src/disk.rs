@@ -13,11 +13,11 @@ pub struct Disk {
     pub name: String,
     /// Size in bytes, a multiple of 512.
     pub size: u64,
-    /// Format of the file.
+    /// Format of the disk's file on the host.
     pub format: DiskFormat,
-    /// Controller in the guest.
+    /// Controller to which the disk is attached in the guest.
     pub bus: Bus,
-    /// QEMU's cache mode.
+    /// Cache mode of QEMU for the disk.
     pub cache: CacheMode,
     /// QEMU's I/O method on the host.
     pub aio: Aio,
@@ -30,17 +30,18 @@ pub struct Disk {
     /// Host block device that is used instead of a file. Its content is overwritten, so the options of the guest must
     /// permit this explicitly.
     pub device: Option<PathBuf>,
-    /// Whether QEMU logs every write and flush, for the power-cut test.
+    /// Whether QEMU logs every write and flush; the power-cut test needs this log.
     pub logged: bool,
-    /// Speed limits; `None` for none.
+    /// Speed limits; `None` means no limits.
     pub throttle: Option<Throttle>,
-    /// Queues between guest and QEMU (virtio-blk and virtio-scsi); `None` for one per CPU, as in QEMU since 5.2.
+    /// Number of queues between guest and QEMU (virtio-blk and virtio-scsi); `None` for one per CPU, as in QEMU since
+    /// 5.2.
     pub queues: Option<u16>,
-    /// Range of the disk in which all I/O fails, like bad sectors.
+    /// Range of the disk in which all I/O fails, as on bad sectors; `None` for a sound disk.
     pub bad: Option<Bad>,
     /// QEMU's reaction to a failed write on the host; `None` for QEMU's default.
     pub werror: Option<WriteError>,
-    /// File whose content is copied to a new raw disk.
+    /// File whose content is copied to the new disk, which must be raw.
     pub content: Option<PathBuf>,
 }
 
@@ -55,8 +56,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Returns `limits` for a QEMU throttle group. Without a `-max` value, QEMU permits a burst of a tenth of a second
-    /// (`throttle_compute_wait`, util/throttle.c).
+    /// Returns the properties of a QEMU throttle group with these limits. Without a `-max` value, QEMU permits a burst
+    /// of a tenth of a second (`throttle_compute_wait`, util/throttle.c).
     pub(crate) fn limits(self) -> Value {
         json!({ "iops-total": self.iops, "bps-total": self.bytes })
     }
@@ -65,18 +66,19 @@ impl Throttle {
 /// A range of a disk that can be neither read nor written (`blkdebug`, docs/devel/blkdebug.txt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// Start in bytes; a multiple of 512.
+    /// Start of the range in bytes; a multiple of 512.
     pub offset: u64,
-    /// Length in bytes; a multiple of 512, at most [`Bad::LONGEST`].
+    /// Length of the range in bytes; a multiple of 512, at most [`Bad::LONGEST`].
     pub length: u64,
 }
 
 impl Bad {
-    /// Maximum length in bytes. It is small because QEMU needs a rule per sector and checks all rules for each request.
+    /// Maximum length in bytes. Longer ranges would be slow, because QEMU needs a rule per sector and checks all rules
+    /// for each request.
     pub const LONGEST: u64 = 256 << 10;
 
     fn rules(self) -> Vec<Value> {
-        /// EIO (errno(3)).
+        /// Error number EIO (errno(3)), which the guest gets.
         const EIO: u8 = 5;
         let first = self.offset / 512;
         let sectors = first..first + self.length / 512;
@@ -92,20 +94,20 @@ impl Bad {
 /// Format of a disk's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFormat {
-    /// Raw bytes; holes use no space.
+    /// Raw bytes; holes use no space on the host.
     Raw,
-    /// QEMU's own format.
+    /// qcow2, QEMU's own format.
     Qcow2 {
         /// Cluster size in bytes: a power of two from 512 to 2 MiB.
         cluster: u64,
-        /// Whether metadata is preallocated (`preallocation=metadata`).
+        /// Whether QEMU preallocates the metadata (`preallocation=metadata`).
         preallocated: bool,
         /// Whether a cluster has an extended L2 entry with 32 subclusters (`extended_l2=on`).
         extended_l2: bool,
         /// Whether reference counts are written lazily (`lazy_refcounts=on`).
         lazy_refcounts: bool,
     },
-    /// Encrypted with LUKS by QEMU.
+    /// Raw bytes that QEMU encrypts with LUKS.
     Luks,
 }
 
@@ -118,7 +120,7 @@ impl DiskFormat {
         lazy_refcounts: false,
     };
 
-    /// Returns the name for `-f` of `qemu-img`.
+    /// Returns the name of the format for `qemu-img -f`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -129,18 +131,18 @@ impl DiskFormat {
     }
 }
 
-/// Controller in the guest.
+/// Controller to which a disk is attached in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bus {
-    /// virtio-blk.
+    /// virtio-blk, one device per disk.
     VirtioBlk,
-    /// virtio-scsi.
+    /// virtio-scsi, with disks on a SCSI controller.
     VirtioScsi,
     /// SATA (AHCI of an ICH9).
     Sata,
     /// Parallel ATA (PIIX3); at most four disks.
     Ide,
-    /// NVMe.
+    /// NVMe controller.
     Nvme,
 }
 
@@ -160,7 +162,8 @@ named!(Bus, "bus": VirtioBlk = "virtio-blk", VirtioScsi = "virtio-scsi", Sata = 
     Ide = "ide", Nvme = "nvme");
 named!(WriteError, "werror policy": Report = "report", Stop = "stop", Enospc = "enospc");
 
-/// Passphrase of encrypted disks. It need not be secret, because the disks contain only scratch data and are deleted.
+/// Passphrase of encrypted disks. The passphrase need not be secret, because the disks contain only scratch data and
+/// are deleted.
 pub const SECRET: &str = "assay";
 
 impl Disk {
@@ -197,7 +200,7 @@ impl Disk {
     /// Checks whether QEMU supports this combination of settings.
     ///
     /// # Errors
-    /// The settings that conflict.
+    /// A description of the settings that conflict.
     pub fn check(&self) -> Result<(), LabError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         let letter = self.name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -292,8 +295,8 @@ impl Disk {
         })
     }
 
-    /// Returns the block nodes for `-blockdev`, lower nodes first; the last one has the name of the disk. `file` is the
-    /// path of the data, `log` that of the log of writes.
+    /// Returns the block nodes for `-blockdev`, lower nodes first. The last one has the name of the disk. `file` is the
+    /// path of the disk's data, `log` the path of the log of writes.
     pub(crate) fn nodes(&self, file: &str, log: Option<&str>) -> Vec<Value> {
         let cache = assay_qemu::cache_option(self.cache);
         let discard = if self.discard { "unmap" } else { "ignore" };

@@ -1,4 +1,4 @@
-//! Checks and claims a host block device before a guest uses it as a disk.
+//! Checks and claims a host block device before a guest uses it as a disk, so that no data is overwritten by mistake.
 
 use crate::disk::Disk;
 use crate::error::LabError;
@@ -11,12 +11,12 @@ use std::io::{Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// Block devices of a guest's disks, opened exclusively (`O_EXCL`).
+/// The open block devices of a guest's disks. They are opened exclusively (`O_EXCL`).
 pub(crate) struct Claims(Vec<(String, Held)>);
 
 impl Claims {
-    /// Claims the block devices of all disks. QEMU inherits the claims, so that nobody else can mount or claim
-    /// the devices while the guest runs, even if assay ends.
+    /// Claims the block devices of all disks. QEMU inherits the claims. So no other program can mount or claim the
+    /// devices while the guest runs, even if assay ends.
     ///
     /// # Errors
     /// Permission is denied, a device is or may be in use, or a device is too small.
@@ -39,7 +39,7 @@ impl Claims {
     }
 
     /// Returns two paths to a disk's device through the open descriptor: one for programs that assay starts, one for
-    /// QEMU, in which the descriptor has the same number. The device's own path is not used, because it may refer to
+    /// QEMU, where the descriptor has the same number. The device's own path is not used, because it may refer to
     /// another device by now. `None` for a disk in a file.
     pub(crate) fn paths(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
         let (_, held) = self.0.iter().find(|(name, _)| *name == disk.name)?;

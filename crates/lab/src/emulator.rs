@@ -1,4 +1,4 @@
-//! The QEMU program.
+//! Name, package and checks of the QEMU program.
 
 use crate::error::LabError;
 use std::io::{Error, ErrorKind};
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 /// Name of QEMU's program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
-/// Debian's package that contains QEMU.
+/// Debian package that contains QEMU.
 pub(crate) const PACKAGE: &str = "qemu-system-x86";
 
-/// Converts the error of a failed start of QEMU: a missing program becomes an error with the package to install.
+/// Converts the error of a failed start of QEMU. If the program is missing, the error contains the package to install.
 pub(crate) fn start_error(error: Error) -> LabError {
     match error.kind() {
         ErrorKind::NotFound => LabError::Missing {

@@ -1,8 +1,9 @@
-//! Experiments with guests: comparison of virtual disks, data loss after a power cut or on a full disk, and the cost of
-//! encryption per CPU model.
+//! Experiments with guests: a comparison of virtual disks, data loss after a power cut or on a full disk, and the cost
+//! of encryption per CPU model.
 //!
-//! `assay_lab` provides the guests. [`powercut`] and [`full`] test whether durable writes are durable. The same test
-//! for images without a guest is in `assay_changes::side_by_side`, because trials need its result.
+//! `assay_lab` provides the guests. [`powercut`] and [`full`] test whether writes that were acknowledged as durable
+//! survive. The same test for images without a guest is in `assay_changes::side_by_side`, because trials need its
+//! result.
 #![allow(
     clippy::disallowed_methods,
     reason = "experiments make and read the files that disks are made of"

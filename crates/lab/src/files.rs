@@ -1,4 +1,4 @@
-//! Creates, names and finds the host files of a guest's disks.
+//! Creates, names and finds the host files that contain a guest's disks.
 
 use crate::disk::{Disk, DiskFormat, SECRET};
 use crate::error::LabError;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Prefix of a disk's files in the guest's directory.
 const INSIDE: &str = "disk-";
-/// Suffixes: data, initial content, log of writes.
+/// Suffixes of a disk's files: data, initial content, log of writes.
 const ENDINGS: [&str; 3] = ["img", "first", "log"];
 
 /// Paths of a disk's files: its data and, if its writes are logged, the initial content and the log.
@@ -55,7 +55,7 @@ impl DiskFiles {
         })
     }
 
-    /// Returns the same files, with paths through open descriptors for those that `held` contains.
+    /// Returns the same files. For each file in `held`, the returned path leads through the open descriptor.
     pub(crate) fn held(self, held: &[Held]) -> Self {
         let found = |path: PathBuf| {
             let name = path.file_name();
@@ -77,10 +77,10 @@ impl DiskFiles {
     }
 }
 
-/// Files created for a disk. Files outside the guest's directory are held open and used through their descriptors,
-/// because the owner of their directory may replace them.
+/// Files created for a disk. A file outside the guest's directory is kept open and used through its descriptor, because
+/// the owner of its directory may replace the file.
 pub(crate) struct Made {
-    /// Paths for QEMU.
+    /// Paths under which QEMU opens the files.
     pub(crate) files: DiskFiles,
     pub(crate) held: Vec<Held>,
 }
@@ -132,8 +132,8 @@ pub(crate) fn list_outside_files(guest: &Path, disks: &[Disk]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Creates the files of a disk. If a file exists already, it belongs to another owner, and this is an error. Calls
-/// `known` with the identity of each file outside the guest's directory before anybody can rename it.
+/// Creates the files of a disk. A file that already exists belongs to another owner and is an error. For each file
+/// outside the guest's directory, calls `known` with its identity before another user can rename it.
 pub(crate) fn create(
     disk: &Disk,
     names: DiskFiles,
@@ -238,7 +238,7 @@ fn format(disk: &Disk, path: &Path) -> Result<(), LabError> {
     made
 }
 
-/// Runs `qemu-img` for a disk.
+/// Runs `qemu-img` for a disk. Fails with the message of `qemu-img`.
 pub fn qemu_img(arguments: &[OsString], disk: &str) -> Result<(), LabError> {
     let mut argv = vec![OsStr::new("qemu-img")];
     argv.extend(arguments.iter().map(OsString::as_os_str));

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running guest. Unless the guest is detached, dropping the value ends the guest, and QEMU ends with the thread that
-/// booted it.
+/// A running guest. Dropping this value ends the guest, unless the guest is detached. QEMU also ends with the thread
+/// that booted the guest.
 #[derive(Debug)]
 pub struct Guest {
     pub(crate) place: GuestDirectory,
@@ -62,13 +62,13 @@ impl Guest {
         &self.entry
     }
 
-    /// Returns the accelerator (KVM or TCG), and the reason if it is not KVM.
+    /// Returns the accelerator, and the reason if it is not KVM.
     #[must_use]
     pub fn accel(&self) -> &Choice {
         &self.accel
     }
 
-    /// Returns the host file with a disk's data.
+    /// Returns the host file that contains a disk's data.
     #[must_use]
     pub fn disk_file(&self, disk: &Disk) -> PathBuf {
         files::disk_file_names(&self.place.dir, disk)
@@ -76,7 +76,7 @@ impl Guest {
             .data
     }
 
-    /// Returns the initial content of a disk and the log of its writes, if it is logged.
+    /// Returns the paths of a disk's initial content and of the log of its writes; `None` if writes are not logged.
     #[must_use]
     pub fn disk_log(&self, disk: &Disk) -> Option<(PathBuf, PathBuf)> {
         let logged = files::disk_file_names(&self.place.dir, disk)
@@ -85,8 +85,8 @@ impl Guest {
         logged.map(|files| (files.first, files.log))
     }
 
-    /// Creates the files of a disk. Holds files outside the guest's directory open, and records their identity, so that
-    /// they are found after a move.
+    /// Creates the files of a disk. Keeps files outside the guest's directory open, and records their identity, so that
+    /// they can be found after they were moved.
     pub(crate) fn make(&mut self, disk: &Disk, names: DiskFiles) -> Result<DiskFiles, LabError> {
         let (entry, place) = (&mut self.entry, &self.place);
         let made = files::create(disk, names, &mut |file| {
@@ -130,8 +130,8 @@ impl Guest {
         fs::metadata(self.console_log()).map_or(0, |file| file.len())
     }
 
-    /// Returns which process the guest's kernel killed for lack of memory after the console output had the length
-    /// `said` (see [`Guest::said`]).
+    /// Returns which process the guest's kernel killed for lack of memory, if any. Considers only console output after
+    /// the first `said` bytes (see [`Guest::said`]).
     #[must_use]
     pub fn killed_since(&self, said: u64) -> Option<String> {
         console::find_oom_kill(&self.console_log(), said)
@@ -154,7 +154,7 @@ impl Guest {
         })
     }
 
-    /// Returns a free channel to the agent; a new channel first exchanges a greeting with the agent.
+    /// Returns a free channel to the agent. On a new channel, assay first exchanges a greeting with the agent.
     pub(crate) fn channel(&self) -> Result<Channel, LabError> {
         /// Time limit for the first greeting of a booted guest.
         const GREETED_WITHIN: Duration = Duration::from_secs(60);
@@ -182,7 +182,7 @@ impl Guest {
         }
     }
 
-    /// Stores a channel that is free again, for later requests.
+    /// Stores a channel that is no longer in use, for later requests.
     pub(crate) fn put_back(&self, channel: Channel) {
         self.channels
             .lock()
@@ -213,8 +213,8 @@ impl Guest {
         })
     }
 
-    /// Builds the error for a running guest that did not answer within `after`: paused because the host has no space,
-    /// or hung.
+    /// Builds the error for a running guest that did not answer within `after`. The guest is paused because the host
+    /// has no space, or it hangs.
     pub(crate) fn silent(&self, after: Duration) -> LabError {
         let status = self.qmp("query-status", serde_json::json!({}));
         let paused = status.is_ok_and(|status| status["status"] == "io-error");
@@ -250,11 +250,11 @@ impl Guest {
         monitor.map_err(|error| self.watch().err().unwrap_or_else(|| error.into()))
     }
 
-    /// Changes the speed limit of a disk at run time. The disk must have been booted with a throttle; limits
-    /// of 0 remove the limit.
+    /// Changes the speed limit of a disk at run time. The disk must have been booted with a throttle; limits of 0
+    /// remove the limit.
     ///
     /// # Errors
-    /// QEMU refuses, or is gone.
+    /// QEMU refuses, or has ended.
     pub fn set_throttle(&self, disk: &Disk, throttle: Throttle) -> Result<(), LabError> {
         let arguments = serde_json::json!({
             "path": format!("/objects/{}", disk.throttle_name()),
@@ -263,10 +263,10 @@ impl Guest {
         self.qmp("qom-set", arguments).map(drop)
     }
 
-    /// Shuts the guest down; kills it after `limit`. Removes everything that belongs to it.
+    /// Shuts the guest down, or kills it after `limit`. Removes everything that belongs to the guest.
     ///
     /// # Errors
-    /// Something cannot be removed.
+    /// A file or process cannot be removed.
     pub fn shutdown(mut self, limit: Duration) -> Result<(), LabError> {
         let deadline = Instant::now() + limit;
         let argv = ["systemctl", "poweroff", "--no-block"].map(OsStr::new);
@@ -277,10 +277,10 @@ impl Guest {
         self.end()
     }
 
-    /// Kills the guest at once and removes everything that belongs to it.
+    /// Kills the guest immediately and removes everything that belongs to it.
     ///
     /// # Errors
-    /// Something cannot be removed.
+    /// A file or process cannot be removed.
     pub fn kill(mut self) -> Result<(), LabError> {
         self.end()
     }
@@ -292,8 +292,8 @@ impl Guest {
         }
     }
 
-    /// Ends QEMU after it has written all data to the disks' files, without shutting down the guest's system. Kills
-    /// QEMU after `limit`. The disks remain until the guest is dropped.
+    /// Ends QEMU after it has written all data to the disks' files. The guest's operating system is not shut down.
+    /// Kills QEMU after `limit`. The disks remain until the guest is dropped.
     ///
     /// # Errors
     /// QEMU has already ended.

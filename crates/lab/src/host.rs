@@ -1,4 +1,4 @@
-//! Implements the host interface for a guest, so that facts and changes work in guests as on any machine.
+//! Implements the host interface for a guest, so that facts can be collected and changes made as on any machine.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// ENOENT and ENOTDIR: the path does not exist.
+/// Error numbers ENOENT and ENOTDIR: the path does not exist.
 const ABSENT: [i32; 2] = [2, 20];
 
 fn with_path(path: &Path, error: LabError) -> HostError {

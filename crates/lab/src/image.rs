@@ -1,4 +1,4 @@
-//! Finds the guest image in the cache, or builds it once.
+//! Finds the guest image in the cache, or builds it if it is missing.
 
 mod packed_file;
 
@@ -29,7 +29,7 @@ const BUILDING: &str = "building-";
 const LOG: &str = "build.log";
 const LOCK: &str = "lock";
 
-/// A guest image; its files never change after the build.
+/// A guest image. Its files never change after the build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     dir: PathBuf,
@@ -73,7 +73,7 @@ impl Image {
         name.to_string_lossy().into_owned()
     }
 
-    /// Returns the OpenZFS variant of the image; `None` if the image comes from another recipe.
+    /// Returns which OpenZFS the image contains; `None` if the image comes from another recipe.
     #[must_use]
     pub fn zfs(&self) -> Option<Zfs> {
         Zfs::of(&self.hash())
@@ -105,11 +105,10 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Returns the user's cache: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else
-    /// `~/.cache/assay/lab`.
+    /// Returns the user's cache: `$ASSAY_LAB_CACHE`, else `$XDG_CACHE_HOME/assay/lab`, else `~/.cache/assay/lab`.
     ///
     /// # Errors
-    /// None of these variables is set, or another user may write there.
+    /// None of the variables is set, or another user may write to the directory.
     pub fn of_user() -> Result<Self, LabError> {
         let cache = Self::new(&cachedir::cache_directory(|name| std::env::var_os(name))?);
         cachedir::ours(&cache.root)?;
@@ -119,7 +118,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Creates a cache below `root`. Its images have the OpenZFS of the Debian release.
+    /// Creates a cache below `root` for images with the OpenZFS of the Debian release.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self {
@@ -145,21 +144,21 @@ impl Cache {
         image.missing().is_none().then_some(image)
     }
 
-    /// Returns the expected duration of a build: that of the last build on this machine, otherwise that on two idle
-    /// cores.
+    /// Returns the expected duration of a build: the duration of the last build on this machine, otherwise the typical
+    /// duration on two idle cores.
     #[must_use]
     pub fn usual_build_time(&self) -> Duration {
         Steps::new(&self.root).usual_time()
     }
 
-    /// Returns the path of the current recipe's image, built or not.
+    /// Returns the image of the current recipe, whether it exists or not.
     fn place(&self) -> Image {
         Image {
             dir: self.root.join(recipe::hash(self.zfs)),
         }
     }
 
-    /// Returns all images, including those of other recipes.
+    /// Returns all images, including images of other recipes.
     #[must_use]
     pub fn all(&self) -> Vec<Image> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -176,12 +175,12 @@ impl Cache {
         found
     }
 
-    /// Returns the image and builds it if it is missing. Of two simultaneous builds, the second waits and uses
-    /// the result of the first.
+    /// Returns the image; builds it if it is missing. Of two simultaneous builds, the second waits and uses the result
+    /// of the first.
     ///
     /// # Errors
-    /// Root privileges, space or a tool is missing, the build failed, or the user interrupted. Only the log of
-    /// a failed build remains.
+    /// Root privileges, space or a tool is missing, the build failed, or the user interrupted. Only the log of a failed
+    /// build remains.
     pub fn build(
         &self,
         progress: &mut dyn FnMut(BuildProgress<'_>),
@@ -217,7 +216,7 @@ impl Cache {
         built
     }
 
-    /// Fails early if a damaged image occupies the directory of the new image, so that a build does not fail at its
+    /// Fails early if a damaged image occupies the directory of the new image. Otherwise the build would fail at its
     /// end.
     fn check_place(&self) -> Result<(), LabError> {
         let image = self.place();
@@ -262,7 +261,7 @@ impl Cache {
         flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && self.sweep()
     }
 
-    /// Removes the files of killed builds. They ran in their own mount namespace, so nothing is mounted in their
+    /// Removes the files of killed builds. The builds ran in their own mount namespaces, so nothing is mounted in their
     /// directories. Returns whether files were removed.
     fn sweep(&self) -> bool {
         let mut found = false;
@@ -317,7 +316,8 @@ impl Cache {
     }
 }
 
-/// Returns whether assay created this directory for a build: `ASSAY_LAB_CACHE` may contain other files.
+/// Returns whether assay created this directory for a build. The check is needed because `ASSAY_LAB_CACHE` may contain
+/// other files.
 fn is_build(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     let number = name.to_str().and_then(|name| name.strip_prefix(BUILDING));
@@ -325,7 +325,7 @@ fn is_build(entry: &fs::DirEntry) -> bool {
     ours && entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// Syncs a directory, so that a power cut after the rename leaves no image of zeros.
+/// Syncs a directory. Without the sync, a power cut after the rename could leave an image of zeros.
 fn sync(dir: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         File::open(entry?.path())?.sync_all()?;
@@ -353,7 +353,7 @@ fn check_writable(cache: &Path) -> Result<(), LabError> {
     rustix::fs::access(cache, rustix::fs::Access::WRITE_OK).map_err(|error| refuse(error.into()))
 }
 
-/// Checks the tools for building and booting. QEMU is included, because an image is useless without it.
+/// Checks that the tools for building and booting exist. QEMU is included, because an image is useless without QEMU.
 fn check_tools() -> Result<(), LabError> {
     for (tool, package) in [
         (emulator::QEMU, emulator::PACKAGE),
@@ -408,8 +408,8 @@ fn mmdebstrap_arguments(work: &Path, zfs: Zfs, mirror: &str) -> Vec<OsString> {
 
 /// Runs mmdebstrap and explains a failure.
 ///
-/// mmdebstrap mounts /proc, /sys and device nodes into the tree. It runs in its own namespaces, so killing it
-/// also ends its processes and mounts. Only then can the tree be removed safely.
+/// mmdebstrap mounts /proc, /sys and device nodes into the tree. It runs in its own namespaces, so killing it also ends
+/// its processes and mounts. After that, the tree can be removed safely.
 fn run(
     cache: &Path,
     work: &Path,

@@ -1,8 +1,8 @@
 //! Throwaway guests under QEMU: builds the image once, boots guests, communicates with them, and removes them.
 //!
 //! A guest is Debian with ZFS and storage tools. It has no network: assay communicates with its own agent over
-//! virtio-serial. The root file system of the image never changes; the guest's disks are new, and are removed with the
-//! guest. Nothing of a guest remains, even if assay is killed.
+//! virtio-serial. The root file system of the image never changes. The guest's disks are new and are removed with the
+//! guest. Nothing remains of a guest, even if assay is killed.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate builds images and runs guests"

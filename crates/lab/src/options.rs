@@ -1,4 +1,4 @@
-//! Options with which a guest boots.
+//! Options with which a guest is booted.
 
 use crate::accel::Accel;
 use crate::devices::Places;
@@ -11,31 +11,31 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Minimum memory in MiB with which the guest boots.
+/// Minimum memory in MiB that a guest needs to boot.
 pub const LEAST_MEMORY: u32 = 256;
 
-/// Options with which a guest boots.
+/// Options with which a guest is booted.
 #[derive(Clone, Debug)]
 pub struct GuestOptions {
     /// Name of the guest: letters, digits and dashes, at most 32 characters.
     pub name: String,
-    /// Memory in MiB.
+    /// Memory of the guest in MiB.
     pub memory_mib: u32,
     /// Number of virtual CPUs.
     pub cpus: u32,
     /// CPU model with features for `-cpu` (`Haswell,-aes`). Default: the host's CPU (KVM), or all features
     /// that can be emulated (TCG).
     pub cpu_model: Option<String>,
-    /// Assay binary of the host to install in the guest as `/usr/local/bin/assay`. Its loader and libraries are copied
-    /// too, so the guest's C library does not matter.
+    /// Path of an assay binary on the host, which is installed in the guest as `/usr/local/bin/assay`. Its loader and
+    /// libraries are copied too, so the guest's C library does not matter.
     pub assay: Option<PathBuf>,
-    /// Disks in addition to the root.
+    /// Disks of the guest in addition to the root disk.
     pub disks: Vec<Disk>,
-    /// Permits the guest to overwrite the data of block devices that `disks` names.
+    /// Permits the guest to overwrite the data of the block devices in `disks`.
     pub destroy_data: bool,
-    /// Permits overwriting also if the device contains data of an unknown type.
+    /// Permits overwriting even if the device contains data of an unknown type.
     pub destroy_unknown_data: bool,
-    /// KVM or TCG; detected if `None`.
+    /// Accelerator to use; `None` to detect it.
     pub accel: Option<Accel>,
     /// Time limit from the start until the agent in the guest answers.
     pub boot_limit: Duration,
@@ -44,8 +44,8 @@ pub struct GuestOptions {
 }
 
 impl GuestOptions {
-    /// Returns a small guest without disks: 1 GiB, two CPUs, ten minutes to boot (an emulated guest on a busy
-    /// machine is slow).
+    /// Returns options for a small guest without disks: 1 GiB, two CPUs, and ten minutes to boot, because an emulated
+    /// guest on a busy machine is slow.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -64,10 +64,10 @@ impl GuestOptions {
     }
 
     /// Checks early whether this machine can run the guest, because building an image takes minutes. Examines the block
-    /// devices of its disks without changing them.
+    /// devices of the guest's disks without changing them.
     ///
     /// # Errors
-    /// The name is invalid or used, or a disk is impossible.
+    /// The name is invalid or used, or a disk is not possible.
     pub fn check(&self, state: &GuestRegistry) -> Result<(), LabError> {
         state.free(&self.name)?;
         let mut places = Places::default();

@@ -1,4 +1,4 @@
-//! Plugs disks into a running guest and removes them.
+//! Plugs disks into a running guest, and unplugs them.
 
 use crate::devices::{Names, Part, Places, SCSI_ID, SECRET_ID};
 use crate::disk::{Bus, Disk};
@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-/// Time in which an emulated guest on a busy machine must notice a plugged or removed disk.
+/// Maximum time until an emulated guest on a busy machine notices a plugged or unplugged disk.
 pub(crate) const GUEST_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
@@ -55,8 +55,8 @@ impl Guest {
         plugged
     }
 
-    /// Unplugs a disk like a drive that is pulled out: the guest is notified, but cannot refuse. Removes the
-    /// disk's files.
+    /// Unplugs a disk like a drive that is pulled out. The guest is notified, but cannot refuse. Removes the disk's
+    /// files.
     ///
     /// # Errors
     /// The disk does not exist, its bus does not permit it, or the guest does not release it.
@@ -66,7 +66,7 @@ impl Guest {
         self.take_away(name)
     }
 
-    /// Takes the lock for changing the guest's disks, and reads the changes that other processes have made.
+    /// Takes the lock for changing the guest's disks. Then reads the changes that other processes have made.
     pub(crate) fn alone(&mut self) -> Result<File, LabError> {
         let path = self.place.dir.join("plug.lock");
         let lock = lockfile::wait(&path).map_err(LabError::io(&path))?;
@@ -164,7 +164,7 @@ impl Guest {
     }
 }
 
-/// Returns whether QEMU's object tree contains the object `name` below `path`.
+/// Returns whether QEMU's object tree contains an object `name` below `path`.
 pub(crate) fn has(monitor: &mut Qmp, path: &str, name: &str) -> Result<bool, LabError> {
     let listed = monitor.execute("qom-list", json!({ "path": path }))?;
     Ok(list_contains(&listed, "name", name))

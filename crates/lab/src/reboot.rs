@@ -1,4 +1,4 @@
-//! Reboots a guest. Its disks and the changes on its root file system remain.
+//! Reboots a guest. The guest's disks and the changes to its root file system remain.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -8,21 +8,21 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// Interval of the checks whether the guest runs and whether the user interrupted.
+/// Interval at which assay checks whether the guest runs and whether the user interrupted.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Kind of reboot.
+/// How the guest is rebooted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reboot {
     /// Orderly reboot of the guest's system: services stop, file systems are unmounted.
     Asked,
     /// Reset button: only the guest's memory is lost. Data that the guest wrote to a disk remains, even if it is only
-    /// in a cache of the host; [`Guest::cut_power`] and the power-cut experiment lose such data, too.
+    /// in a cache of the host. [`Guest::cut_power`] and the power-cut experiment lose such data, too.
     Reset,
 }
 
 impl Guest {
-    /// Reboots the guest and waits until the agent answers. Shutdown and start may each take `limit`.
+    /// Reboots the guest and waits until the agent answers. Shutdown and start may take up to `limit` each.
     ///
     /// # Errors
     /// The guest does not go down or come up in time, or has ended.
@@ -41,7 +41,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Sets QEMU's action on a guest's reboot (`set-action`, qapi/run-state.json).
+    /// Sets what QEMU does when a guest reboots (`set-action`, qapi/run-state.json).
     fn on_reboot(&self, action: &str) -> Result<(), LabError> {
         self.qmp("set-action", json!({ "reboot": action }))
             .map(drop)

@@ -1,11 +1,11 @@
-//! Defines the content of the guest image, and the hash that names the image.
+//! Defines the content of the guest image. A hash of this recipe is the name of the image.
 
 /// The Debian release of the guest.
 pub const RELEASE: &str = "bookworm";
-/// Default mirror if the machine's own apt uses no Debian mirror.
+/// Mirror that is used if the machine's own apt uses no Debian mirror.
 pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
 
-/// Packages of the guest. `zfs-dkms` and the headers are removed after the module is built.
+/// Packages of the guest. `zfs-dkms` and the headers are removed after the module has been built.
 const PACKAGES: [&str; 22] = [
     "systemd-sysv",
     "udev",
@@ -50,11 +50,11 @@ const FILES: [(&str, &str, bool); 5] = [
     ),
 ];
 
-/// OpenZFS version of a guest. Advice may depend on the version, so two versions permit tests on both sides of a
+/// Source of the OpenZFS in a guest. Advice may depend on the version, so two versions permit tests on both sides of a
 /// version limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Zfs {
-    /// Version of the Debian release: 2.1.
+    /// OpenZFS of the Debian release: 2.1.
     #[default]
     Stable,
     /// OpenZFS of Debian backports: 2.3.
@@ -74,7 +74,7 @@ impl Zfs {
         }
     }
 
-    /// Returns the version of an image by its hash; `None` for an image of another recipe.
+    /// Returns the OpenZFS of an image by the image's hash; `None` for an image of another recipe.
     #[must_use]
     pub fn of(image: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|zfs| hash(*zfs) == image)
@@ -84,27 +84,27 @@ impl Zfs {
 /// Debian suite with the newer OpenZFS.
 const BACKPORTS: &str = "bookworm-backports";
 const COMPONENTS: &str = "main,contrib";
-/// Build script that makes apt prefer the ZFS packages of this suite.
+/// Build script that makes apt prefer the ZFS packages from backports.
 pub const PREFER: (&str, &str, bool) = (
     "prefer-backports",
     include_str!("../image/prefer-backports"),
     true,
 );
 
-/// Returns the files that a build needs: name, content, executable.
+/// Returns the files that a build needs, as (name, content, executable).
 pub fn build_files(zfs: Zfs) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     let more = (zfs == Zfs::Backports).then_some(PREFER);
     FILES.into_iter().chain(more)
 }
 
-/// Returns additional lines of sources.list.
+/// Returns the additional lines of sources.list for this OpenZFS, if any.
 #[must_use]
 pub fn more_sources(zfs: Zfs, mirror: &str) -> Option<String> {
     let components = COMPONENTS.replace(',', " ");
     (zfs == Zfs::Backports).then(|| format!("deb {mirror} {BACKPORTS} {components}"))
 }
 
-/// Returns the arguments of mmdebstrap, without mirror and hooks.
+/// Returns the arguments of mmdebstrap except mirror and hooks.
 #[must_use]
 pub fn mmdebstrap_arguments() -> Vec<String> {
     vec![
@@ -143,8 +143,8 @@ pub fn hash(zfs: Zfs) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Finds the Debian mirror in the output of `apt-get indextargets` (`REPO_URI` and `RELEASE` per line): the
-/// main archive, without security and backports, and not of another distribution.
+/// Finds the Debian mirror in the output of `apt-get indextargets` (`REPO_URI` and `RELEASE` per line). Considers only
+/// the main archive of Debian, not security updates, backports or other distributions.
 #[must_use]
 pub fn parse_mirror(targets: &str) -> Option<&str> {
     targets.lines().find_map(|line| {

@@ -1,12 +1,12 @@
-//! Numbered records with checksums for durability tests: written inside the guest, checked outside.
+//! Numbered records with checksums for durability tests. They are written inside the guest and checked outside.
 //!
-//! Compiled into assay and into the agent, so it uses only the standard library.
+//! This file is compiled into assay and into the agent, so it uses only the standard library.
 
-/// Size of a record in bytes: one page, so that records share no sector.
+/// Size of a record in bytes: one page, so that two records never share a sector.
 pub const SIZE: usize = 4096;
 
-/// Returns the record with this number: the number, the seed, then bytes derived from both. So a torn, old or misplaced
-/// record is detected at every byte.
+/// Returns the record with this number. It contains the number, the seed, and bytes derived from both. Therefore a
+/// torn, old or misplaced record is detected at every byte.
 #[must_use]
 pub fn record(seed: u64, number: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(SIZE);

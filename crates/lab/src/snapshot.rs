@@ -1,4 +1,4 @@
-//! Snapshots of a guest: memory, root and disks (QEMU's internal snapshots).
+//! Snapshots of a guest's memory, root disk and other disks (QEMU's internal snapshots).
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -6,18 +6,18 @@ use assay_qemu::Qmp;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A saved snapshot.
+/// A snapshot that was saved in the guest's disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSnapshot {
-    /// Name of the snapshot.
+    /// Name that the user gave to the snapshot.
     pub tag: String,
     /// Time of the snapshot, in seconds since 1970.
     pub seconds: i64,
-    /// Size of the saved memory in bytes.
+    /// Size of the guest's saved memory in bytes.
     pub memory: u64,
 }
 
-/// Operation on a snapshot.
+/// What QEMU does with a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     Save,
@@ -37,13 +37,13 @@ impl Job {
 
 /// Id of the snapshot job in QEMU. Only one job runs at a time.
 const JOB: &str = "assay-snapshot";
-/// Interval of the checks whether the guest runs and whether the user interrupted.
+/// Interval at which assay checks whether the guest runs and whether the user interrupted.
 const SLICE: Duration = Duration::from_millis(200);
 /// Id of the root drive on QEMU's command line.
 const ROOT: &str = "root";
 
 impl Guest {
-    /// Saves a snapshot; its name consists of letters, digits and dashes.
+    /// Saves a snapshot. `tag` consists of letters, digits and dashes.
     ///
     /// # Errors
     /// The name is used, a disk is not qcow2, or QEMU refuses (as it does with NVMe disks).
@@ -57,7 +57,7 @@ impl Guest {
         self.snapshot_job(Job::Save, tag, limit)
     }
 
-    /// Restores a snapshot. Later work in the guest is lost; programs continue from the snapshot.
+    /// Restores a snapshot. Work in the guest after the snapshot is lost; programs continue from the snapshot.
     ///
     /// # Errors
     /// The snapshot does not exist, or QEMU refuses.
@@ -112,8 +112,8 @@ impl Guest {
         }))
     }
 
-    /// Returns the block nodes of a snapshot: first that of the root disk, which also stores the memory, then those of
-    /// the other disks.
+    /// Returns the block nodes that a snapshot includes: first the node of the root disk, which also stores the memory,
+    /// then the nodes of the other disks.
     fn snapshot_nodes(&self, monitor: &mut Qmp) -> Result<Vec<String>, LabError> {
         let blocks = monitor.execute("query-block", json!({}))?;
         let root = find_root_drive(&blocks).and_then(|root| root["node-name"].as_str());
@@ -173,7 +173,7 @@ fn ended(monitor: &mut Qmp) -> Result<(), LabError> {
     error.map_or(Ok(()), |error| Err(LabError::Snapshot(error)))
 }
 
-/// Returns QEMU's description of the root's drive.
+/// Returns QEMU's description of the root drive.
 fn find_root_drive(blocks: &Value) -> Option<&Value> {
     let mut blocks = blocks.as_array()?.iter();
     let root = blocks.find(|block| block["device"] == ROOT)?;

@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Copies content and length into `to` without writing holes. So `to` must be empty, or contain zeros where `from` has
-/// holes.
+/// Copies content and length to `to`, but does not write holes. Therefore `to` must be empty, or contain zeros where
+/// `from` has holes.
 pub fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     let source = Held::follow(from, Access::Read)?;
     let source = source.file();

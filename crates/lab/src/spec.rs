@@ -1,4 +1,4 @@
-//! Parses disk descriptions: `1G`, or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
+//! Parses disk descriptions, such as `1G` or `1G,bus=nvme,cache=none,format=qcow2,cluster=128k`.
 
 use crate::disk::{Bad, Disk, DiskFormat};
 use crate::error::{Cause, LabError};
@@ -6,11 +6,10 @@ use assay_model::Bytes;
 use std::path::PathBuf;
 
 impl Disk {
-    /// Parses a size and, after commas, differences from a raw scratch disk on virtio-blk: `bus`, `cache`,
-    /// `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`, `extended_l2`,
-    /// `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, the limits `iops` (requests per
-    /// second) and `bps` (bytes per second), `queues`, and `eio=OFFSET+LENGTH` for a range with I/O errors.
-    /// Flags are on or off.
+    /// Parses a size, followed by settings that differ from a raw scratch disk on virtio-blk. Settings are separated by
+    /// commas: `bus`, `cache`, `werror`, `aio`, `format` (raw, qcow2, luks), `cluster`, `preallocation`, `extended_l2`,
+    /// `lazy_refcounts`, `iothread`, `discard`, `dir`, `device`, `name`, the limits `iops` (requests per second) and
+    /// `bps` (bytes per second), `queues`, and `eio=OFFSET+LENGTH` for a range with I/O errors. Flags are on or off.
     ///
     /// # Errors
     /// Names the invalid part and the valid values.

@@ -1,5 +1,4 @@
-//! Stalls disks repeatedly for a while, like a disk that collects garbage, retries a bad sector or lost a
-//! path.
+//! Stalls disks repeatedly for a while, like a disk that collects garbage, retries a bad sector or has lost a path.
 
 use crate::error::LabError;
 use crate::guest::Guest;
@@ -11,16 +10,16 @@ use std::time::{Duration, Instant};
 /// Name of the block device inside a virtio-blk-pci device (hw/virtio/virtio-blk-pci.c).
 const VIRTIO_PART: &str = "virtio-backend";
 
-/// Schedule of stalls.
+/// When disks are stalled, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
     /// Time from the start of one stall to the start of the next.
     pub every: Duration,
-    /// Duration of a stall.
+    /// How long each stall lasts.
     pub length: Duration,
 }
 
-/// Stalls that happened.
+/// Count and duration of the stalls that happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalled {
     /// Number of stalls so far.
@@ -30,8 +29,8 @@ pub struct Stalled {
 }
 
 impl Guest {
-    /// Stalls disks until `until` is cancelled. During a stall one request may pass; the others wait until the stall
-    /// ends. After the return no disk is stalled.
+    /// Stalls disks until `until` is cancelled. During a stall one request may pass; all other requests wait until the
+    /// stall ends. After the function has returned, no disk is stalled.
     ///
     /// # Errors
     /// A disk does not exist, or the guest has ended.
@@ -89,9 +88,9 @@ impl Guest {
     }
 }
 
-/// Sleeps until `then`; returns false if cancelled before.
+/// Sleeps until `then`. Returns false if cancelled earlier.
 fn sleep(then: Instant, until: &Cancel) -> bool {
-    /// Maximum time until a cancelled stall ends.
+    /// Maximum time that a stall continues after it was cancelled.
     const SLICE: Duration = Duration::from_millis(50);
     while !until.is_cancelled() {
         let left = then.saturating_duration_since(Instant::now());

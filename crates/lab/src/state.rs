@@ -1,9 +1,9 @@
-//! Registry of guests, so that no guest outlives the assay process that needs it.
+//! Registry of guests. It makes sure that no guest outlives the assay process that needs it.
 //!
-//! Each guest has a directory with its sockets, console and scratch disks; QEMU works in this directory. The assay
-//! process that owns a guest holds a lock on the directory, which the kernel releases when the process ends for any
-//! reason. A guest of `assay lab up` has no owner: its entry is marked as detached, with process number and start time
-//! of its QEMU.
+//! Each guest has a directory with its sockets, console and scratch disks. The guest's QEMU works in this directory.
+//! The assay process that owns a guest holds a lock on the directory, which the kernel releases when the process ends
+//! for any reason. A guest of `assay lab up` has no owner. Its entry is marked as detached, and contains process number
+//! and start time of the guest's QEMU.
 
 use crate::child::kill_all_in;
 use crate::error::LabError;
@@ -23,33 +23,33 @@ const OWNER: &str = "owner";
 const ENTRY: &str = "entry.json";
 /// Name prefix of a directory that is being created for a guest.
 const PART: &str = ".part-";
-/// Time in which a killed QEMU must end. QEMU may first have to finish writes in flight to slow disks.
+/// Time within which a killed QEMU must end. QEMU may first have to finish writes in flight to slow disks.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Registry entry of a guest.
+/// What the registry contains about a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestEntry {
-    /// Name of the guest.
+    /// Name by which the user addresses the guest.
     pub name: String,
     /// Whether the guest continues after its assay process ends.
     pub detached: bool,
-    /// Process number of QEMU; 0 before QEMU started.
+    /// Process number of QEMU; 0 before QEMU has started.
     pub pid: u32,
     /// Start time of QEMU, in clock ticks since boot.
     pub start_time: u64,
-    /// Accelerator: `kvm` or `tcg`.
+    /// Accelerator of the guest: `kvm` or `tcg`.
     pub accel: String,
-    /// Memory in MiB.
+    /// Memory of the guest in MiB.
     pub memory_mib: u32,
     /// Number of virtual CPUs.
     pub cpus: u32,
     /// Name and size in bytes of each disk.
     pub disks: Vec<(String, u64)>,
-    /// Hash of the image's recipe.
+    /// Hash of the recipe of the guest's image.
     pub image: String,
-    /// Files outside the guest's directory that belong to the guest.
+    /// Files of the guest that are outside of its directory.
     pub files: Vec<PathBuf>,
-    /// Identities of the files in `files`, by name, recorded when they were created.
+    /// Identities of the files in `files`, by name. Each was recorded when the file was created.
     #[serde(default)]
     pub known: BTreeMap<String, KnownFile>,
 }
@@ -68,17 +68,17 @@ pub struct GuestRegistry {
     root: PathBuf,
 }
 
-/// Directory of one guest.
+/// Directory of one guest, with the lock if this process owns the guest.
 #[derive(Debug)]
 pub struct GuestDirectory {
-    /// Path of the directory.
+    /// Path of the guest's directory.
     pub dir: PathBuf,
-    /// Lock held while this process owns the guest.
+    /// Lock on the directory; `None` if this process does not own the guest.
     pub(crate) owner: Option<File>,
 }
 
 impl GuestRegistry {
-    /// Uses the directory `lab` below `root`; creates it with private access if it is missing.
+    /// Opens the directory `lab` below `root`. Creates it with private access if it is missing.
     ///
     /// # Errors
     /// The directory cannot be created.
@@ -95,7 +95,7 @@ impl GuestRegistry {
         Ok(Self { root })
     }
 
-    /// Uses the directory below `root` if it exists.
+    /// Opens the directory `lab` below `root` if it exists.
     #[must_use]
     pub fn existing(root: &Path) -> Option<Self> {
         let root = root.join("lab");
@@ -106,7 +106,7 @@ impl GuestRegistry {
         &self.root
     }
 
-    /// Takes the lock for adding and cleaning up.
+    /// Takes the lock that is needed for adding guests and for cleaning up.
     fn lock(&self) -> Result<File, LabError> {
         let path = self.root.join(".lock");
         lockfile::wait(&path).map_err(LabError::io(&path))
@@ -124,7 +124,7 @@ impl GuestRegistry {
         }
     }
 
-    /// Returns the path for the directory of a new guest. Fails if the name is in use.
+    /// Returns the path for the directory of a new guest. Fails if the name is already used.
     pub(crate) fn free(&self, name: &str) -> Result<PathBuf, LabError> {
         Self::check_name(name)?;
         let dir = self.root.join(name);
@@ -178,7 +178,7 @@ impl GuestRegistry {
         dirs
     }
 
-    /// Returns the running guests by name. Call [`Self::sweep`] before.
+    /// Returns the running guests, ordered by name. Call [`Self::sweep`] before.
     #[must_use]
     pub fn list(&self) -> Vec<GuestEntry> {
         let dirs = self.dirs();
@@ -207,12 +207,12 @@ impl GuestRegistry {
         }
     }
 
-    /// Removes the files of ended guests and killed processes, and ends guests whose assay process was killed. Returns
-    /// the names of these guests.
+    /// Removes the files of ended guests and of killed processes. Ends guests whose assay process was killed, and
+    /// returns the names of these guests.
     ///
     /// # Errors
-    /// The directory cannot be used, or some files of a guest cannot be removed. Then the error of the first such guest
-    /// is returned; all others are removed anyway.
+    /// The directory cannot be used, or some files of a guest cannot be removed. The other guests are removed anyway,
+    /// and the error of the first failed guest is returned.
     pub fn sweep(&self) -> Result<Vec<String>, LabError> {
         let _lock = self.lock()?;
         let (mut swept, mut failed) = (Vec::new(), Ok(()));
@@ -237,8 +237,8 @@ impl GuestRegistry {
 }
 
 impl GuestRegistry {
-    /// Removes directories that were being created when assay was killed. Requires the lock, so that no other process
-    /// is creating one.
+    /// Removes directories that assay was creating when it was killed. Requires the lock, so that no other process is
+    /// creating a directory.
     fn sweep_parts(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             if entry.file_name().as_bytes().starts_with(PART.as_bytes()) {
@@ -301,8 +301,8 @@ pub(crate) fn remove(dir: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Removes a file outside the guest's directory, even if it was moved. Does not remove another file that now has its
-/// name.
+/// Removes a file outside of the guest's directory, even if the file was moved. Another file that now has its name is
+/// not removed.
 pub(crate) fn remove_file(
     file: &Path,
     known: &BTreeMap<String, KnownFile>,
@@ -323,8 +323,8 @@ pub(crate) fn remove_file(
     }
 }
 
-/// Returns the name prefix of a guest's files outside its directory. The prefix differs for two guests of the same name
-/// in two state directories.
+/// Returns the name prefix of a guest's files outside of its directory. Two guests with the same name in two state
+/// directories have different prefixes.
 pub(crate) fn scratch_prefix(dir: &Path) -> String {
     let name = dir.file_name().unwrap_or_default();
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());

@@ -1,22 +1,22 @@
-//! Estimates the progress of an image build from mmdebstrap's output and the duration of earlier builds.
+//! Estimates the progress of an image build, from the output of mmdebstrap and the duration of earlier builds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Progress of a build.
+/// How far a build is.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildProgress<'a> {
-    /// Name of the current step.
+    /// Name of the current step of the build.
     pub step: &'a str,
-    /// Estimated remaining time; `None` while another process builds.
+    /// Estimated remaining time; `None` while the build runs in another process.
     pub left: Option<Duration>,
     /// Completed fraction, 0 to 1.
     pub done: f64,
 }
 
-/// Steps of a build: log text at which the step starts, name, and typical duration in seconds (330 s in total on two
-/// idle cores). If a build ran on this machine, its durations are used instead.
+/// Steps of a build, as (log text at which the step starts, name, typical duration in seconds). The durations were
+/// measured on two idle cores, 330 s in total. After a build on this machine, its own durations are used instead.
 const STEPS: [(&str, &str, f64); 5] = [
     ("", "fetching the base system", 15.0),
     (
@@ -28,22 +28,22 @@ const STEPS: [(&str, &str, f64); 5] = [
     ("Loading new zfs", "compiling ZFS", 200.0),
     ("I: running --customize-hook", "making the image", 43.0),
 ];
-/// Fraction of the usual build time that must have passed before the current speed is used for the estimate.
+/// Fraction of the usual build time that must have passed before the estimate considers the current speed.
 const ENOUGH: f64 = 0.05;
 /// Name of the file next to the images that stores the duration of each step of the last build.
 const RECORD: &str = "build-times.json";
 
-/// Progress of a running build. Times are parameters, measured from the start of the build.
+/// Progress of a running build. Times are parameters that are measured from the start of the build.
 pub(crate) struct Steps {
     usual: [f64; STEPS.len()],
-    /// Start time of each step so far, in seconds; the last one is running.
+    /// Start time of each step so far, in seconds; the last step is still running.
     began: Vec<f64>,
     shown: f64,
     record: PathBuf,
 }
 
 impl Steps {
-    /// Starts to track a build into `cache`.
+    /// Starts to track a build of an image in `cache`.
     pub(crate) fn new(cache: &Path) -> Self {
         let record = cache.join(RECORD);
         let known = fs::read(&record)
@@ -67,7 +67,7 @@ impl Steps {
         self.began.len() - 1
     }
 
-    /// Searches new log text for the start of the next steps.
+    /// Searches new log text for the beginning of the next steps.
     pub(crate) fn read(&mut self, text: &str, now: Duration) {
         for (index, (begin, _, _)) in STEPS.iter().enumerate().skip(self.at() + 1) {
             if text.contains(begin) {
@@ -77,8 +77,9 @@ impl Steps {
         }
     }
 
-    /// Returns the expected slowdown of the remaining steps, as a factor (1 = as usual, limited to 0.5 to 4). The
-    /// square root of the slowdown so far is used, because network-bound steps predict CPU-bound steps poorly.
+    /// Returns the expected slowdown of the remaining steps as a factor: 1 is as usual, and the result is between 0.5
+    /// and 4. The factor is the square root of the slowdown so far, because network-bound steps predict CPU-bound steps
+    /// poorly.
     fn pace(&self) -> f64 {
         let usual: f64 = self.usual[..self.at()].iter().sum();
         match usual < ENOUGH * self.usual.iter().sum::<f64>() {

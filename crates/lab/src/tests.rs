@@ -1,3 +1,3 @@
-//! Tests of the protocol with arbitrary bytes, and of the agent outside of a guest.
+//! Tests the protocol with arbitrary bytes, and the agent outside of a guest.
 
 mod agent;

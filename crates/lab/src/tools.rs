@@ -1,8 +1,8 @@
 //! Installs assay in a guest, on a separate read-only disk.
 //!
-//! The host's assay may use another C library than the guest. So its dynamic loader and libraries are copied
-//! as well, and assay is started through that loader. The program and the guest's image stay unchanged; the
-//! disk is created at every boot.
+//! The host's assay may use another C library than the guest. Therefore its dynamic loader and libraries are copied as
+//! well, and assay is started through this loader. The program and the guest's image stay unchanged. The disk is
+//! created at every boot.
 
 use crate::error::{Cause, LabError};
 use crate::files::run_here;
@@ -22,8 +22,8 @@ pub(crate) const SERIAL: &str = "assay-tools";
 pub(crate) const FILE: &str = "tools.img";
 /// Mount point of the disk in the guest.
 const MOUNTED: &str = "/opt/assay";
-/// Adds space for the metadata of the file system: 8 MiB and 1/32 of the files. Inode tables use half of this
-/// (`inode_ratio`, mke2fs.conf(5)).
+/// Adds space for the metadata of the file system: 8 MiB and 1/32 of the size of the files. Inode tables use half of
+/// this space (`inode_ratio`, mke2fs.conf(5)).
 fn with_spare(bytes: u64) -> u64 {
     bytes + bytes / 32 + (8 << 20)
 }
@@ -42,12 +42,12 @@ pub(crate) const INSTALL: [&[&str]; 2] = [
     &["ln", "-sf", "/opt/assay/assay", "/usr/local/bin/assay"],
 ];
 
-/// Files that a program needs on another system.
+/// Files that a program needs to run on another system.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Needs {
-    /// Dynamic loader of the program; `None` for a static program.
+    /// Path of the program's dynamic loader; `None` for a static program.
     loader: Option<PathBuf>,
-    /// Libraries of the program: requested name, and path.
+    /// Libraries of the program, as (requested name, path).
     libraries: Vec<(OsString, PathBuf)>,
 }
 
@@ -148,7 +148,7 @@ fn read_needs(program: &Path) -> Result<Needs, LabError> {
     })
 }
 
-/// Returns the loader that an ELF program requests; `None` if it is static.
+/// Returns the loader that an ELF program requests; `None` for a static program.
 fn find_loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
     let fail = |error: object::Error| format!("not a program for x86-64: {error}");
     let file = ElfFile64::<object::Endianness>::parse(program).map_err(fail)?;
@@ -164,8 +164,8 @@ fn find_loader(program: &[u8]) -> Result<Option<PathBuf>, String> {
     Ok(None)
 }
 
-/// Parses lines like `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`; others name the kernel's vDSO
-/// or the loader.
+/// Parses lines such as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`. Other lines contain the kernel's
+/// vDSO or the loader.
 fn parse_libraries(list: &[u8]) -> Result<Vec<(OsString, PathBuf)>, String> {
     let mut found = Vec::new();
     for line in String::from_utf8_lossy(list).lines() {

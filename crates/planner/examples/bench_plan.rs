@@ -1,5 +1,5 @@
-//! Prints the time that the planner takes, and the time of a simple method. `bench/plan/run` calls this
-//! program.
+//! Prints the time that the planner takes for some questions, and the time of a simple method. `bench/plan/run` calls
+//! this program.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use assay_planner::btrfs::{Profile, simulate_filesystem};
@@ -25,7 +25,7 @@ fn row(what: &str, ours: f64, limit: f64, naive: Option<(&str, f64)>) {
     println!("{what:<44} {ours:>7.3} s   (under {limit} s)   {naive}");
 }
 
-/// Returns a repeatable sequence of numbers below `below`.
+/// Returns a sequence of pseudorandom numbers below `below` that is the same in every run.
 fn numbers(below: u64) -> impl FnMut() -> u64 {
     let mut state = 88_172_645_463_325_252u64;
     move || {
@@ -46,7 +46,7 @@ fn disks(count: usize) -> Vec<Disk> {
         .collect()
 }
 
-/// Simulates every chunk, with the devices sorted again each time and every chunk stored.
+/// Simulates every chunk in the simple way: sorts the devices again each time and stores every chunk.
 fn naive_raid1(sizes: &[u64]) -> u64 {
     let mut free = sizes.to_vec();
     let mut chunks = Vec::new();
@@ -62,7 +62,7 @@ fn naive_raid1(sizes: &[u64]) -> u64 {
     }
 }
 
-/// Simulates every hour.
+/// Simulates every hour in the simple way.
 fn naive_years(disks: u64, survives: u64, afr: f64, repair_hours: f64, years: u64) -> u64 {
     let mut next = numbers(1 << 53);
     let mut chance = move || next() as f64 / (1u64 << 53) as f64;
@@ -106,7 +106,7 @@ fn recording(datasets: usize, snapshots: usize) -> String {
     text
 }
 
-/// Finds the dataset of each of the first `some` snapshots by searching all names.
+/// Finds the dataset of each of the first `some` snapshots in the simple way, by searching all names.
 fn naive_clones(text: &str, some: usize) -> usize {
     let mut names: Vec<&str> = text
         .lines()

@@ -1,4 +1,4 @@
-//! Computes how much memory and flash caches need, and how much they help.
+//! Computes how much memory and flash the caches of ZFS need, and how much they help.
 
 use crate::error::PlannerError;
 use crate::zfs::Version;
@@ -6,44 +6,43 @@ use assay_model::size::Convention::Binary;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Bytes of memory per block in L2ARC: `sizeof (arc_buf_hdr_t)` without the L1 part, `HDR_L2ONLY_SIZE`
-/// (arc.c); 96 in OpenZFS 2.1 to 2.4 on 64-bit Linux. `l2_hdr_size` in arcstats shows the total of a running
-/// system.
+/// Bytes of memory for each block in L2ARC. This is `sizeof (arc_buf_hdr_t)` without the L1 part, `HDR_L2ONLY_SIZE`
+/// (arc.c): 96 in OpenZFS 2.1 to 2.4 on 64-bit Linux. `l2_hdr_size` in arcstats shows the total of a running system.
 pub const L2_HEADER: u64 = 96;
 
-/// `zfs_txg_timeout`: seconds between two transaction groups.
+/// Seconds between two transaction groups (`zfs_txg_timeout`).
 const TXG_SECONDS: f64 = 5.0;
 
-/// Memory in bytes that is reserved for the kernel and the host's own programs; the same value as in OpenZFS 2.3.
+/// Memory in bytes that is reserved for the kernel and the host's own programs; as in OpenZFS 2.3.
 const SYSTEM: u64 = 1 << 30;
-/// Minimum of `zfs_arc_max`; smaller values are ignored (`arc_init`: 64 MiB).
+/// Minimum of `zfs_arc_max` in bytes. ZFS ignores smaller values (`arc_init`: 64 MiB).
 const SMALLEST_ARC: u64 = 64 << 20;
 
-/// Description of the load and the machine. Sizes are in bytes.
+/// Description of the load and the machine for which caches are planned. Sizes are in bytes; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheQuestion {
-    /// Memory of the machine.
+    /// Total memory of the machine.
     pub memory: Option<u64>,
     /// Memory used by guests and other programs.
     pub guests: Option<u64>,
     /// OpenZFS version; `None` if unknown.
     pub zfs: Option<Version>,
-    /// Size of the data that is read repeatedly.
+    /// Size of the data that is read repeatedly (working set).
     pub working_set: Option<u64>,
-    /// Size of the L2ARC device.
+    /// Size of the planned L2ARC device.
     pub l2arc: Option<u64>,
-    /// recordsize or volblocksize.
+    /// Block size of the data: recordsize or volblocksize.
     pub block: u64,
     /// Synchronous writes in bytes per second.
     pub sync_writes: Option<f64>,
-    /// `zfs_dirty_data_max`; default 10 % of memory, at most 4 GiB.
+    /// Value of `zfs_dirty_data_max`; the default is 10 % of memory, at most 4 GiB.
     pub dirty_max: Option<u64>,
 }
 
-/// Counters of the running ARC.
+/// Counters of a running ARC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ArcCounters {
-    /// Bytes in use by the ARC.
+    /// Bytes that the ARC uses.
     pub size: u64,
     /// Maximum size of the ARC in bytes (`c_max`).
     pub max: u64,
@@ -51,28 +50,29 @@ pub struct ArcCounters {
     pub hit_ratio: f64,
     /// Fraction of the ARC's misses served from L2ARC, 0 to 1; `None` without L2ARC.
     pub l2_hit_ratio: Option<f64>,
-    /// Bytes of memory that the headers of the L2ARC occupy.
+    /// Bytes of memory that the headers of the L2ARC use.
     pub l2_header: u64,
-    /// Fraction of misses on blocks that were evicted recently (ghost hits). A larger ARC would have served them.
+    /// Fraction of misses on blocks that were evicted recently (ghost hits). A larger ARC would have served these
+    /// reads.
     pub ghost_ratio: f64,
 }
 
-/// Recommended cache sizes.
+/// Recommended cache sizes, and what they achieve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CacheAnswer {
-    /// Memory used by L2ARC headers, in bytes.
+    /// Memory that L2ARC headers use, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2_header_bytes: Option<u64>,
-    /// Fraction of memory used by L2ARC headers.
+    /// Fraction of the machine's memory that L2ARC headers use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2_header_share: Option<f64>,
-    /// Default limit of the ARC in bytes without `zfs_arc_max`; `None` if counters show the actual limit.
+    /// Default limit of the ARC in bytes without `zfs_arc_max`; `None` if counters contain the actual limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc_default: Option<u64>,
     /// Memory in bytes that remains after guests, other programs and 1 GiB for the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
-    /// `zfs_arc_max` that keeps the ARC within the free memory; `None` if the default already does.
+    /// Value of `zfs_arc_max` in bytes that keeps the ARC within the free memory; `None` if the default already does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc_limit: Option<u64>,
     /// Fraction of the working set that fits into the ARC.
@@ -85,10 +85,10 @@ pub struct CacheAnswer {
     /// Maximum bytes that a separate intent log can use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slog_bytes: Option<u64>,
-    /// Counters of the running ARC.
+    /// Counters of the running ARC, if they were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arc: Option<ArcCounters>,
-    /// Recommendations, as one sentence each.
+    /// Recommendations, one sentence each.
     pub advice: Vec<String>,
 }
 

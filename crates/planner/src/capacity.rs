@@ -1,4 +1,4 @@
-//! Computes how much storage to buy, how data grows, and when storage is full.
+//! Computes how much storage to buy, how data grows, and when storage will be full.
 
 mod futures;
 mod history;

@@ -1,4 +1,4 @@
-//! Analyses snapshots and clones: data that they share, snapshots that cannot be destroyed, and the effects of a
+//! Analyses snapshots and clones: the data that they share, snapshots that cannot be destroyed, and the effects of a
 //! destroy.
 
 mod graph;

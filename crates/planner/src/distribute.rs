@@ -1,9 +1,9 @@
 //! Simulates how ZFS distributes writes over the vdevs of a pool, block by block.
 //!
 //! The statement "ZFS writes to the vdev with the most free space" was correct only before version 0.7. Since 0.7, a
-//! vdev with a full queue is skipped while others have room. Since 2.4, a fast vdev gets a larger share of the rotor's
-//! turns. The simulation assigns blocks by the rules of the version, and each vdev completes its blocks at its own
-//! speed.
+//! vdev with a full queue is skipped while other vdevs have room. Since 2.4, a fast vdev gets more turns in the
+//! rotation of vdevs. The simulation assigns blocks by the rules of the version, and each vdev completes its blocks at
+//! its own speed.
 
 mod zpool;
 
@@ -14,20 +14,20 @@ use crate::zfs::Version;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Maximum number of blocks per simulated step. A longer write takes several steps; the fill levels of the vdevs are
-/// updated between them.
+/// Maximum number of blocks per simulated step. A longer write is divided into several steps, and the fill levels of
+/// the vdevs are updated between the steps.
 const BLOCKS_A_STEP: u64 = 16_384;
-/// Maximum number of steps.
+/// Maximum number of steps for one write.
 const STEPS: u64 = 48;
 
-/// A top-level vdev.
+/// A top-level vdev that takes part in the simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Vdev {
-    /// Name of the vdev.
+    /// Name of the vdev, as `zpool list` prints it.
     pub name: String,
-    /// Capacity in bytes.
+    /// Capacity of the vdev in bytes.
     pub size: u64,
-    /// Used bytes.
+    /// Bytes of the vdev that are used before the write.
     pub used: u64,
     /// Write speed in bytes per second.
     pub speed: f64,
@@ -35,23 +35,24 @@ pub struct Vdev {
     pub data_disks: u64,
 }
 
-/// Allocation rules of an OpenZFS version.
+/// Allocation rules, which depend on the OpenZFS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Rules")]
 pub enum AllocationRules {
-    /// Before 0.7, or with `zio_dva_throttle_enabled=0`: only free space decides (`metaslab_alloc_dva`, metaslab.c).
+    /// Before version 0.7, or with `zio_dva_throttle_enabled=0`: only free space decides (`metaslab_alloc_dva`,
+    /// metaslab.c).
     FreeSpace,
-    /// 0.7 to 2.3: at most 128 allocations wait for a vdev while another has room
+    /// Version 0.7 to 2.3: at most 128 allocations wait for a vdev while another vdev has room
     /// (`metaslab_group_allocatable`; `zfs_vdev_def_queue_depth` 32 × 4 allocators).
     Throttle,
-    /// Since 2.4 with `metaslab_perf_bias=1`: in a busy pool, a vdev whose queue empties quickly gets up to 2.5 turns
-    /// at once (`metaslab_class_balance`, `metaslab_class_rotate`).
+    /// Since version 2.4 with `metaslab_perf_bias=1`: in a busy pool, a vdev whose queue empties quickly gets up to 2.5
+    /// turns at once (`metaslab_class_balance`, `metaslab_class_rotate`).
     Performance,
 }
 
 impl AllocationRules {
-    /// Returns the rules of a version, with or without the allocation throttle.
+    /// Returns the rules of an OpenZFS version, with or without the allocation throttle.
     #[must_use]
     pub fn of(version: Version, throttle: bool) -> Self {
         if version >= Version::new(2, 4, 0) && throttle {
@@ -64,15 +65,15 @@ impl AllocationRules {
     }
 }
 
-/// The part of a write that one vdev received.
+/// What one vdev received of a write.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Share")]
 pub struct VdevShare {
-    /// Name of the vdev.
+    /// Name of the vdev, as in the question.
     pub name: String,
     /// Bytes written to the vdev.
     pub bytes: u64,
-    /// Fraction of the write that the vdev received, 0 to 1.
+    /// Fraction of the whole write, 0 to 1.
     pub share: f64,
     /// Fill level of the vdev after the write, 0 to 1.
     pub full: f64,
@@ -80,39 +81,40 @@ pub struct VdevShare {
     pub busy: f64,
 }
 
-/// Result of the simulation.
+/// How a write was distributed over the vdevs.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// Allocation rules that were simulated.
     pub rules: AllocationRules,
-    /// Result of each vdev.
+    /// What each vdev received.
     pub vdevs: Vec<VdevShare>,
     /// Duration of the write in seconds.
     pub seconds: f64,
-    /// Speed of the pool in bytes per second.
+    /// Write speed of the pool in bytes per second.
     pub speed: f64,
     /// Write speed of the pool divided by the sum of the speeds of all vdevs.
     pub of_possible: f64,
 }
 
-/// Parameters of the writer.
+/// How data is written in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Writer")]
 pub struct WriterModel {
     /// Total number of bytes to write.
     pub bytes: u64,
-    /// Block size in bytes.
+    /// Size of each written block in bytes.
     pub block: u64,
-    /// Bytes per transaction group. All writes of a group must complete before the next group starts.
+    /// Bytes per transaction group. The next group starts when all writes of a group are complete.
     pub txg: u64,
-    /// Rate at which the writer produces data, in bytes per second; unlimited if `None`. The queue of a vdev fills only
-    /// if it receives data faster than it can write, so a slow writer's data is distributed by free space only.
+    /// Rate at which the writer produces data, in bytes per second; unlimited if `None`. A slow writer's data is
+    /// distributed by free space only, because a vdev's queue fills only if data arrives faster than the vdev can
+    /// write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
 }
 
 impl Default for WriterModel {
-    /// Returns 1 GiB in blocks of 128 KiB and transaction groups of 64 MiB.
+    /// Returns a writer of 1 GiB, in blocks of 128 KiB and transaction groups of 64 MiB.
     fn default() -> Self {
         Self {
             bytes: 1 << 30,
@@ -123,7 +125,7 @@ impl Default for WriterModel {
     }
 }
 
-/// Simulates the distribution of a write.
+/// Simulates how a write is distributed over the vdevs.
 ///
 /// # Errors
 /// There is no vdev, a vdev has no space or speed, the block size is zero, or the data exceeds the free space.
@@ -220,7 +222,7 @@ struct State {
     got: u64,
     speed: f64,
     data_disks: u64,
-    /// Completion time of each block in the queue, soonest first.
+    /// Completion time of each block in the queue, the earliest first.
     queue: VecDeque<f64>,
     busy: f64,
 }
@@ -252,14 +254,14 @@ impl State {
     }
 }
 
-/// Vdev whose turn it is, and the bytes allocated in this turn.
+/// The vdev whose turn it is, and the number of bytes allocated in this turn.
 #[derive(Default)]
 struct Rotor {
     at: usize,
     had: u64,
 }
 
-/// Maximum number of allocations that wait for one vdev: `zfs_vdev_def_queue_depth` for each of 4 allocators.
+/// Maximum number of allocations that wait for one vdev (`zfs_vdev_def_queue_depth` for each of 4 allocators).
 const QUEUE: usize = 128;
 
 /// Writes `blocks` blocks in transaction groups. Returns the duration in seconds.
@@ -290,7 +292,7 @@ fn write(
     now
 }
 
-/// Assigns one block to a vdev. Returns the time of the allocation in seconds; it is later than `now` if all queues
+/// Assigns one block to a vdev. Returns the time of the allocation in seconds, which is later than `now` if all queues
 /// were full.
 fn allocate_block(
     state: &mut [State],

@@ -1,5 +1,5 @@
-//! Computes the probability that a group of disks loses data within a year: by a Markov chain, and by a
-//! Monte-Carlo simulation for comparison.
+//! Computes the probability that a group of disks loses data within a year, by a Markov chain. A Monte-Carlo simulation
+//! gives the same probability for comparison.
 
 mod chain;
 mod simulate;
@@ -10,5 +10,5 @@ pub use chain::{
 };
 pub use simulate::{LossEstimate, simulate_arrays};
 
-/// Hours per year of 365.25 days.
+/// Number of hours in a year of 365.25 days.
 pub const HOURS_A_YEAR: f64 = 8766.0;

@@ -1,4 +1,4 @@
-//! Finds all sensible layouts for a set of disks and computes their properties.
+//! Finds all sensible layouts for a set of disks, and computes their properties.
 
 mod describe;
 mod enumerate;
@@ -23,12 +23,12 @@ use crate::zfs::{Pool, Version, parse_spec, partition_bytes};
 use assay_model::size::Convention::Decimal;
 use serde::Serialize;
 
-/// An available disk.
+/// A disk that is available for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Disk {
-    /// Size in bytes.
+    /// Size of the disk in bytes.
     pub size: u64,
-    /// Price; all prices have the same currency.
+    /// Price of the disk. All prices must have the same currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<f64>,
 }
@@ -38,21 +38,21 @@ pub struct Disk {
 pub struct Context {
     /// Block sizes for which the efficiency of ZFS is computed.
     pub blocks: Vec<u64>,
-    /// Size of a ZFS volume whose reservation is computed.
+    /// Size in bytes of a ZFS volume whose reservation is computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<u64>,
-    /// log₂ of the sector size of ZFS.
+    /// Base-2 logarithm of the sector size that ZFS uses.
     pub ashift: u32,
-    /// OpenZFS version.
+    /// OpenZFS version for which sizes are computed.
     pub zfs: Version,
     /// Logical sector size in bytes if ZFS gets whole disks and partitions them; `None` if ZFS gets files or
     /// partitions.
     pub whole_disk: Option<u64>,
     /// Speed of a disk during a rebuild in bytes per second.
     pub disk_speed: u64,
-    /// Assumed fill level when a disk fails, as a fraction of the usable space.
+    /// Fill level that is assumed when a disk fails, as a fraction of the usable space.
     pub fill: f64,
-    /// Assumptions about failures. The rebuild hours are replaced by the estimate for each layout.
+    /// Assumptions about failures. Each layout replaces the rebuild hours by its own estimate.
     pub failures: Assumptions,
     /// Parameters of the cost calculation; `None` if no costs are computed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct Context {
 }
 
 impl Default for Context {
-    /// Returns ashift 12, OpenZFS 2.1.11, no partitions, 150 MB/s, 80 % full.
+    /// Returns the default settings: ashift 12, OpenZFS 2.1.11, no partitions, 150 MB/s, 80 % full.
     fn default() -> Self {
         Self {
             blocks: vec![4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20],
@@ -76,19 +76,19 @@ impl Default for Context {
     }
 }
 
-/// Levels of Linux software RAID.
+/// A level of Linux software RAID.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Md {
-    /// Striped.
+    /// Striped, without redundancy.
     Raid0,
     /// Every disk contains all data.
     Raid1,
-    /// One parity.
+    /// Striped with one parity.
     Raid5,
-    /// Two parities.
+    /// Striped with two parities.
     Raid6,
     /// Two copies, striped (near=2).
     Raid10,
@@ -97,22 +97,22 @@ pub enum Md {
 /// A layout for a given set of disks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Layout {
-    /// A ZFS pool. Its vdevs contain the disk sizes, in the order of the question.
+    /// A ZFS pool. Its vdevs contain the sizes of the disks, in the order of the question.
     Zfs(Pool),
     /// A btrfs file system.
     Btrfs {
-        /// Data profile.
+        /// Profile of the data chunks.
         data: Profile,
-        /// Metadata profile.
+        /// Profile of the metadata chunks.
         metadata: Profile,
     },
     /// Linux software RAID below a file system.
     Md(Md),
     /// Declustered stripes of `data` + `parity` chunks over any disks.
     Declustered {
-        /// Data chunks per stripe.
+        /// Number of data chunks per stripe.
         data: u64,
-        /// Parity chunks per stripe.
+        /// Number of parity chunks per stripe.
         parity: u64,
     },
 }
@@ -150,9 +150,8 @@ impl Layout {
         }
     }
 
-    /// Parses a layout and assigns the disks in the given order.
-    ///
-    /// `raidz2:6`, `2*mirror:2+special/mirror:2`, `draid2:4d:8c:1s`, `btrfs-raid1`, `md-raid6`, `stripes:4+2`.
+    /// Parses a layout, and assigns the disks in the given order. Examples are `raidz2:6`,
+    /// `2*mirror:2+special/mirror:2`, `draid2:4d:8c:1s`, `btrfs-raid1`, `md-raid6` and `stripes:4+2`.
     ///
     /// # Errors
     /// [`PlannerError::Layout`] if the layout is invalid or does not fit.
@@ -204,7 +203,7 @@ impl Layout {
     }
 }
 
-/// Returns the number of bytes of a disk that ZFS can use.
+/// Returns the number of bytes on a disk that ZFS can use.
 pub(crate) fn on_zfs(size: u64, context: &Context) -> Result<u64, PlannerError> {
     match context.whole_disk {
         Some(lba) => partition_bytes(size, lba),

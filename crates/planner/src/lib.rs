@@ -1,8 +1,8 @@
 //! Plans storage: capacity, layout, distribution of writes, clones, caches, durability.
 //!
-//! The crate performs no I/O: its input is sizes, recorded tool output and options, its output is figures. The formulas
-//! come from the sources of OpenZFS and btrfs, which are cited at each use. Tests compare the results with measured
-//! pools in `fixtures/`.
+//! The crate performs no I/O. Its input consists of sizes, options and recorded output of tools; its output consists of
+//! figures. The formulas come from the sources of OpenZFS and btrfs, which are cited at each use. Tests compare the
+//! results with measured pools in `fixtures/`.
 
 pub mod btrfs;
 pub mod cache;

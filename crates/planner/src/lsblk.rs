@@ -3,15 +3,15 @@
 use crate::error::PlannerError;
 use serde::Deserialize;
 
-/// Arguments for `lsblk` whose output [`parse`] accepts.
+/// Arguments for `lsblk`. [`parse`] accepts the output with these arguments.
 pub const ARGUMENTS: [&str; 5] = ["-J", "-b", "-d", "-o", "NAME,TYPE,SIZE,ROTA,LOG-SEC,RO"];
 
 /// A disk of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HereDisk {
-    /// Kernel name.
+    /// Kernel name, such as `sda`.
     pub name: String,
-    /// Size in bytes.
+    /// Size of the disk in bytes.
     pub size: u64,
     /// Whether the disk rotates (hard disk).
     pub rotational: bool,
@@ -36,7 +36,7 @@ struct Device {
     ro: Option<Flag>,
 }
 
-/// A number; lsblk before 2.33 prints numbers in quotation marks.
+/// A number in lsblk's output. lsblk before 2.33 prints numbers in quotation marks.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -69,7 +69,8 @@ impl Flag {
     }
 }
 
-/// Returns the writable disks. Omits loop devices, ROMs, and devices without a medium.
+/// Parses the output of `lsblk`, and returns the writable disks. Omits loop devices, ROMs, and devices without a
+/// medium.
 ///
 /// # Errors
 /// [`PlannerError::Record`] if the text is not the complete output of `lsblk`.

@@ -1,5 +1,5 @@
 //! Parses disk sizes. Prefixes are decimal, because disks are sold in powers of ten: `4T` means 4·10¹² bytes. Every
-//! answer names the unit of its input.
+//! answer contains the unit of its input.
 
 use crate::error::PlannerError;
 use assay_model::size::Convention::Decimal;
@@ -61,7 +61,7 @@ pub fn parse_amount(text: &str) -> Result<u64, PlannerError> {
 /// Minimum and maximum block size of ZFS in bytes (`SPA_MINBLOCKSIZE`, `SPA_MAXBLOCKSIZE`).
 const BLOCKS: std::ops::RangeInclusive<u64> = 512..=16 << 20;
 
-/// Parses a recordsize or volblocksize, which must be a power of two. `8k` means 8000 bytes, so it is refused with a
+/// Parses a recordsize or volblocksize, which must be a power of two. `8k` means 8000 bytes and is refused, with a
 /// message that suggests the nearest valid sizes.
 ///
 /// # Errors
@@ -78,7 +78,7 @@ pub fn parse_block(text: &str) -> Result<u64, PlannerError> {
     Ok(bytes)
 }
 
-/// Checks a recordsize or volblocksize. `shown` is the text for the error.
+/// Checks a recordsize or volblocksize. `shown` is the size as the error message shows it.
 ///
 /// # Errors
 /// The size is not a power of two from 512 bytes to 16 MiB.

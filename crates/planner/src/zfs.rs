@@ -1,4 +1,4 @@
-//! ZFS pools: computes the exact output of `zpool list` and `zfs list`.
+//! ZFS pools: computes exactly what `zpool list` and `zfs list` would print.
 
 mod disk;
 mod pool;

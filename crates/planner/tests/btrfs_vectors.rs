@@ -1,6 +1,6 @@
-//! Measured btrfs file systems: `stored.jsonl`, and 134 more of random devices and profiles. They were made
-//! with Linux 6.18 and btrfs-progs 6.2 on sparse loop files, and filled by `posix_fallocate` from 1 GiB down
-//! to 4 KiB.
+//! Compares with measured btrfs file systems: `stored.jsonl`, and 134 more of random devices and profiles. They were
+//! created with Linux 6.18 and btrfs-progs 6.2 on sparse loop files, and filled by `posix_fallocate` in steps of 1 GiB
+//! down to 4 KiB.
 
 use assay_planner::btrfs::{Filesystem, Profile, simulate_filesystem};
 use serde_json::Value;

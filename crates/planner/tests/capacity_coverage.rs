@@ -1,4 +1,4 @@
-//! The interval of dates has its stated coverage, also for histories that are not linear.
+//! Tests that the interval of dates has its stated coverage, even for histories that are not linear.
 
 #[path = "../../../bench/plan/histories.rs"]
 mod histories;

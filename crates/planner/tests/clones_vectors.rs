@@ -1,4 +1,4 @@
-//! The clone scenario, step by step, as recorded with OpenZFS 2.1.11.
+//! Replays the clone scenario, step by step, as it was recorded with OpenZFS 2.1.11.
 
 use assay_planner::clones::{Graph, Recursion, parse_zfs_get, report};
 use serde_json::Value;

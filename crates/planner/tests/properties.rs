@@ -1,4 +1,4 @@
-//! Properties that hold for any disks.
+//! Tests properties that hold for any set of disks.
 
 use assay_planner::btrfs::{Profile, simulate_filesystem};
 use assay_planner::layout::{Context, Disk, place_declustered, rank, search};
@@ -18,8 +18,8 @@ fn usable(spec: &str, disks: &[u64], ashift: u32) -> u64 {
     .zfs_usable
 }
 
-/// Returns the maximum data that any scheme could keep on these disks if `survives` of them may fail: the sum
-/// without the largest disks.
+/// Returns an upper bound, for any scheme, of the data on these disks if `survives` of them may fail: the sum of the
+/// disks without the largest ones.
 fn bound(disks: &[u64], survives: usize) -> u64 {
     let mut sorted = disks.to_vec();
     sorted.sort_unstable();
@@ -140,7 +140,8 @@ proptest! {
     }
 }
 
-/// mkfs.btrfs 6.2 on such files: "not enough free space to allocate chunk" for raid1c3, success for raid1.
+/// mkfs.btrfs 6.2 on files of these sizes reports "not enough free space to allocate chunk" for raid1c3, and succeeds
+/// for raid1.
 #[test]
 fn what_mkfs_refuses_is_refused() {
     let small = GIB + 4096;

@@ -1,4 +1,4 @@
-//! Compares every measured pool of OpenZFS 2.1.11 exactly to the byte.
+//! Compares every pool that was measured with OpenZFS 2.1.11. The results must be exact to the byte.
 
 use assay_planner::zfs::{
     Class, Pool, PoolVdev, VdevKind, Version, parse_spec, partition_bytes, zvol_refreservation,
@@ -183,11 +183,11 @@ fn older_versions_keep_more_back() {
     ");
 }
 
-/// One of 30 new pools (raidz1 of three and a mirror, ashift 9) showed 3,412 bytes less than planned in USED +
-/// AVAIL. This equals the charge for one 1 KiB block of the pool's own metadata in three copies, one on the
-/// raidz and two on the mirror. `zfs` reads USED and AVAIL one after the other (`dsl_dataset_stats`,
-/// dsl_dataset.c), so a transaction group written in between is contained in only one of them. The plan is
-/// therefore correct, and such a reading is wrong by whole blocks.
+/// One of 30 new pools (raidz1 of three and a mirror, ashift 9) showed 3,412 bytes less than planned in USED + AVAIL.
+/// This equals the charge for one 1 KiB block of the pool's own metadata in three copies, one on the raidz and two on
+/// the mirror. `zfs` reads USED and AVAIL one after the other (`dsl_dataset_stats`, dsl_dataset.c). If a transaction
+/// group is written in between, only one of the two values contains it. The plan is therefore correct, and such a
+/// reading is wrong by whole blocks.
 #[test]
 fn a_reading_across_a_transaction_group_is_off_by_whole_blocks() {
     let charged = |kind: VdevKind| (kind.allocated(1 << 10, 9) >> 9) * kind.deflate_ratio(9);

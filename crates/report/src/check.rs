@@ -1,5 +1,5 @@
-//! Reports of a check: for people (text, Markdown, HTML) and for programs (JSON, SARIF, JUnit, a monitoring plugin's
-//! line, Prometheus). One module for each format; the same findings give the same bytes.
+//! Reports of a check: for people as text, Markdown and HTML; for programs as JSON, SARIF, JUnit, Prometheus text and
+//! the output line of a monitoring plugin. Each format has its own module. The same findings give the same bytes.
 
 mod coverage;
 mod diff;
@@ -32,13 +32,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Content of a report, with its options.
+/// What a report of a check is made from.
 pub struct View<'a> {
-    /// Result of the check.
+    /// Result of the check: the findings, the rules and the services.
     pub checked: &'a Checked,
-    /// Least severity of a finding that fails the check.
+    /// Lowest severity of a finding that makes the check fail.
     pub fail_on: Severity,
-    /// Returns a line of a file, if it can be read.
+    /// Returns a line of a file by path and line number; `None` if the file cannot be read.
     pub line: &'a dyn Fn(&str, usize) -> Option<String>,
 }
 
@@ -46,9 +46,9 @@ pub struct View<'a> {
 #[derive(Serialize, JsonSchema)]
 pub struct Findings<'a> {
     schema: u32,
-    /// Least severity of a finding that fails the check.
+    /// Lowest severity of a finding that makes the check fail.
     fail_on: Severity,
-    /// The worst severity among violations.
+    /// The worst severity among the violations; null without violations.
     worst: Option<Severity>,
     /// Findings that the user did not accept, the most urgent first.
     findings: Vec<Named<'a>>,
@@ -56,45 +56,46 @@ pub struct Findings<'a> {
     accepted: Vec<AcceptedNamed<'a>>,
     /// Remarks on the whole check.
     remarks: &'a [String],
-    /// All evaluated rules.
+    /// All rules that were evaluated, with the number of objects that each applied to.
     rules: &'a [Looked],
     /// Rules that could not be evaluated remotely, with reasons; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_asked: &'a [NotAsked],
     /// Services that were found and read, with the number of their rules.
     services: &'a [Service],
-    /// Running programs without any rule.
+    /// Programs that run but for which assay has no rule.
     without_rules: &'a [WithoutRules],
     /// Whether no service with rules was found.
     nothing_read: bool,
 }
 
-/// A finding with its identity.
+/// A finding with the values by which it is identified.
 #[derive(Serialize, JsonSchema)]
 struct Named<'a> {
-    /// Id of the rule, also of its page in the catalogue.
+    /// Id of the rule, which is also the id of its advice page.
     rule: &'a str,
     domain: &'a str,
-    /// Subject as the prefix of its facts; empty for the machine as a whole.
+    /// Prefix of the facts of the object that the finding is about; empty for the machine as a whole.
     subject: String,
     severity: Severity,
     certainty: Certainty,
     title: &'a str,
     text: &'a str,
-    /// Sources of the supporting facts.
+    /// Where the facts that support the finding come from.
     places: &'a [FactPlace],
     evidence: &'a [Seen],
     fix: &'a Fix,
-    /// Id of the advice that `assay trial` can test here; `None` if a measurement cannot decide it.
+    /// Id of the advice that `assay trial` can test on this machine; `None` if a measurement cannot decide the
+    /// question.
     trial: Option<&'a str>,
     /// Result of the newest trial on this machine; absent without a trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'a Tried>,
-    /// Identity of the finding, equal in all checks.
+    /// Identity of the finding. The same finding has the same fingerprint in all checks.
     fingerprint: String,
 }
 
-/// An accepted finding with the reason.
+/// A finding that the user accepted, with the reason.
 #[derive(Serialize, JsonSchema)]
 struct AcceptedNamed<'a> {
     finding: Named<'a>,
@@ -124,7 +125,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns the JSON document.
+/// Returns the result of the check as a JSON document.
 #[must_use]
 pub fn json(view: &View<'_>) -> Value {
     let accepted = view.checked.accepted.iter().map(|accepted| AcceptedNamed {
@@ -148,7 +149,7 @@ pub fn json(view: &View<'_>) -> Value {
     })
 }
 
-/// Groups of findings in the order in which the user should read them.
+/// Groups of findings, in the order in which a report shows them: the most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     First,
@@ -193,7 +194,7 @@ impl Group {
     }
 }
 
-/// Returns the unreadable sources, each with the rules that need it.
+/// Returns the sources that could not be read, each with the rules that need it.
 pub(crate) fn list_unknown_sources(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in Group::Unknown.members(checked) {
@@ -221,8 +222,8 @@ pub(crate) fn not_asked(checked: &Checked) -> Vec<(&str, Vec<&str>)> {
 /// Heading of the list that [`not_asked`] returns.
 pub(crate) const NOT_ASKED: &str = "Not asked from here: run assay check on the machine itself";
 
-/// Describes the result of a trial on this machine: `tried here: no practical difference on /srv
-/// (2026-11-23; …)`.
+/// Describes the result of a trial on this machine, such as `tried here: no practical difference on /srv (2026-11-23;
+/// …)`.
 pub(crate) fn describe_verdict(tried: &Tried) -> String {
     let word = match tried.verdict {
         Verdict::Better => "better",
@@ -237,7 +238,7 @@ pub(crate) fn describe_verdict(tried: &Tried) -> String {
     format!("tried here: {word} on {target} ({day}; `assay trial --show {trial}`)")
 }
 
-/// Formats the number of violations: `2 high, 1 low`; `nothing` without violations.
+/// Formats the number of violations, such as `2 high, 1 low`; `nothing` without violations.
 pub(crate) fn format_counts(checked: &Checked) -> String {
     let counts: Vec<String> = Severity::ALL
         .into_iter()
@@ -264,7 +265,7 @@ pub(crate) fn format_result(checked: &Checked) -> String {
     }
 }
 
-/// Describes the extent of the check, to which `nothing found` refers.
+/// Describes what the check covered, so that a reader knows what `nothing found` refers to.
 pub(crate) fn describe_scope(checked: &Checked) -> String {
     let asked: usize = checked.services.iter().map(|service| service.asked).sum();
     let services = match checked.services.len() {
@@ -277,7 +278,7 @@ pub(crate) fn describe_scope(checked: &Checked) -> String {
     )
 }
 
-/// Formats the counts of a service: `4 asked, 2 found, 1 unknown`.
+/// Formats the counts of a service, such as `4 asked, 2 found, 1 unknown`.
 pub(crate) fn counts_of_service(service: &Service) -> String {
     let mut out = format!("{} asked, {} found", service.asked, service.found);
     for (count, what) in [
@@ -291,7 +292,7 @@ pub(crate) fn counts_of_service(service: &Service) -> String {
     out
 }
 
-/// Formats each running program without rules: `named (DNS server)`.
+/// Formats each running program without rules, such as `named (DNS server)`.
 pub(crate) fn without_rules(checked: &Checked) -> String {
     let programs = checked.without_rules.iter();
     let programs = programs.map(|one| format!("{} ({})", one.program, one.what));
@@ -301,10 +302,10 @@ pub(crate) fn without_rules(checked: &Checked) -> String {
 /// Heading of the list that [`without_rules`] returns.
 pub(crate) const WITHOUT_RULES: &str = "Running here, and assay has no rules for it";
 
-/// Replaces "nothing found" if no service was read.
+/// Text that replaces "nothing found" if no service was read.
 pub(crate) const NOTHING_READ: &str = "Nothing was asked: no service was found that assay has rules for, or its files could not be read";
 
-/// Returns the subject of a finding for people; empty for the machine.
+/// Returns the object that a finding is about, for people; empty for the machine as a whole.
 pub(crate) fn format_subject(finding: &Finding) -> String {
     match finding.subject.is_machine() {
         true => String::new(),
@@ -312,7 +313,7 @@ pub(crate) fn format_subject(finding: &Finding) -> String {
     }
 }
 
-/// Returns the first place that is a line of a file.
+/// Returns the first source of the finding that is a line of a file.
 pub(crate) fn line_place(finding: &Finding) -> Option<(&str, usize, Option<assay_model::Span>)> {
     finding.places.iter().find_map(|place| match place {
         FactPlace::File {

@@ -11,11 +11,11 @@ const TEMPLATE: &str = include_str!("dups_page/treemap.html");
 const STYLE: &str = "svg .tile { stroke: var(--page); stroke-width: 1 }
 .treemap { overflow-x: auto } .treemap svg { min-width: 40rem; width: 100% }
 ";
-/// Number of folders in the table.
+/// Maximum number of folders in the table.
 const MOST: usize = 40;
 
-/// Renders the page of a folder tree. `bytes` returns the bytes of redundant copies in a folder and
-/// below, `below` returns its subfolders, the largest first.
+/// Renders the page of a folder tree. `bytes` returns the bytes of redundant copies in a folder and its subfolders.
+/// `below` returns the subfolders of a folder, the largest first.
 #[must_use]
 pub fn render_treemap_page<'a, T>(
     path: &str,
@@ -56,7 +56,7 @@ pub fn render_treemap_page<'a, T>(
     )
 }
 
-/// Lists the folders with most bytes, the largest first; each folder follows its parent.
+/// Lists the folders with the most bytes, the largest first. Each folder follows its parent.
 fn list_largest_folders<'a, T>(
     path: &str,
     root: &'a T,

@@ -1,5 +1,4 @@
-//! Lists facts for a terminal: in groups, one per line where it fits. The facts are collected in
-//! `assay-facts`.
+//! Lists facts for a terminal, in groups. A fact takes one line if it fits. The facts are collected in `assay-facts`.
 
 use assay_model::{Bytes, Fact, FactKind, FactValue, Facts};
 use assay_render::Style;
@@ -8,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Maximum width of the key column; values of longer keys are not aligned with the others.
+/// Maximum width of the key column. Values of longer keys are not aligned with the other values.
 const WIDEST_KEY: usize = 22;
 
 /// Formats all facts, grouped by the first part of their keys.
@@ -47,7 +46,8 @@ pub fn format_listing(facts: &Facts, style: Style) -> String {
     out
 }
 
-/// Splits a key into group and name: `disk.vda` and `scheduler`, `memory` and `total`.
+/// Splits a key into group and name: `disk.vda.scheduler` into `disk.vda` and `scheduler`, `memory.total` into `memory`
+/// and `total`.
 fn split_key(key: &str) -> (&str, &str) {
     let grouped = [
         "disk.",
@@ -112,7 +112,7 @@ fn write_fact(out: &mut String, style: Style, name: &str, column: usize, fact: &
     }
 }
 
-/// Wraps text like [`wrap_lines`], but breaks a path after slashes.
+/// Wraps text like [`wrap_lines`], but also breaks a path after a slash.
 fn wrap_path(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for part in text.split_inclusive(['/', ' ']) {
@@ -130,7 +130,7 @@ fn wrap_path(text: &str, columns: usize) -> Vec<String> {
         .collect()
 }
 
-/// Formats a value; a large size in bytes also gets a unit.
+/// Formats a value. A large size in bytes is also printed with a unit.
 fn format_fact_value(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => escape_line(text),

@@ -23,24 +23,24 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Most names in one list; further names are counted.
+/// Maximum number of names in one list. Additional names are only counted.
 const NAMES: usize = 24;
 
 /// A machine of a fleet check.
 pub struct AskedMachine<'a> {
-    /// Name in the inventory.
+    /// Name of the machine in the inventory.
     pub name: &'a str,
-    /// Result.
+    /// Result of checking the machine.
     pub answer: MachineAnswer<'a>,
 }
 
-/// Result of one machine.
+/// What the check of one machine returned.
 pub enum MachineAnswer<'a> {
-    /// The check of the machine.
+    /// The machine was checked, with this result.
     Checked(&'a Checked),
-    /// The machine is the same as another one of the list, with this name.
+    /// The machine was already checked under another name of the list, which is given.
     Same(&'a str),
-    /// The check failed: kind of the error, and its text.
+    /// The check failed, with the kind of the error and its text.
     Failed(&'a str, &'a str),
 }
 
@@ -51,7 +51,7 @@ struct Row<'a> {
     machines: Vec<(&'a str, usize)>,
 }
 
-/// Renders the whole report for a terminal.
+/// Renders the report of several machines for a terminal.
 #[must_use]
 pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     let checked = list_checked(all);
@@ -179,8 +179,7 @@ pub fn terminal(all: &[AskedMachine<'_>], style: Style) -> String {
     out
 }
 
-/// Formats one line for a machine as soon as it is checked: the number of findings, and the worst
-/// rules.
+/// Formats the line that is printed as soon as a machine is checked: the number of findings, and the worst rules.
 #[must_use]
 pub fn line(one: &AskedMachine<'_>, style: Style) -> String {
     const RULES: usize = 3;
@@ -263,31 +262,31 @@ fn list_names(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// Results of many machines.
+/// Results of checking several machines.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
-    /// Machines in the order of the request.
+    /// Machines in the order in which the user listed them.
     machines: Vec<Entry<'a>>,
 }
 
-/// A machine: its findings, or its duplicate, or an error.
+/// A machine with its findings, with the name of an equal machine, or with an error.
 #[derive(Serialize, schemars::JsonSchema)]
 struct Entry<'a> {
-    /// Name in the inventory.
+    /// Name of the machine in the inventory.
     name: &'a str,
     /// The worst severity among violations; null without violations.
     #[serde(skip_serializing_if = "Option::is_none")]
     worst: Option<Option<Severity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<Line<'a>>>,
-    /// Number of accepted findings, which are not in the list; absent if zero.
+    /// Number of accepted findings, which are not in the list of findings; absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     accepted: usize,
     /// Rules that could not be evaluated remotely, with reasons; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_asked: &'a [NotAsked],
-    /// Name of the entry in this list that is the same machine; absent if there is none.
+    /// Name of another entry that is the same machine; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -302,21 +301,21 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Reason why a machine could not be checked.
+/// Why a machine could not be checked.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Fault")]
 pub struct MachineFault<'a> {
-    /// Kind of error in one word.
+    /// Kind of the error, as one word.
     pub kind: &'a str,
-    /// Text of the error.
+    /// Message of the error.
     pub reason: &'a str,
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
 struct Line<'a> {
-    /// Identity of the finding across checks.
+    /// Identity of the finding. The same finding has the same fingerprint in all checks.
     fingerprint: String,
-    /// Id of the page.
+    /// Id of the advice page with the rule.
     rule: &'a str,
     subject: String,
     severity: Severity,
@@ -326,7 +325,7 @@ struct Line<'a> {
     places: &'a [FactPlace],
 }
 
-/// Returns the JSON document.
+/// Returns the results of several machines as a JSON document.
 #[must_use]
 pub fn json(all: &[AskedMachine<'_>]) -> Value {
     json!(Document {
@@ -371,22 +370,22 @@ fn line_of(finding: &Finding) -> Line<'_> {
     }
 }
 
-/// Changes of one machine.
+/// Changes of one machine between two surveys.
 pub struct Changed<'a> {
-    /// The machine.
+    /// Name of the machine.
     pub name: &'a str,
     /// Time of the first survey.
     pub from: Timestamp,
     /// Time of the second survey.
     pub to: Timestamp,
-    /// The changes.
+    /// Changes between the two surveys.
     pub changes: Vec<Change>,
-    /// Narrower bounds from surveys in between: for the name of a change, the last time with the
-    /// old value, and the first time with the new one.
+    /// More precise times of changes, from surveys between the two. The key is the name of a change. The value is the
+    /// last time with the old value and the first time with the new value.
     pub when: BTreeMap<String, [Timestamp; 2]>,
 }
 
-/// Formats the changes of machines that have any; empty without changes.
+/// Formats the changes of the machines that have any; empty without changes.
 #[must_use]
 pub fn changes(all: &[Changed<'_>], style: Style) -> String {
     let mut out = String::new();
@@ -460,12 +459,12 @@ fn shorten_text(text: &str) -> String {
     }
 }
 
-/// Changes of machines as JSON.
+/// JSON document of changes.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Changes<'a> {
     schema: u32,
     machines: Vec<Between<'a>>,
-    /// Shifted results of plans, from the stored runs.
+    /// Results of repeated plans that have a change point, from the stored runs.
     figures: &'a [FigureChange],
 }
 
@@ -476,12 +475,12 @@ struct Between<'a> {
     from: Timestamp,
     to: Timestamp,
     changes: &'a [Change],
-    /// For the name of a change, the last time with the old value and the first time with the new
-    /// one, if these are narrower than `from` and `to`.
+    /// More precise times of changes. The key is the name of a change. The value is the last time with the old value
+    /// and the first time with the new value. Absent if `from` and `to` are as precise.
     when: &'a BTreeMap<String, [Timestamp; 2]>,
 }
 
-/// Returns the changes as JSON.
+/// Returns the changes as a JSON document.
 #[must_use]
 pub fn changes_json(all: &[Changed<'_>], figures: &[FigureChange]) -> Value {
     let machines = all.iter().map(|one| Between {

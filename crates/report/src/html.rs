@@ -1,5 +1,5 @@
-//! The HTML page of a run: self-contained, without a script, readable in light and dark, on paper
-//! and on a narrow screen. The charts are drawn in `assay-render`.
+//! The HTML page of a run. It is self-contained, has no script, and is readable in light and dark mode, on paper and on
+//! a narrow screen. `assay-render` renders the charts.
 
 pub(crate) mod doubt_view;
 mod line_charts;
@@ -11,8 +11,8 @@ pub use run_page::{FactRow, group_facts};
 use assay_model::result::{Judged, RunComparison};
 use assay_model::{Run, Sample};
 
-/// Renders the page of a run. `against` is an earlier run (A), as judged, and its comparison with
-/// this run (B); `jobs` contains the exact fio job files as pairs of workload name and text.
+/// Renders the page of a run. `against` contains the judged earlier run (A) and its comparison with this run (B).
+/// `jobs` contains the exact fio job files as pairs of workload name and text.
 #[must_use]
 pub fn render_run_page(
     run: &Run,

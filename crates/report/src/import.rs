@@ -23,17 +23,17 @@ use tool_results::{ToolRow, format_tool_result, name_tool};
 /// An imported result of fio.
 #[derive(Debug)]
 pub struct ImportedResult {
-    /// Name of the file, control characters escaped.
+    /// Name of the file, with control characters escaped.
     pub file: String,
-    /// Number of documents in the file.
+    /// Number of result documents in the file.
     pub documents: usize,
-    /// The last document.
+    /// The last document of the file, which is the one that is judged.
     pub document: FioDocument,
-    /// The jobs with their doubts.
+    /// The jobs of this document, with the doubts about them.
     pub judged: Vec<JudgedJobs>,
-    /// The run as stored.
+    /// The run as it is stored.
     pub run: Run,
-    /// The samples of the run.
+    /// Samples that belong to the run.
     pub samples: Vec<Sample>,
     /// Whether the store did not contain the run before.
     pub new: bool,
@@ -46,27 +46,27 @@ pub enum ImportedSource {
     Fio(Box<ImportedResult>),
     /// A result of another tool.
     Tool(Box<ImportedTool>),
-    /// A run that assay exported.
+    /// A run that another assay exported.
     Own(Box<ImportedRun>),
 }
 
-/// An imported run of assay.
+/// A run that another assay exported and the user imported.
 #[derive(Debug)]
 pub struct ImportedRun {
-    /// Name of the file, control characters escaped.
+    /// Name of the file, with control characters escaped.
     pub file: String,
-    /// The run as stored.
+    /// The run as it is stored.
     pub run: Run,
-    /// The samples of the run.
+    /// Samples that belong to the run.
     pub samples: Vec<Sample>,
-    /// The judged run with its doubts.
+    /// Result of judging the run, with its doubts.
     pub judged: Judged,
     /// The machine that measured the run, if known.
     pub machine: Option<Machine>,
 }
 
 impl ImportedSource {
-    /// Whether there is any doubt about the file's figures.
+    /// Whether there is any doubt about the figures in the file.
     #[must_use]
     pub fn is_doubted(&self) -> bool {
         match self {
@@ -80,7 +80,7 @@ impl ImportedSource {
     }
 }
 
-/// Output of `assay import --json`.
+/// JSON document that `assay import --json` prints.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct ImportDocument<'a> {
@@ -99,19 +99,19 @@ struct DoubtInFile<'a> {
     file: &'a str,
 }
 
-/// A file.
+/// An imported file with its content.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct FileSeen<'a> {
     file: &'a str,
-    /// Number in the store; null if it was not kept.
+    /// Number of the run in the store; null if the run was not kept.
     run: Option<i64>,
-    /// Time of measuring, if the file contains it; for a result of fio the time of printing.
+    /// Time of the measurement, if the file contains it. For a result of fio, the time at which fio printed the result.
     time: Option<jiff::Timestamp>,
     #[serde(flatten)]
     what: FileContent<'a>,
 }
 
-/// Content of a file.
+/// What an imported file contains.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "What")]
@@ -122,7 +122,7 @@ enum FileContent<'a> {
     Tool {
         /// Name and version of the tool.
         tool: String,
-        /// What the tool measures; null if the text does not contain the command.
+        /// Sentence that describes what the tool measures; null if the text does not contain the command.
         measures: Option<&'a str>,
         workloads: Vec<ToolRow<'a>>,
         /// Other figures of the result, as printed.
@@ -130,9 +130,9 @@ enum FileContent<'a> {
     },
     /// A result of fio.
     Fio {
-        /// Version of fio.
+        /// Version of fio that wrote the result.
         tool: &'a str,
-        /// Number of documents in the file; the last one counts.
+        /// Number of documents in the file. Only the last one is judged.
         documents: usize,
         jobs: Vec<ImportedJobs<'a>>,
     },
@@ -146,11 +146,11 @@ struct ImportedJobs<'a> {
     copies: usize,
     read: Option<DirectionSummary>,
     write: Option<DirectionSummary>,
-    /// Codes of the doubts.
+    /// Codes of the doubts about these jobs.
     doubts: Vec<&'a str>,
 }
 
-/// Reads or writes over copies of a job.
+/// Figures of reads or writes over all copies of a job.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Direction")]
 struct DirectionSummary {
@@ -163,7 +163,7 @@ struct DirectionSummary {
     max_ns: u64,
 }
 
-/// Builds one JSON object with the list `doubts`.
+/// Builds one JSON object for all imported files. Its list `doubts` contains the doubts of all files.
 #[must_use]
 pub fn import_to_json(sources: &[ImportedSource]) -> serde_json::Value {
     let mut answer = ImportDocument {
@@ -252,12 +252,12 @@ impl<'a> ImportDocument<'a> {
     }
 }
 
-/// Returns the time at which a result was printed, if the result contains it; local time counts as UTC.
+/// Returns the time at which a result was printed, if the result contains it. Local time is read as UTC.
 fn find_print_time(document: &FioDocument) -> Option<jiff::Timestamp> {
     jiff::Timestamp::from_millisecond(document.timestamp_ms?).ok()
 }
 
-/// Returns the number in the store; none if the run was not kept.
+/// Returns the number of the run in the store; `None` if the run was not kept.
 fn run_number(id: RunId) -> Option<i64> {
     (id.0 != 0).then_some(id.0)
 }
@@ -280,7 +280,7 @@ impl DirectionSummary {
     }
 }
 
-/// Figures of one direction over copies of a job.
+/// Sums over all copies of a job, in one direction (reads or writes).
 struct DirectionTotals {
     iops: f64,
     bytes_per_s: f64,
@@ -324,7 +324,7 @@ impl DirectionTotals {
     }
 }
 
-/// Replaces spaces with no-break spaces, which keeps the text on one line.
+/// Replaces spaces by no-break spaces, so that the text stays on one line.
 fn keep_on_one_line(text: &str) -> String {
     text.replace(' ', "\u{a0}")
 }
@@ -343,7 +343,7 @@ fn format_latency_summary(latency: &Latency) -> String {
     out + &keep_on_one_line(&format!("max {}", Nanos(latency.max)))
 }
 
-/// Formats the import's results, sentences in at most `columns`.
+/// Formats the results of an import. Sentences are wrapped at `columns`.
 #[must_use]
 pub fn import_to_text(sources: &[ImportedSource], style: Style, columns: usize) -> String {
     let text = |source: &ImportedSource| match source {
@@ -403,7 +403,7 @@ fn format_fio_result(result: &ImportedResult, columns: usize) -> String {
     out
 }
 
-/// Names the run in the store; empty if the result was not kept.
+/// Formats the number of the run in the store; empty if the result was not kept.
 fn format_run_number(id: i64, new: bool) -> String {
     match (id, new) {
         (0, _) => String::new(),
@@ -450,8 +450,8 @@ fn format_group(jobs: &[Worker], group: &JudgedJobs, disks: &[DiskUtil], columns
     out
 }
 
-/// Names a direction: reads of a job that only writes and verifies are its verification, not part
-/// of a mix.
+/// Returns the name of a direction. Reads of a job that writes and then verifies are called verification, because they
+/// are not part of a mix.
 fn direction_name<'a>(job: &Worker, what: &'a str) -> &'a str {
     let options = JobOptions::from_result(job);
     let checks =

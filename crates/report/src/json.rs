@@ -1,4 +1,4 @@
-//! A run as one JSON document. JSON of trials, studies and stacks is in their own modules.
+//! A run as one JSON document. The JSON documents of trials, studies and stacks are in their own modules.
 
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The percentiles of every sample.
+/// The percentiles that each sample contains.
 const PERCENTILES: [Quantity; 6] = [
     Quantity::P50,
     Quantity::P90,
@@ -23,8 +23,8 @@ const PERCENTILES: [Quantity; 6] = [
     Quantity::P9999,
 ];
 
-/// A run and its results. Values are in base units: nanoseconds, bytes per second, I/Os per second;
-/// a missing figure is null.
+/// A run and its results. Values are in base units: nanoseconds, bytes per second, I/Os per second. A missing figure is
+/// null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct RunDocument<'a> {
@@ -34,11 +34,11 @@ pub struct RunDocument<'a> {
     run: Value,
     /// Each workload on each target, in the order of the plan.
     results: Vec<ResultSeen<'a>>,
-    /// Success criteria, on each target.
+    /// Success criteria, each on each of its targets.
     criteria: &'a [CriterionResult],
-    /// Each sample, in the order in which they were taken.
+    /// Each sample, in the order in which the samples were taken.
     samples: Vec<SampleSeen<'a>>,
-    /// Doubts without duplicates, with the evidence of the first sample that carries it.
+    /// Doubts without duplicates, each with the evidence of the first sample that has the doubt.
     doubts: Vec<&'a Doubt>,
 }
 
@@ -47,28 +47,28 @@ pub struct RunDocument<'a> {
 struct ResultSeen<'a> {
     workload: &'a str,
     target: &'a str,
-    /// Description of the workload.
+    /// What the workload does, in one line.
     description: &'a str,
-    /// The worst validity among the rounds that count; void if no round counts.
+    /// The worst validity among the rounds that are not void; void if all rounds are void.
     validity: Validity,
-    /// Number of rounds that count.
+    /// Number of rounds that are not void.
     rounds: u32,
-    /// Number of rounds that were left out.
+    /// Number of void rounds, which the figures do not include.
     rounds_void: u32,
     /// Figures by name, each over all rounds.
     metrics: &'a BTreeMap<Metric, Estimate>,
     doubts: &'a [CountedDoubt],
     steadiness: &'a Steadiness,
-    /// Cause that limits the workload.
+    /// What limits the workload, with its evidence.
     limit: &'a Limit,
 }
 
-/// A sample and its figures.
+/// A sample with its figures.
 #[derive(Serialize, JsonSchema)]
 struct SampleSeen<'a> {
     workload: &'a str,
     target: &'a str,
-    /// Round, from 1.
+    /// Number of the round, from 1.
     round: u32,
     /// Position in the order of the plan, from 0.
     slot: u32,
@@ -78,7 +78,7 @@ struct SampleSeen<'a> {
     tool: Option<&'a str>,
     validity: Validity,
     iops: Option<f64>,
-    /// Bytes per second.
+    /// Throughput in bytes per second.
     throughput: Option<f64>,
     /// Mean latency in nanoseconds.
     mean: Option<f64>,
@@ -90,15 +90,15 @@ struct SampleSeen<'a> {
     /// Figures by direction, for a mix or flushes: `read.p99`, `flush.p50`.
     #[schemars(with = "BTreeMap<Metric, f64>")]
     by_direction: Map<String, Value>,
-    /// Intervals of its workload over the rounds, by figure; empty with one round.
+    /// Intervals of the sample's workload over the rounds, by figure; empty with one round.
     #[schemars(with = "BTreeMap<Metric, assay_model::result::Interval>")]
     interval: Map<String, Value>,
     doubts: &'a [Doubt],
 }
 
-/// Converts a run to JSON. Values are in base units: nanoseconds, bytes per second, I/Os per
-/// second; a missing figure is `null`. Every sample has the keys `percentiles`, `interval` (the
-/// interval of its workload over the rounds) and `doubts`.
+/// Converts a run to JSON. Values are in base units: nanoseconds, bytes per second, I/Os per second. A missing figure
+/// is `null`. Every sample has the keys `percentiles`, `interval` (the interval of its workload over the rounds) and
+/// `doubts`.
 #[must_use]
 pub fn run_to_json(run: &Run, judged: &Judged, samples: &[Sample]) -> Value {
     json!(build_document(run, judged, samples))
@@ -149,7 +149,7 @@ fn build_result(result: &WorkloadResult) -> ResultSeen<'_> {
     }
 }
 
-/// Returns the stored sample of a judged one; both lists are in stored order.
+/// Returns the stored sample that a judged sample belongs to. Both lists are in the order of the store.
 fn find_stored_sample<'a>(
     judged: &JudgedSample,
     index: usize,
@@ -203,8 +203,7 @@ fn build_sample<'a>(
     }
 }
 
-/// Returns the intervals of the sample's workload over rounds, by metric; empty with a single
-/// round.
+/// Returns the intervals of the sample's workload over the rounds, by metric; empty with a single round.
 fn collect_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> {
     let result = all
         .results
@@ -217,7 +216,7 @@ fn collect_intervals(judged: &JudgedSample, all: &Judged) -> Map<String, Value> 
         .collect()
 }
 
-/// Lists the doubts without duplicates, with the evidence of the first sample that carries it.
+/// Lists the doubts without duplicates, each with the evidence of the first sample that has the doubt.
 fn list_distinct_doubts(judged: &Judged) -> Vec<&Doubt> {
     let mut seen: Vec<&Doubt> = Vec::new();
     for doubt in judged.samples.iter().flat_map(|sample| &sample.doubts) {

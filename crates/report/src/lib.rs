@@ -1,10 +1,9 @@
-//! Reports for people and programs: terminal tables, Markdown, JSON, and self-contained HTML with
-//! SVG charts. The results are computed in `assay-judge`; the shared building blocks are in
-//! `assay-render`.
+//! Reports for people and programs: terminal tables, Markdown, JSON, and self-contained HTML with SVG charts. The
+//! results are computed in `assay-judge`; the shared building blocks are in `assay-render`.
 //!
-//! Every function takes values and returns a string; nothing here reads or changes the machine.
-//! Control and direction characters in foreign text (targets, facts, error messages) are made
-//! visible, see [`assay_render::text::escape_line`].
+//! Every function takes values and returns a string. No function reads or changes the machine. Control characters and
+//! text direction characters in untrusted text (targets, facts, error messages) are made visible, see
+//! [`assay_render::text::escape_line`].
 
 pub mod check;
 pub mod dups_page;

@@ -1,4 +1,5 @@
-//! Reports what a fio command or job file would not measure. `assay-judge` finds the doubts.
+//! Reports in which respects a fio command or job file would not measure what it seems to measure. The doubts are found
+//! in `assay-judge`.
 
 use assay_fio::options::JobOptions;
 use assay_judge::doubts::other_tools::ExplainedCommand;
@@ -8,18 +9,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-/// What a command or job file would not measure.
+/// Doubts about the figures of a command or job file, before it runs.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct LintDocument<'a> {
     schema: u32,
-    /// Whole devices that would be overwritten.
+    /// Whole devices that the command would overwrite.
     overwrites: Vec<String>,
     /// Commands of other tools in the same input.
     other_tools: Vec<OtherToolSeen<'a>>,
     /// Reasons why the figures may be misleading.
     doubts: Vec<JobDoubt<'a>>,
-    /// Every job of fio, with the codes of its doubts.
+    /// Every job of fio, with the codes of the doubts about it.
     jobs: Vec<JobSeen<'a>>,
 }
 
@@ -27,39 +28,39 @@ pub struct LintDocument<'a> {
 #[schemars(rename = "Other")]
 struct OtherToolSeen<'a> {
     name: &'a str,
-    /// What the command measures, in a sentence.
+    /// Sentence that describes what the command measures.
     measures: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct JobSeen<'a> {
     name: &'a str,
-    /// What the job really does: `random read, 4 KiB, queue depth 1, through the page cache, psync`.
+    /// What the job really does, such as `random read, 4 KiB, queue depth 1, through the page cache, psync`.
     measures: String,
-    /// Assumed values of loop variables and branches of a script: `NAME=VALUE …`.
+    /// Values of loop variables and branches of a script that were assumed, as `NAME=VALUE …`.
     #[serde(skip_serializing_if = "str::is_empty")]
     chosen: &'a str,
-    /// Options with unknown values; results that depend on them are not judged.
+    /// Options whose values are unknown. Results that depend on them are not judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown: Vec<&'a str>,
-    /// Whether further, unknown options may be given.
+    /// Whether the job may have additional options that are unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     open: bool,
-    /// Codes of the doubts.
+    /// Codes of the doubts about this job.
     doubts: Vec<&'a str>,
 }
 
-/// A doubt and the job it is about.
+/// A doubt with the job that it is about.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DoubtOf")]
 pub(crate) struct JobDoubt<'a> {
     #[serde(flatten)]
     pub(crate) doubt: &'a Doubt,
-    /// Name of the job or the tool.
+    /// Name of the job, or of the tool.
     pub(crate) job: &'a str,
 }
 
-/// Builds one JSON object with the list `doubts`.
+/// Builds one JSON object. Its list `doubts` contains the doubts of all jobs.
 #[must_use]
 pub fn lint_to_json(
     judged: &[(JobOptions, Vec<Doubt>)],
@@ -118,7 +119,7 @@ pub fn list_overwritten_devices(
     devices
 }
 
-/// Formats the doubts, sentences in at most `columns`.
+/// Formats the doubts as text. Sentences are wrapped at `columns`.
 #[must_use]
 pub fn lint_to_text(
     judged: &[(JobOptions, Vec<Doubt>)],
@@ -172,10 +173,10 @@ pub fn lint_to_text(
     out
 }
 
-/// A job, its doubts, and the script's variable values under which they occur.
+/// A job, its doubts, and the values of the script's variables with which these doubts occur.
 type EqualJobs<'a> = (&'a JobOptions, &'a Vec<Doubt>, Vec<&'a str>);
 
-/// Merges jobs of one name with the same doubts, which a script's loop produces.
+/// Merges jobs that have the same name and the same doubts, as the loop of a script produces them.
 fn merge_equal_jobs(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<EqualJobs<'_>> {
     let mut found: Vec<EqualJobs<'_>> = Vec::new();
     for (job, doubts) in judged {
@@ -191,7 +192,8 @@ fn merge_equal_jobs(judged: &[(JobOptions, Vec<Doubt>)]) -> Vec<EqualJobs<'_>> {
     found
 }
 
-/// Returns the description of jobs that a loop of a script made and whose doubts are the same; None if they differ.
+/// Returns the description of jobs that the loop of a script produced and that have the same doubts; `None` if their
+/// descriptions differ.
 fn describe_alike(
     job: &JobOptions,
     doubts: &[Doubt],
@@ -207,7 +209,7 @@ fn describe_alike(
         .then_some(measures)
 }
 
-/// Shortens a list to its first entries and the number of the others.
+/// Shortens a list to its first entries and the number of the remaining entries.
 fn shorten_list(list: &[&str]) -> String {
     const MOST: usize = 4;
     match list.len() > MOST {
@@ -220,7 +222,7 @@ fn shorten_list(list: &[&str]) -> String {
     }
 }
 
-/// Formats a doubt: code and severity, evidence, remedy, all indented.
+/// Formats a doubt on indented lines: code and severity, evidence, remedy.
 #[must_use]
 pub fn format_doubt(doubt: &Doubt, indent: usize, columns: usize) -> String {
     let severity = doubt.severity.name();

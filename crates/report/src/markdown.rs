@@ -1,5 +1,5 @@
-//! The Markdown report of a run, for issues, wikis and commit messages. Markdown of trials,
-//! studies and stacks is in their own modules.
+//! The Markdown report of a run, for issues, wikis and commit messages. The Markdown reports of trials, studies and
+//! stacks are in their own modules.
 
 use crate::odd_round::find_odd_round;
 use crate::run_description;
@@ -11,7 +11,7 @@ use assay_model::result::Judged;
 use assay_render::markdown::escape_markdown;
 use assay_render::units::{NONE, format_plus_minus, format_value, quantity_heading};
 
-/// Renders a run as GitHub-flavoured Markdown: figures, criteria, limits, doubts, short
+/// Renders a run as GitHub-flavoured Markdown: figures, criteria, limits, doubts and a short description of the
 /// environment.
 #[must_use]
 pub fn render_run_markdown(run: &Run, judged: &Judged) -> String {
@@ -62,7 +62,7 @@ pub fn render_run_markdown(run: &Run, judged: &Judged) -> String {
     out
 }
 
-/// Renders each doubt once, with its workloads; empty without doubts.
+/// Renders each doubt once, with the workloads that have it; empty without doubts.
 pub(crate) fn render_doubts(judged: &Judged) -> String {
     let mut out = String::new();
     let doubts = collect_doubts(judged);
@@ -82,7 +82,7 @@ pub(crate) fn render_doubts(judged: &Judged) -> String {
     out
 }
 
-/// Ends a text with a full stop.
+/// Adds a full stop to a text that does not end with one.
 pub(crate) fn end_sentence(text: &str) -> String {
     match text.ends_with(['.', '!', '?']) {
         true => text.to_owned(),

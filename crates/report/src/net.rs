@@ -1,4 +1,4 @@
-//! Reports of network tests with several people: terminal, JSON and a page from the same verdicts.
+//! Reports of network tests with several people on one network: terminal, JSON and a page from the same verdicts.
 
 mod compare;
 mod compare_page;
@@ -27,29 +27,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A network run with its verdicts.
+/// A network test with the verdict for each person.
 pub struct Net<'a> {
-    /// The run as stored.
+    /// The run as it is stored.
     pub run: &'a Run,
-    /// Verdicts of the people in the order of the run.
+    /// Verdicts for the people, in the order of the run.
     pub judged: &'a [PersonVerdict],
-    /// Time zone of printed times.
+    /// Time zone in which times are printed.
     pub zone: TimeZone,
 }
 
 impl Net<'_> {
-    /// Formats the time of day at this number of microseconds after the start.
+    /// Formats the time of day that is `us` microseconds after the start.
     fn clock(&self, us: u64) -> String {
         time_of_day(self.run.began, us, &self.zone)
     }
 
-    /// Returns the number of seconds of the longest record.
+    /// Returns the length of the longest record in seconds.
     fn seconds(&self) -> usize {
         let roles = self.judged.iter().flat_map(|person| &person.roles);
         roles.map(|role| role.seconds.len()).max().unwrap_or(0)
     }
 
-    /// Iterates over people, their roles and the verdicts.
+    /// Iterates over the people with their roles and verdicts.
     fn people(&self) -> impl Iterator<Item = (&PersonVerdict, Vec<Role>, Option<&str>)> {
         let people = self.run.plan.people.iter().zip(&self.run.people);
         self.judged
@@ -62,24 +62,23 @@ impl Net<'_> {
     }
 }
 
-/// Results of a network test with several people. Times are in microseconds if their names end with
-/// `us`.
+/// Results of a network test with several people. A field whose name ends with `us` is a time in microseconds.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
-    /// `net`.
+    /// Always `net`.
     kind: &'static str,
     /// Number of people with bad, tolerable and good experience.
     experience: Experience,
-    /// Time between the first and the last start; null if unknown.
+    /// Time between the start of the first and of the last client; null if unknown.
     spread: Option<Spread>,
-    /// Verdicts of the people.
+    /// Verdicts for the people.
     judged: &'a [PersonVerdict],
     /// The run with all records.
     run: &'a Run,
 }
 
-/// Returns one JSON object: the records and the verdicts.
+/// Returns one JSON object with the records and the verdicts.
 #[must_use]
 pub fn json(net: &Net) -> String {
     let value = serde_json::json!(Document {
@@ -93,7 +92,7 @@ pub fn json(net: &Net) -> String {
     format!("{value:#}\n")
 }
 
-/// Formats a person and the device: `Anna (laptop)`. A device with the same name is left out.
+/// Formats a person and the device, such as `Anna (laptop)`. A device with the same name as the person is left out.
 pub(crate) fn name(person: &PersonVerdict) -> String {
     let (who, device) = (escape_line(&person.person), escape_line(&person.client));
     match device.is_empty() || device.to_lowercase() == who.to_lowercase() {
@@ -114,7 +113,7 @@ pub fn verdict(
     format!("{}: {said}", grade_word(person.grade))
 }
 
-/// Returns the grade of each person in one line: `Anna: good, Ben: bad`.
+/// Returns the grade of each person in one line, such as `Anna: good, Ben: bad`.
 #[must_use]
 pub fn summarize_grades(judged: &[PersonVerdict]) -> String {
     let all = judged.iter().map(|person| {
@@ -130,7 +129,7 @@ fn time_of_day(began: jiff::Timestamp, us: u64, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
 }
 
-/// Returns the word of a grade.
+/// Returns the name of a grade for people.
 fn grade_word(grade: Grade) -> &'static str {
     match grade {
         Grade::Good => "good",
@@ -299,7 +298,8 @@ fn write_figures(out: &mut String, net: &Net, style: Style) {
     );
 }
 
-/// Writes a table without the columns that do not fit; the first named column is dropped first.
+/// Writes a table without the columns that do not fit. The first column in the list of optional columns is dropped
+/// first.
 fn write_fitting_table(
     out: &mut String,
     rows: &mut [Vec<String>],

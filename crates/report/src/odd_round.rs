@@ -1,4 +1,4 @@
-//! Finds the outlier rounds of a judged run. What an outlier is, is defined in `assay-judge`.
+//! Finds the outlier rounds of a judged run. `assay-judge` defines what an outlier is.
 
 use assay_judge::OddRounds;
 use assay_model::criterion::{Metric, Quantity};

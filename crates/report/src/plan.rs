@@ -24,16 +24,16 @@ pub use planner_page::{
 
 use assay_planner::layout::{Content, Segment};
 
-/// Colours of disk contents, in light and dark.
+/// CSS with the colours of disk contents, for light and dark mode.
 const STYLE: &str = include_str!("plan/plan.css");
 
-/// Equal neighbouring disks, drawn once.
+/// Equal neighbouring disks, which a chart shows once.
 struct DiskRow<'a> {
-    /// Number of equal disks.
+    /// Number of equal disks in the row.
     times: usize,
-    /// Contents of each disk.
+    /// Contents of each of these disks.
     segments: &'a [Segment],
-    /// Bytes of each disk.
+    /// Size of each disk in bytes.
     size: u64,
 }
 
@@ -53,7 +53,7 @@ fn join_equal_disks(disks: &[Vec<Segment>]) -> Vec<DiskRow<'_>> {
     rows
 }
 
-/// Lists the contents of some disks, each once, in a fixed order.
+/// Lists the kinds of content that the disks have, each once and in a fixed order.
 fn list_contents<'a>(disks: impl Iterator<Item = &'a Vec<Segment>>) -> Vec<Content> {
     let mut seen: Vec<Content> = Vec::new();
     for segment in disks.flatten() {

@@ -13,12 +13,11 @@ use serde::Serialize;
 #[schemars(rename = "Document")]
 pub struct PoolDocument<'a> {
     schema: u32,
-    /// One entry for each piece of advice, figure and set of parameters; simulated trials are
-    /// separate.
+    /// One entry for each combination of advice, figure and parameters. Simulated trials have entries of their own.
     pooled: &'a [Pooled],
 }
 
-/// Builds one JSON object.
+/// Builds one JSON object of all combined results.
 #[must_use]
 pub fn pool_to_json(pooled: &[Pooled]) -> serde_json::Value {
     serde_json::json!(PoolDocument {
@@ -50,7 +49,8 @@ fn format_title(one: &Pooled) -> String {
     format!("{title}: {}", one.metric)
 }
 
-/// Formats the lines of a result: the headline, its basis, and the trials that were never finished.
+/// Formats the lines of a result: the headline, the trials that it is based on, and the trials that were never
+/// finished.
 #[must_use]
 pub fn format_effect_lines(one: &Pooled) -> Vec<String> {
     let mut lines = Vec::new();
@@ -91,7 +91,7 @@ pub fn format_effect_lines(one: &Pooled) -> Vec<String> {
     lines
 }
 
-/// Formats the expected effect for a user with one machine.
+/// Formats the effect that a user with one machine can expect.
 #[must_use]
 pub fn format_headline(effect: &Effect) -> String {
     let worthwhile = format_percent(effect.worthwhile);

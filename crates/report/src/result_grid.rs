@@ -8,15 +8,15 @@ use assay_model::{Bytes, Planned, Workload};
 
 /// Results whose workloads differ only in block size and queue depth.
 pub struct ResultGrid<'a> {
-    /// Target of all results.
+    /// Name of the target of all results.
     pub target: &'a str,
-    /// Common part of the workloads: `random read`.
+    /// Common part of the workloads' descriptions, such as `random read`.
     pub title: String,
     /// Block sizes (rows), ascending.
     pub block_sizes: Vec<Bytes>,
     /// Queue depths (columns), ascending.
     pub depths: Vec<u32>,
-    /// Results row by row; none if the plan has no such workload, or the workload has no result.
+    /// Results, row by row; `None` if the plan has no such workload, or the workload has no result.
     pub cells: Vec<Option<&'a WorkloadResult>>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> ResultGrid<'a> {
     }
 }
 
-/// Properties of a workload except block size and queue depth.
+/// Properties of a workload other than block size and queue depth.
 #[derive(PartialEq)]
 struct WorkloadKind<'a> {
     target: &'a str,
@@ -43,8 +43,8 @@ struct WorkloadKind<'a> {
     durability: Durability,
 }
 
-/// Splits the results into grids of at least 2 × 2, in plan order, and all others. At least half of
-/// a grid's cells must be filled, so that two unrelated workloads form no grid.
+/// Splits the results into grids of at least 2 × 2, in the order of the plan, and the remaining results. At least half
+/// of the cells of a grid must have a result, so that two unrelated workloads do not form a grid.
 #[must_use]
 pub fn split_into_grids<'a>(
     plan: &'a Plan,
@@ -121,7 +121,7 @@ fn build_grid<'a>(
     })
 }
 
-/// Describes a workload like `Workload::describe`, without block size and queue depth.
+/// Describes a workload as `Workload::describe` does, but without block size and queue depth.
 fn describe_pattern(workload: &Workload) -> String {
     let size = workload.block_size.to_string();
     let depth = format!("queue depth {}", workload.queue_depth);

@@ -1,5 +1,5 @@
-//! Describes a run in a few lines, the same in terminal, Markdown and HTML. The figures of a run
-//! are in `terminal`, `markdown` and `html`.
+//! Describes a run in a few lines, which are the same in terminal, Markdown and HTML. The figures of a run are in
+//! `terminal`, `markdown` and `html`.
 
 use assay_model::run::{Origin, RunState};
 use assay_model::target::TargetKind;
@@ -7,7 +7,7 @@ use assay_model::{Bytes, Facts, Nanos, Plan, Run, TargetInfo};
 use assay_render::text::escape_line;
 use assay_render::units::{format_count, format_timestamp};
 
-/// Formats the title of a run: `quick: What does this storage do, in about a minute?`
+/// Formats the title of a run, such as `quick: What does this storage do, in about a minute?`
 pub(crate) fn format_title(run: &Run) -> String {
     let (name, title) = (escape_line(&run.plan.name), escape_line(&run.plan.title));
     match (name.is_empty(), title.is_empty()) {
@@ -18,8 +18,8 @@ pub(crate) fn format_title(run: &Run) -> String {
     }
 }
 
-/// Returns the heading of operations per second for a plan: `IOPS` for I/O, `requests/s`,
-/// `logins/s`; `per s` if its loads differ.
+/// Returns the heading of operations per second for a plan: `IOPS` for I/O, `requests/s`, `logins/s`, or `per s` if the
+/// loads of the plan differ.
 pub(crate) fn rate_heading(plan: &Plan) -> String {
     let mut operations: Vec<&str> = plan
         .workloads
@@ -35,7 +35,7 @@ pub(crate) fn rate_heading(plan: &Plan) -> String {
     }
 }
 
-/// Returns the name of the run for the user: `run 3`, or the file that it was imported from.
+/// Returns the name of the run in messages: `run 3`, or the file that the run was imported from.
 pub(crate) fn run_name(run: &Run) -> String {
     match (&run.origin, run.id.0) {
         (Origin::Imported { file }, 0) => escape_line(file),
@@ -140,7 +140,7 @@ pub(crate) fn describe_sizes(facts: &Facts, target: &TargetInfo) -> Option<Strin
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Describes the machine in one line: processor, kernel, whether it is virtual.
+/// Describes the machine in one line: processor, kernel, and whether the machine is virtual.
 pub(crate) fn describe_machine(facts: &Facts) -> Option<String> {
     let keys = [
         "cpu.model",

@@ -15,14 +15,14 @@ pub use terminal::render_stack_text;
 
 use assay_model::stack::{Hint, Stack};
 
-/// A stack and its hints.
+/// A stack of storage layers, with the hints about it.
 #[derive(Clone, Copy)]
 pub struct StackView<'a> {
-    /// The layers.
+    /// The layers, from top to bottom.
     pub stack: &'a Stack,
-    /// Hints about the layers' settings.
+    /// Hints about the settings of layers.
     pub hints: &'a [Hint],
-    /// Next steps: command and description.
+    /// Next steps, as (command, description).
     pub next: &'a [(String, String)],
 }
 

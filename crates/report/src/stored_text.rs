@@ -1,18 +1,20 @@
-//! Bounds the texts of a stored document. A shared store is written by others too, and a page must stay readable
-//! whatever it contains.
+//! Bounds the texts of a stored document. Other users also write to a shared store, and a page must stay readable
+//! whatever the store contains.
 
 use assay_render::text::escape_line;
 use serde_json::{Map, Value};
 
-/// Longest text in characters, which is more than a sentence with a path.
+/// Maximum length of a text in characters; enough for a sentence with a path.
 const MOST_OF_ONE: usize = 1000;
-/// Maximum characters of all texts together.
+/// Maximum number of characters of all texts together.
 const MOST_OF_ALL: usize = 2_000_000;
-/// Characters that each text counts at least towards [`MOST_OF_ALL`], because a page adds markup to every text.
+/// Minimum number of characters that each text counts towards [`MOST_OF_ALL`], because a page adds markup to every
+/// text.
 const LEAST_OF_ONE: usize = 20;
-/// Most elements of a list that contains texts. Lists of figures may be longer.
+/// Maximum number of elements of a list that contains texts. A list of figures may be longer.
 const MOST_LISTED: usize = 1000;
-/// Number of elements that a list always keeps, even if [`MOST_OF_ALL`] is used up, so that tuples keep their length.
+/// Number of elements that a list always keeps, even after [`MOST_OF_ALL`] is used up, so that tuples keep their
+/// length.
 const LEAST_LISTED: usize = 8;
 
 /// Cuts long texts and names of fields, and drops the end of long lists of texts. An ellipsis marks a cut text.
@@ -20,7 +22,7 @@ pub fn bound_texts(document: &mut Value) {
     bound_value(document, &mut MOST_OF_ALL.clone());
 }
 
-/// Escapes all texts and names of fields, each to one line.
+/// Escapes all texts and names of fields. Each becomes a single line.
 pub fn escape_texts(document: &mut Value) {
     match document {
         Value::String(text) => *text = escape_line(text),

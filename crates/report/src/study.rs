@@ -1,6 +1,5 @@
-//! Reports of a study: conclusions with their findings, measured beside published figures, and
-//! what could not be tried. Studies are judged in `assay-judge` and carried out in
-//! `assay-studies`.
+//! Reports of a study: conclusions and findings, measured figures next to the published figures, and a list of what
+//! could not be tried. Studies are judged in `assay-judge` and carried out in `assay-studies`.
 
 mod curve_tables;
 mod html;
@@ -26,10 +25,10 @@ use assay_model::study::{StudyResult, StudyRun};
 /// A study that was carried out, with its results.
 #[derive(Clone, Copy)]
 pub struct StudyView<'a> {
-    /// The study as measured.
+    /// The study run with its measured figures.
     pub run: &'a StudyRun,
-    /// The study as judged.
+    /// Estimates and findings of the study.
     pub result: &'a StudyResult,
-    /// Number in the store; none if it is not stored.
+    /// Number of the study run in the store; `None` if it is not stored.
     pub id: Option<i64>,
 }

@@ -1,5 +1,5 @@
-//! The terminal report of a run: readable at 80 columns, and without colour. Terminal reports of
-//! trials, studies and stacks are in their own modules.
+//! The terminal report of a run, readable at 80 columns and without colour. Terminal reports of trials, studies and
+//! stacks are in their own modules.
 
 mod comparison;
 mod criteria_and_limits;
@@ -24,7 +24,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
 use assay_render::units::format_count;
 
-/// Colours text by a validity.
+/// Colours text according to a validity.
 fn tint_validity(style: Style, validity: Validity, text: &str) -> String {
     match validity {
         Validity::Valid => text.to_owned(),
@@ -33,8 +33,8 @@ fn tint_validity(style: Style, validity: Validity, text: &str) -> String {
     }
 }
 
-/// Renders a run as a table with intervals and doubts; a grid of block size × queue depth becomes
-/// one compact table for each pattern.
+/// Renders a run as a table with intervals and doubts. A grid of block size × queue depth becomes one compact table for
+/// each pattern.
 #[must_use]
 pub fn render_run(run: &Run, judged: &Judged, style: Style) -> String {
     render_text(run, judged, style, false)
@@ -185,7 +185,7 @@ fn write_legend(judged: &Judged, out: &mut String, style: Style) {
     }
 }
 
-/// Returns the mark beside a result's name: none, `?` or `x`.
+/// Returns the mark beside the name of a result: empty if valid, `?` if suspect, `x` if void.
 pub(crate) fn validity_mark(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "",
@@ -199,7 +199,7 @@ pub(crate) fn write_section_heading(title: &str, out: &mut String, style: Style)
     out.push_str(&format!("\n{}\n", style.bold(title)));
 }
 
-/// Formats a shortened list: `a, b, c and 4 more`.
+/// Formats a shortened list of names, such as `a, b, c and 4 more`.
 pub(crate) fn format_some_names(names: &[String], most: usize) -> String {
     if names.len() <= most + 1 {
         return names.join(", ");
@@ -211,7 +211,7 @@ pub(crate) fn format_some_names(names: &[String], most: usize) -> String {
     )
 }
 
-/// Formats a part of all workloads: `5 of 6 workloads`.
+/// Formats how many of all workloads are meant, such as `5 of 6 workloads`.
 pub(crate) fn format_share(n: usize, all: usize) -> String {
     match n == all && all > 1 {
         true => format!("all {}", format_count(all, "workload")),

@@ -1,8 +1,8 @@
-//! Reports of a trial: the plan before the first pair, a line for each pair, the verdict with its
-//! evidence, and lists of trials.
+//! Reports of a trial: the plan before the first pair, a line for each pair, the verdict with its evidence, and lists
+//! of trials.
 //!
-//! Every change is the change of the figure itself, from A (baseline) to B (with the change): a
-//! latency that fell from 10 ms to 9 ms changed by −10 %, which is good.
+//! Every percentage describes the change of the figure itself, from A (baseline) to B (with the change): a latency that
+//! fell from 10 ms to 9 ms changed by −10 %, which is good.
 
 mod change_text;
 mod html;
@@ -30,20 +30,20 @@ use assay_model::result::JudgedSample;
 use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{Histogram, Trial};
 
-/// A trial with everything derived from it.
+/// A trial with everything that is derived from it.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialView<'a> {
-    /// The trial as stored.
+    /// The trial as it is stored.
     pub trial: &'a Trial,
     /// Slots in the order in which they were measured.
     pub slots: &'a [Slot],
-    /// The judged sample of each slot, in the same order: its figures and doubts.
+    /// The judged sample of each slot, in the order of the slots: its figures and doubts.
     pub samples: &'a [JudgedSample],
-    /// The outcome of each pair, in order.
+    /// The outcome of each pair, in the order of the pairs.
     pub pairs: &'a [PairOutcome],
     /// The judgement over all pairs.
     pub judgement: &'a Judgement,
-    /// Latencies of all operations of A and of B, over the pairs that count; may be empty.
+    /// Latencies of all operations of A and of B, over the pairs that count for the verdict; may be empty.
     pub latency: &'a [Histogram; 2],
     /// For several numbers of pairs, the smallest effect that this many pairs would detect at the measured noise: `(30,
     /// 0.04)` is 4 % with 30 pairs. May be empty.

@@ -1,5 +1,5 @@
-//! The notebook of a tuning session: its goal, the candidates that were tried, left out and kept, and how to undo it.
-//! The same content as text, Markdown, HTML and JSON.
+//! The notebook of a tuning session: its goal, the candidates that were tried, left out and kept, and how to undo the
+//! session. The same content is rendered as text, Markdown, HTML and JSON.
 
 mod document;
 mod limit_section;
@@ -18,19 +18,19 @@ pub use renderings::{render_tune_list, render_tune_markdown, render_tune_page, r
 
 use assay_tune::{Ending, TuneId, TuneRecord, TuneSession};
 
-/// A session with the planner's state.
+/// A tuning session with the state of the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneView<'a> {
-    /// Its number.
+    /// Number of the session in the store.
     pub id: TuneId,
-    /// The session as stored.
+    /// The session as it is stored.
     pub record: &'a TuneRecord,
-    /// State derived from the observations.
+    /// State of the planner, derived from the observations.
     pub session: &'a TuneSession,
 }
 
 impl TuneView<'_> {
-    /// Returns the subject: the target, or the load.
+    /// Returns what is tuned: the target or, if the load has none, the load.
     #[must_use]
     pub fn subject(&self) -> String {
         match self.record.target.is_empty() {

@@ -17,24 +17,23 @@ use assay_model::result::Judged;
 use assay_model::target::TargetKind;
 use assay_model::{Run, Sample, TargetInfo};
 
-/// A measured ladder with everything derived from it.
+/// A measured stack (`Ladder`) with everything that is derived from it.
 #[derive(Clone, Copy, Debug)]
 pub struct WaterfallView<'a> {
-    /// The run as stored.
+    /// The run as it is stored.
     pub run: &'a Run,
-    /// The ladder's rungs.
+    /// The measured layers (`Rung`).
     pub ladder: &'a Ladder,
-    /// The judged samples.
+    /// The judged samples of the run.
     pub judged: &'a Judged,
-    /// The samples.
+    /// The samples as they are stored.
     pub samples: &'a [Sample],
     /// One waterfall for each workload.
     pub falls: &'a [Waterfall],
 }
 
 impl WaterfallView<'_> {
-    /// Returns the target that the user named: the target of a file rung, if there are volumes
-    /// below it.
+    /// Returns the target that the user specified: the first directory target or, if there is none, the first target.
     pub(crate) fn find_target(&self) -> Option<&TargetInfo> {
         let targets = &self.run.targets;
         let file = |target: &&TargetInfo| target.kind == TargetKind::Directory;
@@ -42,21 +41,21 @@ impl WaterfallView<'_> {
     }
 }
 
-/// A line of a chart: a rung and the step that leads to it.
+/// A line of a chart: a measured layer (`Rung`), and the step that leads to it.
 pub(crate) struct RungLine<'a> {
     pub(crate) rung: usize,
-    /// Name of the layer.
+    /// Name of the measured layer.
     pub(crate) label: String,
     pub(crate) depth: usize,
-    /// Time per I/O at the start of the bar (without the layer) and, in `to`, at its end (with the layer), in
-    /// nanoseconds.
+    /// Time per I/O in nanoseconds at the start of the bar, that is without the layer. `to` is the time at the end of
+    /// the bar, with the layer.
     pub(crate) from: f64,
     pub(crate) to: Option<f64>,
     pub(crate) step: Option<&'a Step>,
 }
 
-/// Lists the rungs from the bottom up, second measurements separately; a branch follows the rung
-/// below it.
+/// Lists the measured layers from the bottom up. Repeated measurements have their own lines, and a branch follows the
+/// layer below it.
 pub(crate) fn list_lines<'a>(ladder: &Ladder, fall: &'a Waterfall) -> Vec<RungLine<'a>> {
     let time = |rung: usize| {
         let level = fall.levels.iter().find(|level| level.rung == rung)?;

@@ -23,21 +23,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A measurement with its results.
+/// A measurement of web servers with its results.
 pub struct Web<'a> {
     /// URLs in the order of their indices.
     pub urls: &'a [String],
-    /// Remarks on each URL.
+    /// Remarks on each URL, in the order of the URLs.
     pub remarks: &'a [Vec<String>],
     /// Settings and versions of the measurement.
     pub settings: serde_json::Value,
-    /// The executed steps.
+    /// The steps that were executed, each a round of a load.
     pub steps: &'a [Step],
-    /// Results of the steps.
+    /// What was computed from the steps.
     pub judged: &'a Judged,
     /// Time, machine and version of assay, as [`about`] describes them.
     pub about: Vec<String>,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the measurement.
     pub interrupted: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn about(run: &Run) -> Vec<String> {
     about
 }
 
-/// A stored measurement for a report.
+/// A stored measurement, with everything that a report needs.
 pub struct Stored {
     urls: Vec<String>,
     remarks: Vec<Vec<String>>,
@@ -92,7 +92,7 @@ impl Stored {
         }
     }
 
-    /// Returns the view like that of a new measurement.
+    /// Returns a view of the stored measurement, with the same fields as for a new measurement.
     #[must_use]
     pub fn web(&self) -> Web<'_> {
         Web {
@@ -111,25 +111,25 @@ impl Stored {
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
-    /// `web`.
+    /// Always `web`.
     kind: &'static str,
     /// URLs in the order of their indices.
     urls: &'a [String],
-    /// Remarks on each URL.
+    /// Remarks on each URL, in the order of the URLs.
     remarks: &'a [Vec<String>],
-    /// Settings of the measurement.
+    /// Settings and versions of the measurement.
     settings: &'a serde_json::Value,
     /// Time, machine and assay version of the measurement.
     about: &'a [String],
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the measurement.
     interrupted: bool,
-    /// Results of the steps.
+    /// What was computed from the steps.
     judged: &'a Judged,
-    /// The executed steps.
+    /// The steps that were executed, each a round of a load.
     steps: &'a [Step],
 }
 
-/// Returns one JSON object: raw steps and their results.
+/// Returns one JSON object with the raw steps and their results.
 #[must_use]
 pub fn json(web: &Web) -> String {
     let value = serde_json::json!(Document {
@@ -146,7 +146,7 @@ pub fn json(web: &Web) -> String {
     format!("{value:#}\n")
 }
 
-/// Returns the name of a step: `4 connections`, `50 %: 5,000/s`.
+/// Returns the name of a step, such as `4 connections` or `50 %: 5,000/s`.
 fn step_name(step: &StepResult) -> String {
     let rate = |per_s: f64| format!("{}/s", format_significant(per_s));
     match (step.pace, step.share) {
@@ -161,7 +161,7 @@ fn step_name(step: &StepResult) -> String {
     }
 }
 
-/// Formats a latency of a step; in parentheses if no round is valid.
+/// Formats a latency of a step; in parentheses if all rounds are void.
 fn format_percentile(step: &StepResult, value: Option<Nanos>) -> String {
     match (value, step.rounds) {
         (Some(_), 0) => format!("({})", format_nanos(value)),
@@ -195,7 +195,7 @@ fn with_half_width(estimate: &Estimate) -> String {
     }
 }
 
-/// Columns of a step after its name.
+/// Headings of the columns after the name of a step.
 const HEAD: [&str; 10] = [
     "answers/s",
     "MB/s",
@@ -234,7 +234,7 @@ fn format_cells(step: &StepResult) -> Vec<String> {
     cells
 }
 
-/// Returns the conclusions as sentences: capacity, ranks.
+/// Returns the conclusions as sentences, about capacities and ranks.
 fn describe_results(web: &Web) -> Vec<String> {
     let mut out = Vec::new();
     let url = |target: usize| escape_line(web.urls.get(target).map_or("?", String::as_str));
@@ -265,7 +265,8 @@ fn describe_results(web: &Web) -> Vec<String> {
     out
 }
 
-/// Describes the capacity of a server with its interval; a capacity that was still rising is a lower bound.
+/// Describes the capacity of a server with its interval. If the rate was still rising, the capacity is described as a
+/// lower bound.
 fn describe_capacity(url: &str, capacity: &Capacity) -> String {
     let estimate = Estimate {
         value: capacity.rate,
@@ -292,8 +293,8 @@ fn describe_capacity(url: &str, capacity: &Capacity) -> String {
     }
 }
 
-/// Describes the failed requests to one target: their number and kind, and whether their fraction
-/// depends on the load. Empty below one failure in a thousand.
+/// Describes the failed requests to one target: their number and kind, and whether their fraction depends on the load.
+/// Empty if fewer than one request in a thousand failed.
 fn describe_failures(url: &str, web: &Web, target: usize) -> Option<String> {
     let steps = web.judged.steps.iter();
     let steps: Vec<&StepResult> = steps
@@ -376,7 +377,7 @@ fn format_ranking(ranking: &Ranking, url: &dyn Fn(usize) -> String) -> String {
     text
 }
 
-/// Renders the report for a terminal.
+/// Renders the report of a measurement for a terminal.
 #[must_use]
 pub fn terminal(web: &Web, style: Style) -> String {
     let mut out = String::new();
@@ -404,7 +405,7 @@ pub fn terminal(web: &Web, style: Style) -> String {
     out
 }
 
-/// Explains the parentheses, if there are any.
+/// Explains the parentheses, if the table contains any.
 fn describe_void(out: &mut String, steps: &[&StepResult], style: Style) {
     if steps.iter().any(|step| step.rounds == 0) {
         let text = "Latencies in parentheses do not count: every round of that step is void.";
@@ -462,7 +463,7 @@ fn write_table(out: &mut String, steps: &[&StepResult], style: Style) {
     name_left_out(out, &left_out, style);
 }
 
-/// Names the columns that a narrow terminal has no room for.
+/// Lists the columns for which a narrow terminal has no room.
 pub(crate) fn name_left_out(out: &mut String, columns: &[&str], style: Style) {
     if !columns.is_empty() {
         let note = format!("A wider terminal also shows: {}.", columns.join(", "));
@@ -488,7 +489,7 @@ fn format_contribution(one: &Given) -> String {
     )
 }
 
-/// Writes the contributions of several generators to each step.
+/// Writes how much each of several generators contributed to each step.
 fn write_generators(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut any = false;
     for step in steps.iter().filter(|step| !step.generators.is_empty()) {
@@ -506,7 +507,7 @@ fn write_generators(out: &mut String, steps: &[&StepResult], style: Style) {
     }
 }
 
-/// Writes the limiting causes, once for consecutive steps with the same cause, and the doubts.
+/// Writes what limited the steps and the doubts. Consecutive steps with the same limit are listed together.
 fn write_limits(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut at = 0;
     while at < steps.len() {
@@ -532,7 +533,7 @@ fn write_limits(out: &mut String, steps: &[&StepResult], style: Style) {
     write_doubts(out, steps, style);
 }
 
-/// Writes the doubts without duplicates, with their steps and the evidence of the first.
+/// Writes the doubts without duplicates, with the steps that have them and the evidence of the first of these steps.
 fn write_doubts(out: &mut String, steps: &[&StepResult], style: Style) {
     let mut told: Vec<(&Doubt, Vec<String>)> = Vec::new();
     for step in steps {

@@ -1,4 +1,4 @@
-//! Reports of what makes a machine slow. The suspects are found in `assay-why`.
+//! Reports of what makes a machine slow. The suspects (possible causes) are found in `assay-why`.
 
 mod answer_text;
 mod page;
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What makes a machine, or a part of it, slow.
+/// Answer to the question what makes a machine, or a part of it, slow.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct WhyDocument<'a> {
@@ -34,7 +34,7 @@ pub fn answer_to_json(answer: &SlownessAnswer) -> String {
     format!("{document:#}\n")
 }
 
-/// Reads a stored answer. Its texts are bounded and escaped again: a shared store is written by others too.
+/// Reads a stored answer. Its texts are bounded and escaped again, because other users also write to a shared store.
 ///
 /// # Errors
 /// The document has another form.
@@ -46,7 +46,7 @@ pub fn read_answer(mut document: Value) -> Result<SlownessAnswer, serde_json::Er
     serde_json::from_value(document)
 }
 
-/// Bounds and escapes the texts of an answer from a recording that others made.
+/// Bounds and escapes the texts of an answer. Needed for an answer from a recording that other users made.
 #[must_use]
 pub fn bound_answer(answer: SlownessAnswer) -> SlownessAnswer {
     // A figure that JSON does not have leaves the answer as it is.

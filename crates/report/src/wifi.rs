@@ -1,4 +1,4 @@
-//! The census of vehicles that send Wi-Fi networks, by make: text, Markdown, HTML and JSON. The
+//! The census of vehicles, by make, that are recognised from their Wi-Fi networks: text, Markdown, HTML and JSON. The
 //! vehicles are counted in `assay-wifi`.
 
 use assay_model::SCHEMA_VERSION;
@@ -22,7 +22,7 @@ const HEAD: [&str; 7] = [
 const SIDES: &str = "lrrrrrr";
 const TEMPLATE: &str = include_str!("wifi/page.html");
 
-/// Vehicles by make.
+/// JSON document of the number of vehicles by make.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct CensusDocument<'a> {
@@ -40,7 +40,7 @@ pub fn census_to_json(census: &Census) -> Value {
     })
 }
 
-/// Describes the data of the census and the meaning of the columns.
+/// Describes the data of the census, and what the columns mean.
 fn describe_census(census: &Census) -> Vec<String> {
     let mut all = vec![format!(
         "{} networks were looked at, {} of them under addresses that devices made up, which name no maker.",

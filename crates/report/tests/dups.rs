@@ -1,4 +1,4 @@
-//! The page of duplicates by folder.
+//! Tests the page of duplicates by folder.
 
 mod common;
 

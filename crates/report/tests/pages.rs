@@ -1,4 +1,4 @@
-//! Writes the pages of synthetic runs to the build's temporary directory, for manual inspection.
+//! Writes the pages of synthetic runs to the build's temporary directory, so that a person can inspect them.
 
 mod common;
 

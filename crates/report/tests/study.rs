@@ -193,8 +193,7 @@ fn the_page_is_well_formed_and_says_what_the_terminal_says() {
     }
 }
 
-/// A supported claim below a contradicted conclusion keeps its own colour: no rule of the
-/// conclusion overrides it.
+/// A supported claim in a contradicted conclusion keeps its own colour. No CSS rule of the conclusion overrides it.
 #[test]
 fn a_word_has_the_colour_of_its_own_finding() {
     let page = with_view(study::render_study_page);

@@ -43,7 +43,7 @@ fn matrix() {
     insta::assert_snapshot!("matrix_wide", show(&common::matrix(), WIDE));
 }
 
-/// A round at a fiftieth of the rate is named below the grid that contains it, and beside its sample.
+/// A round at a fiftieth of the rate is mentioned below the grid that contains it, and beside its sample.
 #[test]
 fn a_round_that_differs_tenfold_is_shown_in_the_table() {
     let mut odd = common::matrix();

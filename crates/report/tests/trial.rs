@@ -204,8 +204,7 @@ fn json_says_all_that_people_read() {
     );
 }
 
-/// Returns the structure of a document: its paths, lists by their first item, facts without their
-/// keys.
+/// Returns the structure of a document as paths. Lists are represented by their first item, facts without their keys.
 fn keys(value: &serde_json::Value, path: String) -> Vec<String> {
     match value {
         serde_json::Value::Object(map) if !path.ends_with("facts") => map

@@ -202,7 +202,7 @@ fn as_a_page() {
     assert!(!page.contains("<script") && !page.contains('\u{202e}'));
 }
 
-/// Returns the lines that are added for an unusual input.
+/// Returns the lines that a report adds for an unusual input.
 fn told(change: impl Fn(&mut Run, &mut Vec<Waterfall>)) -> String {
     let usual = text(200, |_, _| {});
     let usual: Vec<&str> = usual.lines().collect();

@@ -12,21 +12,21 @@ use assay_model::advice::Advice;
 /// Result of waiting for the user's confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// The user confirmed.
+    /// The user confirmed the change.
     Given,
     /// The user did not confirm within the time limit.
     Late,
-    /// The user refused or interrupted.
+    /// The user refused the change or interrupted assay.
     Refused,
 }
 
 /// What the caller provides to apply a change: the machine, the journal, and callbacks.
 pub struct Wish<'a> {
-    /// The machine.
+    /// The machine to change.
     pub host: &'a dyn HostMut,
     /// The journal that records the change.
     pub journal: &'a Journal,
-    /// All pages; their checks are repeated after the change.
+    /// All advice pages; their checks are repeated after the change.
     pub pages: &'a [&'a Advice],
     /// Starts the stand-by process for the session with the given number. Called only for changes that may lock the
     /// user out.
@@ -36,14 +36,14 @@ pub struct Wish<'a> {
     pub outside: &'a dyn Fn(&ChangeSession) -> Result<OutsideUndo, OutsideError>,
     /// Waits for the user's confirmation. Called only for changes that may lock the user out.
     pub confirm: &'a mut dyn FnMut(&ChangeSession, Option<&OutsideUndo>) -> Confirmation,
-    /// Whether the user wants to stop.
+    /// Returns whether the user wants to stop.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Result of applying a plan.
+/// What became of the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FixOutcome {
-    /// The change is kept; the number identifies it for a later rollback.
+    /// The change is kept. The number identifies the change for a later rollback.
     Kept(String),
     /// The change was made and rolled back, because the user did not confirm it in time.
     NotConfirmed,
@@ -110,7 +110,7 @@ pub fn carry_out(plan: &FixPlan, wish: &mut Wish<'_>) -> Result<FixOutcome, FixE
     })
 }
 
-/// Describes why a setting is not in its original state.
+/// Describes why a setting did not return to its original state.
 fn describe_outcome(outcome: &RecoveryOutcome) -> String {
     match outcome {
         RecoveryOutcome::LeftAlone { found, .. } => {
@@ -124,7 +124,7 @@ fn describe_outcome(outcome: &RecoveryOutcome) -> String {
     }
 }
 
-/// The two watchers of a change that may lock the user out: the stand-by process, and the scheduler's job.
+/// The two processes that watch a change that may lock the user out: the stand-by process, and the scheduler's job.
 struct Watchers {
     stand_by: StandBy,
     outside: OutsideUndo,

@@ -12,13 +12,13 @@ use assay_model::finding::{Configured, Edit, Finding, Fix, ModeBits, Seen};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Value of an edit's `beside` if the line of the fact is the head of the block that gets the setting.
+/// Value of an edit's `beside` if the fact's line is the head of a block, and the setting belongs in this block.
 const HEAD: &str = "{}";
 
-/// Directories of files that a package upgrade overwrites without asking.
+/// Directories whose files are overwritten by a package upgrade without a question to the user.
 const PACKAGED: [&str; 2] = ["/usr/lib", "/lib"];
 
-/// A plan under construction.
+/// A plan under construction: the edits so far, and the machine to which they are applied in memory.
 pub(crate) struct Draft<'a> {
     host: &'a dyn Host,
     /// The machine with the edits planned so far.
@@ -38,8 +38,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Plans the edits for a finding. Returns whether anything changes; the error is the reason why the user must make
-    /// the change by hand.
+    /// Plans the edits for a finding. Returns whether anything changes.
+    ///
+    /// # Errors
+    /// The reason why the user must make the change by hand.
     pub(crate) fn mend(&mut self, finding: &Finding) -> Result<bool, String> {
         let edits = match &finding.fix {
             Fix::Steps(remedy) if !remedy.edits.is_empty() => &remedy.edits,
@@ -89,7 +91,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Plans a new running value of the kernel.
+    /// Plans an edit of a value in /proc/sys.
     fn edit_running_value(&mut self, edit: &Edit, path: &str) -> Result<bool, String> {
         let real = PathBuf::from(path);
         let text = self.work.read(&real).map_err(|error| error.to_string())?;
@@ -112,7 +114,7 @@ impl<'a> Draft<'a> {
         Ok(true)
     }
 
-    /// Plans new permissions of files.
+    /// Plans an edit of the permissions of files.
     fn edit_modes(&mut self, bits: ModeBits, paths: &str) -> Result<bool, String> {
         let mut changed = false;
         for path in paths.split(' ').filter(|path| !path.is_empty()) {
@@ -143,7 +145,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Plans the exchange of a whole line.
+    /// Plans an edit that replaces a whole line.
     fn edit_whole_line(&mut self, edit: &Edit, path: &str, line: usize) -> Result<bool, String> {
         let (real, text) = self.read_file(path)?;
         let unfit = || format!("{path}:{line} is not written in a way that assay can change");
@@ -186,7 +188,7 @@ impl<'a> Draft<'a> {
         Ok(true)
     }
 
-    /// Returns the resolved path and the text of a file; fails for a file that assay must not change.
+    /// Returns the resolved path and the text of a file. Fails for a file that assay must not change.
     fn read_file(&self, path: &str) -> Result<(PathBuf, Vec<u8>), String> {
         let real = self
             .work
@@ -284,7 +286,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Fails for a file that a package upgrade overwrites without asking.
+/// Fails for a file that a package upgrade would overwrite.
 fn refuse_packaged(path: &str, real: &Path) -> Result<(), String> {
     match PACKAGED.iter().any(|dir| real.starts_with(dir)) {
         true => Err(format!(
@@ -294,7 +296,7 @@ fn refuse_packaged(path: &str, real: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns the fact that an edit refers to, if the finding is based on that fact.
+/// Returns the fact that an edit refers to; `None` if the finding is not based on this fact.
 fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen> {
     let key = match finding.subject.is_machine() {
         true => edit.fact.clone(),
@@ -309,7 +311,7 @@ fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen>
     (meant && there).then_some(seen)
 }
 
-/// Returns the setting that an edit changes: in the line of the fact, or in the same block.
+/// Returns the setting that an edit changes: in the line of the fact, or in the same block of the file.
 fn find_key(
     edit: &Edit,
     own: &str,
@@ -338,7 +340,7 @@ fn is_longer(key: &str, wanted: &str) -> bool {
     wanted != "*" && key.split_whitespace().count() > wanted.split_whitespace().count()
 }
 
-/// Returns the new value of a setting; `None` removes it.
+/// Returns the new value of a setting; `None` if the edit removes the setting.
 fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
     if edit.to.is_some() {
         return edit.to.clone();
@@ -383,7 +385,7 @@ fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
     any.then(|| format!("{sign}{}", kept.join(&words.between.to_string())))
 }
 
-/// Returns the value in quotes if the old value has quotes, in a language where quotes are part of the value.
+/// Returns the value in quotes if the old value had quotes and quotes are part of the value in this language.
 fn in_old_quotes(language: ConfigLanguage, value: String, now: Option<&str>) -> String {
     let quoted = now.is_some_and(|now| now.starts_with('"')) && !value.starts_with('"');
     match language == ConfigLanguage::KeyValue && quoted {

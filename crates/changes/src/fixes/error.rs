@@ -1,4 +1,4 @@
-//! Errors of applying a remedy, with ways out.
+//! Errors that occur when a remedy is applied. Each message contains a way out.
 
 use crate::ChangeError;
 use std::io;
@@ -8,22 +8,22 @@ use std::path::PathBuf;
 /// state.
 #[derive(Debug, thiserror::Error)]
 pub enum FixError {
-    /// The page has no check, so there is nothing to fix.
+    /// The advice page has no check, so there is nothing to fix.
     #[error("{rule} is a page to read: it has no check, so there is nothing to fix")]
     NoCheck {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
     },
-    /// The check found nothing on this machine.
+    /// The check has no finding on this machine.
     #[error("{rule} was not found here; `assay check --only {rule}` looks for it")]
     NotFound {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
     },
     /// It is unknown whether the machine has the finding.
     #[error("{rule}: it is not known whether it is so: {why}")]
     Unknown {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
         /// Facts that could not be read.
         why: String,
@@ -31,15 +31,15 @@ pub enum FixError {
     /// The steps of the page would not remove the finding on this machine, or would cause new findings.
     #[error("{rule}: nothing was changed, because with the change {}", problems.join("; "))]
     WouldNotDo {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
-        /// Findings that would remain or appear.
+        /// Findings that would remain, and findings that would appear.
         problems: Vec<String>,
     },
     /// A file has changed since the plan was made.
     #[error("{}: it was changed since the plan was made; nothing was changed by assay: begin again", path.display())]
     Meanwhile {
-        /// The file.
+        /// Path of the changed file.
         path: PathBuf,
     },
     /// A change failed, or the program's own check rejected it.
@@ -48,15 +48,15 @@ pub enum FixError {
     /// After the change the machine is not in the planned state.
     #[error("read back, {}; everything was reverted", problems.join("; "))]
     ReadBack {
-        /// Description of each difference.
+        /// Description of each difference from the plan.
         problems: Vec<String>,
     },
     /// The rollback failed; the changes stay in the journal.
     #[error("{first}, and taking it back failed: {}; `assay trial --recover` tries it again", failed.join("; "))]
     NotTakenBack {
-        /// Reason for the rollback.
+        /// Why the change had to be rolled back.
         first: String,
-        /// Changes that could not be rolled back.
+        /// Descriptions of the changes that could not be rolled back.
         failed: Vec<String>,
     },
     /// No scheduler (systemd, cron, atd) is available to watch the change.
@@ -66,9 +66,9 @@ pub enum FixError {
          from a console: `assay check --fix {rule} --dry-run` shows its lines"
     )]
     NotProtected {
-        /// Id of the rule.
+        /// Id of the page.
         rule: String,
-        /// Reason.
+        /// Why no scheduler can watch the change.
         source: crate::fixes::OutsideError,
     },
     /// The stand-by process could not be started.

@@ -2,11 +2,10 @@
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Consecutive lines that are replaced.
+/// Consecutive lines of a file that are replaced by other lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// Number of the first replaced line, from 1. If only lines are inserted, the number of the line before which they
-    /// are inserted.
+    /// Number of the first replaced line, from 1. If lines are only inserted, the number of the line that follows them.
     pub line: usize,
     /// Removed lines, without line ends.
     pub before: Vec<String>,
@@ -70,7 +69,7 @@ impl Hunk {
     }
 }
 
-/// Returns the statements of `line` that `other` does not have; if `other` is empty, the first statement.
+/// Returns the statements of `line` that do not occur in `other`; if `other` is empty, the first statement.
 fn differing_statement(line: &str, other: &str) -> String {
     let others: Vec<&str> = split_statements(other).collect();
     let mut shown = line[..line.len() - line.trim_start().len()].to_owned();
@@ -124,7 +123,8 @@ fn split_statements(line: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// Secrets in the same line as a setting must not be shown: other statements, comments, headers, addresses.
+    /// Secrets in the same line as a setting must not be shown. They can be in other statements, comments, headers and
+    /// addresses.
     #[test]
     fn attack_what_stands_in_the_same_line_is_not_shown() {
         for (before, after, shown) in [

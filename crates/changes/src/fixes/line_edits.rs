@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 /// The permissions of a file and their planned state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModeChange {
-    /// Path as named in the finding.
+    /// Path of the file as in the finding.
     pub path: String,
-    /// Path without symbolic links.
+    /// Path with symbolic links resolved.
     pub real: PathBuf,
-    /// Present permission bits.
+    /// Permission bits that the file has now.
     pub before: u32,
-    /// Planned permission bits.
+    /// Permission bits that the file gets.
     pub after: u32,
 }
 
 impl ModeChange {
-    /// Returns the change as a setting of the journal, with its value.
+    /// Returns the change as a journal setting and the new value.
     pub(crate) fn setting(&self) -> (Setting, String) {
         let setting = Setting::FileMode {
             file: self.real.to_string_lossy().into_owned(),
@@ -78,10 +78,12 @@ pub(crate) fn edit_line(edit: &Edit, line: &str) -> Option<String> {
     (new != line).then_some(new)
 }
 
-/// Replaces each occurrence of `from` in a line by `to`. A space at an end of `from` matches whitespace or the end of
-/// the line, and stays; `^` requires the start of the statement, after the indentation. `*` matches a run of characters
-/// other than whitespace, quotes, commas and brackets, and stands for the same run in `to`; a line with several matches
-/// of `*` stays unchanged.
+/// Replaces each occurrence of `from` in a line by `to`.
+///
+/// - A space at an end of `from` matches whitespace or the end of the line; the matched text stays.
+/// - `^` requires the start of the statement, after the indentation.
+/// - `*` matches a run of characters other than whitespace, quotes, commas and brackets. `*` in `to` stands for the
+///   same run. If `*` has several matches in the line, the line stays unchanged.
 fn exchange(line: &str, from: &str, to: &str) -> String {
     let (first, part) = match from.strip_prefix('^') {
         Some(part) => (true, part),
@@ -118,7 +120,7 @@ fn exchange(line: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// Returns the next occurrence of `core` at or after byte `from`, and the characters that its `*` matches.
+/// Returns the next occurrence of `core` at or after byte `from`, with the characters that `*` matches.
 fn find_part<'a>(line: &'a str, from: usize, core: &str) -> Option<(Range<usize>, &'a str)> {
     let Some((head, tail)) = core.split_once('*') else {
         let start = from + line[from..].find(core)?;
@@ -137,7 +139,7 @@ fn find_part<'a>(line: &'a str, from: usize, core: &str) -> Option<(Range<usize>
     })
 }
 
-/// Returns the number of the nearest line, from `line` (from 1) upwards, whose first word is `word`.
+/// Returns the number of the nearest line at or above `line` (from 1) whose first word is `word`.
 pub(crate) fn find_line_above(text: &[u8], line: usize, word: &str) -> Option<usize> {
     let lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').take(line).collect();
     let begins = |line: &&[u8]| {

@@ -1,8 +1,8 @@
 //! Rolls back an unconfirmed change from outside the session that made it.
 //!
 //! The stand-by process ([`crate::fixes::StandBy`]) ends with the control group of the session, and at a reboot.
-//! Therefore systemd, cron or atd also watches the change. This scheduler regularly, and once at boot, starts a copy of
-//! assay from a directory that belongs to root. The copy runs [`undo_unconfirmed`]. One submodule per scheduler
+//! Therefore systemd, cron or atd also watches the change. The scheduler starts a copy of assay regularly, and once at
+//! boot. The copy is in a directory that belongs to root. It runs [`undo_unconfirmed`]. One submodule per scheduler
 //! installs the jobs.
 #![allow(
     clippy::disallowed_methods,
@@ -28,10 +28,10 @@ use std::time::Duration;
 const HOME: &str = "var/lib/assay/undo";
 const ORDER: &str = "order";
 const PROGRAM: &str = "assay";
-/// Longest time between two checks.
+/// Maximum time between two checks of the scheduler.
 const LOOK: Duration = Duration::from_secs(20);
-/// Time that the assay process and its stand-by process may take in addition to the user's time. After that, the check
-/// kills the process that still holds the session, and rolls back.
+/// Extra time for the assay process and its stand-by process, beyond the user's time to confirm. After this time, the
+/// scheduler's check kills the process that still holds the session, and rolls back.
 const OTHERS_FIRST: Duration = Duration::from_secs(660);
 /// How long to wait for a missing journal, because its file system may not be mounted yet.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -45,19 +45,19 @@ enum Scheduler {
     At,
 }
 
-/// Stored data of a watched change, read by each check.
+/// Stored data of a watched change. Each check of the scheduler reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WatchedChange {
-    /// Number of the session.
+    /// Number of the session that made the change.
     session: String,
-    /// Description of the change.
+    /// What the change does, for messages.
     label: String,
     #[serde(with = "assay_host::path_json")]
     journal: PathBuf,
     scheduler: Scheduler,
-    /// Seconds within which the user has to confirm.
+    /// Seconds that the user has to confirm the change.
     within: u64,
-    /// Time of writing, in seconds of `CLOCK_MONOTONIC` of that boot.
+    /// Time at which the data was written, in seconds of `CLOCK_MONOTONIC` of that boot.
     since: u64,
     boot: String,
     /// Files that the change modifies.
@@ -69,10 +69,10 @@ struct WatchedChange {
 /// Reason why no scheduler can watch a change.
 #[derive(Debug, thiserror::Error)]
 pub enum OutsideError {
-    /// None of the three schedulers runs, or each failed.
+    /// None of the three schedulers runs, or none of them accepted the job.
     #[error("{}", reasons.join("; "))]
     Nobody {
-        /// Reason for each scheduler.
+        /// For each scheduler, why it cannot be used.
         reasons: Vec<String>,
     },
     /// A file or directory cannot be used.
@@ -80,27 +80,27 @@ pub enum OutsideError {
     File {
         /// Path of the file or directory.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
-    /// The stored data cannot be parsed.
+    /// The stored data of a watched change cannot be parsed.
     #[error("{}: {source}", path.display())]
     WatchedChange {
-        /// The file.
+        /// The file with the stored data.
         path: PathBuf,
-        /// Error of the parser.
+        /// Error that the parser returned.
         source: serde_json::Error,
     },
     /// An operation of the machine failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The journal cannot be used, or does not exist yet.
+    /// The journal cannot be used, or does not exist (yet).
     #[error(transparent)]
     Journal(#[from] ChangeError),
     /// The journal does not exist because its file system is not mounted.
     #[error("{}: the journal of the change is not there now", path.display())]
     NoJournal {
-        /// Former path of the journal.
+        /// Path where the journal was.
         path: PathBuf,
     },
 }
@@ -112,7 +112,7 @@ impl OutsideError {
     }
 }
 
-/// Directories that this module writes to; tests use other ones.
+/// Directories that this module writes to; tests replace them.
 #[derive(Clone, Debug)]
 struct Places {
     root: PathBuf,
@@ -140,18 +140,18 @@ pub struct OutsideUndo {
     name: String,
 }
 
-/// Description of a change to watch.
+/// Description of a change that a scheduler must watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Unconfirmed<'a> {
-    /// Number of the session.
+    /// Number of the session that makes the change.
     pub session: &'a str,
-    /// Description of the change.
+    /// What the change does, for messages.
     pub label: &'a str,
-    /// Path of the journal that records it.
+    /// Path of the journal that records the change.
     pub journal: &'a Path,
-    /// Time within which the user has to confirm.
+    /// Time that the user has to confirm the change.
     pub within: Duration,
-    /// Files that are modified.
+    /// Files that the change modifies.
     pub files: &'a [String],
 }
 
@@ -216,8 +216,9 @@ impl OutsideUndo {
     }
 }
 
-/// Checks one watched change. Rolls it back if the process that made it has ended; kills that process first if its time
-/// has passed. Removes the watch if nothing is left to do. Returns descriptions of the changes that were rolled back.
+/// Checks one watched change. If the process that made the change has ended, rolls the change back. If the process
+/// still runs but its time has passed, kills it first. Removes the watch if nothing is left to do. Returns descriptions
+/// of the changes that were rolled back.
 ///
 /// # Errors
 /// The journal does not exist or cannot be used, or a change could not be rolled back; the next check retries.
@@ -255,8 +256,8 @@ pub fn undo_unconfirmed(dir: &Path, host: &dyn HostMut) -> Result<Vec<Recovered>
     Ok(recovered)
 }
 
-/// Removes watches whose change was already confirmed or rolled back; they remain if assay was killed before it removed
-/// them.
+/// Removes watches of changes that were already confirmed or rolled back. Such watches remain if assay is killed before
+/// it removes them.
 pub fn sweep_outside(host: &dyn HostMut) {
     let places = Places::here();
     let Ok(all) = fs::read_dir(places.home()) else {
@@ -321,7 +322,7 @@ impl WatchedChange {
         places.home().join(&self.session)
     }
 
-    /// Returns the command line of the check. No word of it contains a space.
+    /// Returns the command line of the check. No word of the command line contains a space.
     fn command(&self) -> String {
         let dir = format!("/{HOME}/{}", self.session);
         format!("{dir}/{PROGRAM} dev undo-unconfirmed --dir {dir}")
@@ -365,7 +366,7 @@ impl WatchedChange {
         }
     }
 
-    /// Stores the data before any other file is created.
+    /// Stores the data of the watched change, before any other file is created.
     fn write(&self, places: &Places) -> Result<(), OutsideError> {
         let (home, dir) = (places.home(), self.dir(places));
         directory_owner::check(&home)?;
@@ -387,7 +388,7 @@ impl WatchedChange {
         Ok(())
     }
 
-    /// Schedules the next check for schedulers that do not repeat by themselves.
+    /// Schedules the next check, if the scheduler does not repeat jobs itself.
     fn look_again(&self, host: &dyn HostMut) -> Result<(), OutsideError> {
         match self.scheduler {
             Scheduler::Systemd | Scheduler::Cron => Ok(()),
@@ -395,7 +396,7 @@ impl WatchedChange {
         }
     }
 
-    /// Removes all files created for the watch; its own directory last.
+    /// Removes all files that were created for the watch. The directory of the watch is removed last.
     fn remove(&self, places: &Places, host: &dyn HostMut) -> Result<(), OutsideError> {
         let dir = self.dir(places);
         match self.scheduler {
@@ -428,7 +429,10 @@ impl WatchedChange {
 }
 
 impl Scheduler {
-    /// Checks whether the scheduler runs here; the error is the reason why not.
+    /// Checks whether the scheduler runs on this machine.
+    ///
+    /// # Errors
+    /// The reason why it does not run.
     fn runs(self, host: &dyn HostMut) -> Result<(), String> {
         match self {
             Self::Systemd => systemd::check_running(host),
@@ -458,7 +462,7 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 
-/// Returns the seconds since boot without suspended time; changes of the wall clock do not affect them.
+/// Returns the seconds since boot, without suspended time. Changes of the wall clock do not affect the result.
 fn monotonic_seconds() -> u64 {
     u64::try_from(clock_gettime(ClockId::Monotonic).tv_sec).unwrap_or(0)
 }

@@ -6,8 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Programs that print their own configuration. They are not run, because they would read the files on disk instead of
-/// those in memory.
+/// Programs that print their own configuration. On the in-memory copy they are not run, because they would read the
+/// files on disk.
 const READERS: [&str; 1] = ["sshd"];
 
 /// A machine (`host`) with the contents of some files replaced in memory. Commands run on the real machine and do not
@@ -29,12 +29,12 @@ impl<'a> Overlay<'a> {
         }
     }
 
-    /// Replaces the contents of a file; `path` has symbolic links resolved.
+    /// Replaces the contents of a file. `path` must not contain symbolic links.
     pub fn write(&mut self, path: PathBuf, bytes: Vec<u8>) {
         self.files.insert(path, bytes);
     }
 
-    /// Replaces the permission bits of a file; `path` has symbolic links resolved.
+    /// Replaces the permission bits of a file. `path` must not contain symbolic links.
     pub fn set_mode(&mut self, path: PathBuf, mode: u32) {
         self.modes.insert(path, mode);
     }
@@ -59,7 +59,7 @@ impl Overlay<'_> {
         self.modes.get(&path).copied()
     }
 
-    /// Replaces the permission bits in the output of stat(1) by the planned ones.
+    /// Replaces the permission bits in the output of stat(1) by the planned bits.
     fn with_modes(&self, argv: &[&OsStr], mut output: CommandOutput) -> CommandOutput {
         let Some(format) = argv
             .iter()

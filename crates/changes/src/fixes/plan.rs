@@ -21,24 +21,24 @@ use std::path::PathBuf;
 const ROUNDS: usize = 8;
 /// Directory of the kernel's running values (proc(5)).
 pub(crate) const RUNNING_VALUES: &str = "/proc/sys/";
-/// Maximum number of comparisons with and without the change; only findings that are new in each of them are attributed
-/// to the change.
+/// Maximum number of comparisons of the machine with and without the change. A finding is attributed to the change only
+/// if it is new in each comparison.
 const LOOKS: usize = 3;
 
-/// The planned changes of a remedy.
+/// The planned changes of a remedy, and what they are checked against.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixPlan {
-    /// Id of the page.
+    /// Id of the advice page.
     pub rule: String,
-    /// Title of the page.
+    /// Title of the advice page.
     pub title: String,
     /// Description of the risk, from the page.
     pub risk: String,
     /// Whether the change may lock the user out.
     pub lockout: bool,
-    /// The steps as text.
+    /// Steps that the user sees, as text.
     pub steps: Vec<String>,
-    /// Number of findings of the rule.
+    /// Number of findings of the page's check.
     pub found: usize,
     /// Findings that need manual changes, with the reason.
     pub by_hand: Vec<ByHand>,
@@ -46,35 +46,35 @@ pub struct FixPlan {
     pub files: Vec<FileChange>,
     /// The files whose permissions change.
     pub modes: Vec<ModeChange>,
-    /// Number of findings before the change, by rule and certainty. After the change no number may be greater.
+    /// Number of findings before the change, by rule and certainty. After the change, no rule may have more findings.
     before: Counts,
 }
 
 /// A finding that assay cannot fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByHand {
-    /// Description of the finding with its position.
+    /// Description of the finding, with file and line.
     pub what: String,
-    /// Reason.
+    /// Why assay cannot fix the finding.
     pub why: String,
 }
 
 /// A file and its planned contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Path as named in the configuration.
+    /// Path of the file as in the configuration.
     pub path: String,
     /// Path with symbolic links resolved.
     pub real: PathBuf,
     /// Program that reads the file.
     pub program: Configured,
-    /// Syntax by which the file is changed.
+    /// Configuration language in which the file is edited.
     pub language: ConfigLanguage,
-    /// The settings and their new values; `None` removes the setting.
+    /// The settings to change, with their new values; `None` removes a setting.
     pub keys: Vec<(ConfigKey, Option<String>)>,
-    /// Present contents.
+    /// Contents that the file has now.
     pub before: Vec<u8>,
-    /// Planned contents.
+    /// Contents that the file gets.
     pub after: Vec<u8>,
     /// Command that checks the configuration before the service reads it.
     pub validate: Vec<String>,
@@ -89,13 +89,13 @@ impl FileChange {
         diff_hunks(&self.before, &self.after)
     }
 
-    /// Whether this is a running value of the kernel, and not a file.
+    /// Whether the change concerns a running value of the kernel and not a file.
     #[must_use]
     pub fn is_running_value(&self) -> bool {
         self.real.starts_with(RUNNING_VALUES)
     }
 
-    /// Returns the change as a setting of the journal, with its value.
+    /// Returns the change as a journal setting and the new value; `None` removes the setting.
     pub(crate) fn setting(&self) -> (Setting, Option<String>) {
         if let (true, [(ConfigKey { key, .. }, value)]) = (self.is_running_value(), &self.keys[..])
         {
@@ -139,7 +139,7 @@ impl FixPlan {
         !self.files.is_empty() || !self.modes.is_empty()
     }
 
-    /// Returns the session's target; only one change of a target runs at a time.
+    /// Returns the target of the session. Only one change of a target runs at a time.
     #[must_use]
     pub fn target(&self) -> String {
         let mut names: Vec<&str> = self
@@ -154,9 +154,9 @@ impl FixPlan {
         format!("the configuration of {}", names.join(" and "))
     }
 
-    /// Compares a machine `with` the change to the same machine `without` the change. Returns the findings
-    /// that remain or are new. A finding that also appeared `without` the change is not attributed to the
-    /// change. Only findings present at every comparison are returned.
+    /// Compares the machine `with` the change and the same machine `without` the change. Returns the findings that
+    /// remain or are new. A finding that also appeared `without` the change is not attributed to the change. Only
+    /// findings that appear in every comparison are returned.
     pub(crate) fn problems(
         &self,
         with: &dyn Host,
@@ -185,7 +185,7 @@ impl FixPlan {
         problems
     }
 
-    /// Returns a description of each rule that has more findings than permitted after the change.
+    /// Describes each rule that has more findings after the change than before.
     fn more(&self, before: &Counts, after: &Checked) -> Vec<String> {
         let now = count_findings(after);
         let mut problems = Vec::new();
@@ -210,7 +210,7 @@ impl FixPlan {
         problems
     }
 
-    /// Returns the machine as if the change were undone, in memory.
+    /// Returns the machine as if the change were reverted, in memory.
     pub(crate) fn without<'a>(&self, host: &'a dyn Host) -> Overlay<'a> {
         let mut without = Overlay::new(host);
         for file in &self.files {
@@ -249,8 +249,8 @@ fn collect_all(host: &dyn Host) -> Facts {
     collect(host, &options)
 }
 
-/// Plans the remedy of `page` on a machine. `pages` are all pages; no other page may have more findings
-/// afterwards. Nothing is written.
+/// Plans the remedy of `page` on a machine. `pages` contains all advice pages; no other page may have more findings
+/// afterwards. Nothing is written to disk.
 ///
 /// # Errors
 /// The page has no finding here, its check cannot be decided, or the change would not remove the finding.
@@ -340,7 +340,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
     Ok(plan)
 }
 
-/// Describes a finding.
+/// Describes a finding by its rule or subject, with the place of its first fact.
 fn describe_finding(finding: &Finding) -> String {
     let place = finding.places.first();
     let place = place.map_or_else(String::new, |place| format!(" ({place})"));

@@ -1,4 +1,4 @@
-//! Commands of each program: to check its configuration, and to make it read the configuration again.
+//! Commands of each program: one checks the configuration, one makes the program read the configuration again.
 
 use crate::fixes::plan::FileChange;
 use assay_host::{Host, Limits};
@@ -64,8 +64,8 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
     }
 }
 
-/// Returns the command that checks the configuration. If it contains `{file}`, it checks a candidate file; otherwise it
-/// checks the whole installed configuration. Empty if the program has no such check.
+/// Returns the command that checks the configuration. With `{file}`, the command checks a candidate file, otherwise the
+/// whole installed configuration. The result is empty if the program has no check.
 pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
     let words: &[&str] = match program {
         // An included file is not a complete configuration.
@@ -176,7 +176,7 @@ fn php_version(file: &Path) -> Option<&str> {
     (parts.next() == Some("fpm")).then_some(version)
 }
 
-/// Describes when the program will read the file; `None` if it reads it now.
+/// Describes when the program will read the file; `None` if it reads the file immediately.
 pub(crate) fn next_start(file: &FileChange) -> Option<String> {
     let command = |text: &str| Some(format!("takes effect with `{text}`"));
     match file.program {
@@ -223,8 +223,8 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
     }
 }
 
-/// Returns the command that makes the running service read its configuration; empty if the service does not
-/// run, or has no such command.
+/// Returns the command that makes the running service read its configuration. The result is empty if the service does
+/// not run, or if it has no such command.
 pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<String> {
     // Debian's unit, the name of the process, and the command without systemd.
     let (php, cluster) = (php_version(file), postgresql_cluster(file));
@@ -283,12 +283,12 @@ pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<S
     }
 }
 
-/// Whether a process with that name and the same view of the files runs.
+/// Whether a process with this name runs that sees the same files.
 fn is_running(host: &dyn Host, name: &str) -> bool {
     !find_processes(host, name).is_empty()
 }
 
-/// Returns the directories of the processes with that name and the same mount namespace (proc(5), `comm`;
+/// Returns the /proc directories of the processes with this name and the same mount namespace (proc(5), `comm`;
 /// namespaces(7)). A process in a container has its own configuration and is excluded.
 pub(crate) fn find_processes(host: &dyn Host, name: &str) -> Vec<PathBuf> {
     let mounts = |process: &Path| host.link(&process.join("ns/mnt")).ok();

@@ -1,5 +1,5 @@
-//! The stand-by process: it waits while a change may lock the user out, or while a tuning session runs unattended. It
-//! rolls back the changes if the assay process that made them is killed, hangs in a dead terminal, or exceeds the time
+//! The stand-by process. It waits while a change may lock the user out, or while a tuning session runs unattended. It
+//! rolls the changes back if the assay process that made them is killed, hangs in a dead terminal, or exceeds the time
 //! limit. The two processes share only the journal and a pipe.
 #![allow(
     clippy::disallowed_methods,
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 /// Message from the assay process: nothing is left to roll back.
 const DISMISSED: u8 = b'.';
-/// Message from the assay process: it now waits for the user's confirmation.
+/// Message from the assay process: the time for the user's confirmation begins.
 const WAITS: u8 = b'w';
-/// Time limit for making the change and reading it back; commands of services may take minutes.
+/// Time limit for making the change and reading it back. Commands of services may take minutes.
 const TO_MAKE: Duration = Duration::from_secs(600);
-/// Extra time beyond the user's time, so that the assay process itself rolls back first.
+/// Extra time beyond the user's time to confirm, so that the assay process itself rolls back first.
 const GRACE: Duration = Duration::from_secs(10);
 /// Time to wait until the kernel releases the locks of a killed process.
 const LOCKS_GO: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ impl StandBy {
         Ok(Self { pipe, process })
     }
 
-    /// Tells the process that the user's time to confirm begins now.
+    /// Sends the message that the user's time to confirm begins now.
     pub(crate) fn waits(&mut self) {
         let _ = self.pipe.write_all(&[WAITS]);
     }
@@ -62,13 +62,13 @@ impl StandBy {
     }
 }
 
-/// The session that the process watches.
+/// What the stand-by process watches, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct StandByOrder<'a> {
-    /// Number of the session.
+    /// Number of the session to watch.
     pub session: &'a str,
-    /// Time within which the user has to confirm. Some seconds later the assay process is killed, because it should
-    /// have rolled back itself. `None`: as long as the assay process lives.
+    /// Time that the user has to confirm. Some seconds later the stand-by process kills the assay process, which should
+    /// have rolled back by then. With `None`, the time is unlimited while the assay process lives.
     pub within: Option<Duration>,
 }
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Indentation of the lines below a file name, in columns.
+/// Number of columns by which the lines below a file name are indented.
 const INDENT: usize = 2;
-/// Replacement of a tab.
+/// Text that replaces a tab.
 const TAB: &str = "    ";
 
 /// Writes the plan for a terminal: every removed and inserted line, the checks, and the risk.
@@ -117,11 +117,11 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
 pub struct FixDocument<'a> {
     schema: u32,
     rule: &'a str,
-    /// Number of findings.
+    /// Number of findings of the page's check.
     found: usize,
     /// Result: `planned`, `kept`, `taken-back`, `by-hand` or `nothing`.
     became: &'a str,
-    /// Number of the kept change, for a later rollback.
+    /// Number of the kept change, with which it can be rolled back later.
     change: Option<&'a str>,
     may_lock_out: bool,
     files: Vec<File<'a>>,
@@ -134,11 +134,11 @@ pub struct FixDocument<'a> {
 #[derive(Serialize, schemars::JsonSchema)]
 struct FileMode<'a> {
     path: &'a str,
-    /// Path without symbolic links.
+    /// Path with symbolic links resolved.
     real: String,
-    /// Present permission bits in octal: `0644`.
+    /// Permission bits before the change in octal, such as `0644`.
     before: String,
-    /// Planned permission bits in octal.
+    /// Permission bits after the change in octal.
     after: String,
 }
 
@@ -154,7 +154,7 @@ struct File<'a> {
     /// Path with symbolic links resolved.
     real: String,
     lines: Vec<Lines>,
-    /// The program's check command.
+    /// Command that checks the configuration.
     validate: &'a [String],
     /// Command that makes the service read the file; empty if the service does not run.
     reload: &'a [String],
@@ -162,7 +162,7 @@ struct File<'a> {
 
 #[derive(Serialize, schemars::JsonSchema)]
 struct Lines {
-    /// Number of the first line before the change.
+    /// Number of the first line, counted in the file before the change.
     line: usize,
     before: Vec<String>,
     after: Vec<String>,

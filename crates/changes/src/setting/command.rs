@@ -1,4 +1,4 @@
-//! Settings that the user defines with three commands: read, set and undo. They run without a shell.
+//! Settings that the user defines with three commands: read, set and undo. The commands run without a shell.
 
 use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
 use crate::error::ChangeError;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Time limit of each of the user's commands; a command may restart a service.
 pub(super) const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
-/// The three commands.
+/// The user's three commands.
 pub(super) struct Commands {
     pub(super) name: String,
     pub(super) read: Vec<String>,
@@ -110,7 +110,7 @@ impl SettingKind for Commands {
         )
     }
 
-    /// Returns false: the other effects of the command are unknown, so only its undo command can revert them.
+    /// Returns false, because the other effects of the command are unknown. Only its undo command can revert them.
     fn settled(
         &self,
         _host: &dyn HostMut,
@@ -120,7 +120,7 @@ impl SettingKind for Commands {
         Ok(false)
     }
 
-    /// Returns true: an interrupted command may have had any effect.
+    /// Returns true, because an interrupted command may have had any effect.
     fn may_become(&self, _wanted: Option<&str>, _found: Option<&str>) -> bool {
         true
     }

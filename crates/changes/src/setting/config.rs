@@ -1,5 +1,5 @@
-//! Settings in configuration files. A candidate file next to the original is checked and replaces the original
-//! atomically; then the service reads it.
+//! Settings in configuration files. assay writes a candidate file next to the original and runs the program's check on
+//! it. The candidate then replaces the original atomically, and the service reads the new file.
 
 use super::joined_settings;
 use super::setting_kind::{AsFound, Found, Original, Reading, SettingKind, ValueOrigin, Work, run};
@@ -13,13 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const CANDIDATE: &str = "{file}";
-/// Number of attempts to restore a file while another program writes it, and the pause between them. The last
-/// attempts no longer wait for a process that has the file open for writing.
+/// Number of attempts to restore a file while another program writes it.
 const TRIES: usize = 20;
+/// Number of last attempts, which no longer wait for a process that has the file open for writing.
 const LAST_TRIES: usize = 5;
+/// Pause between two attempts.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-/// A setting in a file.
+/// A setting in a configuration file, or several that change together.
 pub(super) struct InFile {
     pub(super) name: String,
     pub(super) file: PathBuf,
@@ -27,15 +28,15 @@ pub(super) struct InFile {
     pub(super) keys: Keys,
     pub(super) validate: Vec<String>,
     pub(super) reload: Vec<String>,
-    /// Version of the file from which the candidate was made; only this version is replaced.
+    /// Version of the file from which the candidate was made. Only this version is replaced.
     pub(super) seen: Mutex<Option<FileVersion>>,
 }
 
 /// The settings of a file that form one change.
 pub(super) enum Keys {
-    /// One setting; its value is the value of the change.
+    /// One setting. Its value is the value of the whole change.
     One(ConfigKey),
-    /// Several settings; the value of the change is the JSON array of `joined_settings`.
+    /// Several settings. The value of the change is the JSON array of `joined_settings`.
     Several(Vec<ConfigKey>),
 }
 
@@ -143,7 +144,7 @@ impl InFile {
         Ok(())
     }
 
-    /// Exchanges the file and the candidate.
+    /// Exchanges the names of the file and the candidate.
     fn exchange(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
         let seen = self
             .seen
@@ -156,7 +157,7 @@ impl InFile {
         Ok(host.exchange(&self.aside(work), &seen)?)
     }
 
-    /// Replaces the file by contents that restore its original state.
+    /// Replaces the file by the contents that restore its original state.
     fn put_former(
         &self,
         host: &dyn HostMut,
@@ -180,8 +181,8 @@ impl InFile {
         Ok(())
     }
 
-    /// Restores an edit of another program that an exchange moved to the temporary name. This is needed if assay was
-    /// killed before it could check that file.
+    /// Restores another program's edit that an exchange moved to the temporary name. This happens if assay was killed
+    /// before it could check that file.
     fn put_back_edit(&self, host: &dyn HostMut, work: &Work) -> Result<(), ChangeError> {
         let aside = self.aside(work);
         let Some(noted) = work.noted_candidate()? else {
@@ -211,7 +212,8 @@ impl InFile {
     }
 
     /// Returns the contents that restore the original state, and whether they are the original bytes. If another
-    /// program changed other lines in the meantime, the contents are the present text with only assay's lines reverted.
+    /// program changed other lines after assay did, the result is the present text in which only assay's lines are
+    /// reverted.
     fn former(
         &self,
         now: &[u8],
@@ -261,7 +263,7 @@ fn modification_time(times: Option<Times>) -> Option<(i64, i64)> {
     times.map(|times| times.modified)
 }
 
-/// Returns a word of a command line with `{file}` replaced; the name may contain any bytes.
+/// Replaces `{file}` in a word of a command line. The file name may contain any bytes.
 fn with_file(word: &str, file: &Path) -> OsString {
     let mut out = OsString::new();
     for (index, part) in word.split(CANDIDATE).enumerate() {
@@ -377,7 +379,7 @@ impl SettingKind for InFile {
         self.reload(host)
     }
 
-    /// Returns false if the service has a reload command: the file may be in its original state while the service still
+    /// Returns false if the service has a reload command. The file may be in its original state while the service still
     /// uses the changed configuration.
     fn settled(
         &self,

@@ -7,27 +7,27 @@ use crate::never_kept::never_kept;
 use assay_host::HostMut;
 use assay_model::change::Setting;
 
-/// Present state of a setting.
+/// Value that a setting has now, and what is known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CurrentValue {
-    /// Name of the setting for messages: `scheduler of sda`.
+    /// Name of the setting for messages, such as `scheduler of sda`.
     pub name: String,
-    /// Identity; two settings with the same identity cannot be changed independently of each other.
+    /// Identity of the setting. Two settings with the same identity cannot be changed independently of each other.
     pub identity: String,
-    /// Present value; `None` if it is inherited, or if the file has no line for it.
+    /// Value that the setting has now; `None` if the value is inherited, or if the file has no line for it.
     pub value: Option<String>,
-    /// The value for messages.
+    /// The value as shown in messages.
     pub shown: String,
     /// Whether the setting already has the wanted value.
     pub is_wanted: bool,
-    /// Reason why the wanted value is never kept permanently; `None` if it may be kept.
+    /// Why the wanted value is never kept permanently; `None` if it may be kept.
     pub never_kept: Option<&'static str>,
 }
 
 /// Reads a setting, and checks that it can be changed to `wanted`.
 ///
 /// # Errors
-/// The setting does not exist, or cannot be read or changed; or `wanted` is not a valid value.
+/// The setting does not exist, or cannot be read or changed, or `wanted` is not a valid value.
 pub fn inspect_setting(
     host: &dyn HostMut,
     setting: &Setting,

@@ -1,11 +1,11 @@
-//! Permission bits of a file or directory. The value is `0640`.
+//! Permission bits of a file or directory. A value has the form `0640`.
 
 use super::setting_kind::{Found, Original, Reading, SettingKind, ValueOrigin, Work};
 use crate::error::ChangeError;
 use assay_host::{HostMut, Permissions};
 use std::path::{Path, PathBuf};
 
-/// The permissions of one file.
+/// Permissions of one file or directory as a setting.
 pub(super) struct FileMode {
     pub(super) name: String,
     pub(super) file: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) fn format_permissions(found: Permissions) -> String {
     format!("{:04o}", found.mode)
 }
 
-/// Parses a value; the owner is that of `known`.
+/// Parses a value. The owner of the result is the owner of `known`.
 fn parse_permissions(value: &str, known: Permissions) -> Option<Permissions> {
     let octal = Some(value).filter(|word| word.len() == 4)?;
     let mode = u32::from_str_radix(octal, 8).ok()?;

@@ -11,7 +11,7 @@ pub(crate) fn join_values(values: &[Option<String>]) -> String {
     serde_json::Value::from(values.to_vec()).to_string()
 }
 
-/// Returns the values as text for messages.
+/// Formats several values as text for messages.
 pub(crate) fn display_values(values: &[Option<String>]) -> String {
     let one = |value: &Option<String>| value.clone().unwrap_or_else(|| "no line for it".to_owned());
     values.iter().map(one).collect::<Vec<_>>().join("; ")

@@ -12,25 +12,25 @@ use std::path::{Path, PathBuf};
 /// Largest page of any architecture in KiB; the kernel rounds sizes in KiB to whole pages.
 const LARGEST_PAGE_KIB: u64 = 64;
 
-/// Pairs of sysctls of which the kernel sets one to 0 when the other is set. Some of them cannot be set to 0
-/// directly (Documentation/admin-guide/sysctl/vm.rst).
+/// Pairs of sysctls: if one of the two is set, the kernel sets the other to 0. Some of them cannot be set to 0 directly
+/// (Documentation/admin-guide/sysctl/vm.rst).
 const COUNTERPARTS: [(&str, &str); 3] = [
     ("vm/dirty_bytes", "vm/dirty_ratio"),
     ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
     ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
 ];
 
-/// Error that the kernel returns for an attribute that is switched off.
+/// Error that the kernel returns for an attribute that is turned off.
 const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
 
 const SYSCTL: &str = "/proc/sys";
 
-/// One attribute.
+/// One attribute in /proc/sys or /sys.
 pub(super) struct Attribute {
     name: String,
     path: PathBuf,
     queue: bool,
-    /// Whether the file may list all choices, with the present one in brackets.
+    /// Whether the file may list all choices, with the present choice in brackets.
     choices: bool,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn module_parameter(module: &str, name: &str) -> Result<PathBuf, Chan
         .join(check_component(&what, name)?))
 }
 
-/// Returns the file of a sysctl. As in sysctl(8), the first separator decides whether `.` or `/` separates the
-/// parts; the other character is then part of a name.
+/// Returns the file of a sysctl. As in sysctl(8), the first separator decides whether `.` or `/` separates the parts.
+/// The other character is then part of a name.
 pub(super) fn sysctl_path(key: &str) -> Result<PathBuf, ChangeError> {
     let dots = key
         .find(['.', '/'])
@@ -62,7 +62,7 @@ pub(super) fn sysctl_path(key: &str) -> Result<PathBuf, ChangeError> {
     Ok(path)
 }
 
-/// Returns the file of a queue attribute; a partition uses the queue of its disk.
+/// Returns the file of a queue attribute. A partition uses the queue of its disk.
 pub(super) fn queue_attribute_path(
     host: &dyn HostMut,
     device: &str,
@@ -95,8 +95,8 @@ pub(super) fn queue_attribute_path(
     Ok(whole.join("queue").join(attribute))
 }
 
-/// Returns the file of an attribute below /sys. Attributes that belong to another kind of setting are refused,
-/// because that kind knows the related attributes and the values that are never kept.
+/// Returns the file of an attribute below /sys. An attribute that belongs to another kind of setting is refused,
+/// because only that kind handles the related attributes and the values that are never kept.
 pub(super) fn sysfs_path(host: &dyn HostMut, attribute: &str) -> Result<PathBuf, ChangeError> {
     let what = format!("/sys/{attribute}");
     let mut path = PathBuf::from("/sys");
@@ -121,7 +121,7 @@ pub(super) fn sysfs_path(host: &dyn HostMut, attribute: &str) -> Result<PathBuf,
     Err(ChangeError::refused(what, reason))
 }
 
-/// Checks that a name is a single component of a path.
+/// Checks that a name is a single path component.
 fn check_component<'a>(what: &str, name: &'a str) -> Result<&'a str, ChangeError> {
     match name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0', '\n']) {
         true => {
@@ -144,7 +144,7 @@ impl Attribute {
         }
     }
 
-    /// Whether this is the size limit of ZFS's ARC, whose file does not show the limit in effect.
+    /// Whether this is the size limit of ZFS's ARC. Its file does not show the limit in effect.
     fn is_arc_limit(&self) -> bool {
         self.path == Path::new(arc::PARAMETER)
     }
@@ -153,7 +153,7 @@ impl Attribute {
         self.queue && self.path.ends_with("queue/scheduler")
     }
 
-    /// Returns the other sysctl of a pair of which the kernel sets one to 0.
+    /// Returns the other sysctl of the pair in [`COUNTERPARTS`].
     fn counterpart(&self) -> Option<PathBuf> {
         let key = self.path.strip_prefix(SYSCTL).ok()?.to_str()?;
         COUNTERPARTS.iter().find_map(|(one, other)| match key {
@@ -163,7 +163,7 @@ impl Attribute {
         })
     }
 
-    /// Returns the attributes that change together with this one, with their present values. A change of the
+    /// Returns the attributes that change together with this attribute, with their present values. A change of the
     /// scheduler resets the queue length and removes the scheduler's own attributes (block/elevator.c).
     fn along(&self, host: &dyn HostMut) -> Result<Vec<(PathBuf, String)>, ChangeError> {
         let mut paths = Vec::new();
@@ -205,7 +205,7 @@ fn read_text(host: &dyn HostMut, path: &Path) -> Result<String, HostError> {
     Ok(host.read_text(path)?.trim().to_owned())
 }
 
-/// Returns the word in brackets of `[mq-deadline] kyber none`.
+/// Returns the word in brackets of a list such as `[mq-deadline] kyber none`.
 fn bracketed_word(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(chosen, _)| chosen)
@@ -353,8 +353,8 @@ impl SettingKind for Attribute {
         Ok(self.same(now.as_deref(), original.value.as_deref()) && same.all(|same| same))
     }
 
-    /// Compares two values, of which one may be in the kernel's notation: tabs for spaces (`net.ipv4.tcp_rmem`), `Y`
-    /// for 1 (module parameters), and no leading zeros or signs.
+    /// Returns whether two values are equal. One of them may be in the kernel's notation: tabs for spaces
+    /// (`net.ipv4.tcp_rmem`), `Y` for 1 (module parameters), and no leading zeros or signs.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         let words = |text: &str| -> Vec<String> {
             let words = text.split_ascii_whitespace();

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time limit of a remount; it may write all dirty data.
+/// Time limit of a remount, which may write all dirty data.
 const REMOUNT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Modes of access-time updates. The kernel prints `relatime`, `noatime`, or nothing for `strictatime`.
@@ -47,7 +47,8 @@ impl OneOf {
             .any(|choice| ATIME.contains(&choice.as_str()))
     }
 
-    /// Returns the choice in effect, as the kernel prints it; empty for a choice that the kernel does not print.
+    /// Returns the choice in effect, as the kernel prints it. The result is empty for a choice that the kernel does not
+    /// print.
     fn choice<'a>(&self, mount: &'a Mount) -> Option<&'a str> {
         let mine = |option: &&String| self.choices.contains(option);
         let printed = mount.options.iter().find(mine).map(String::as_str);
@@ -64,7 +65,7 @@ impl OneOf {
         printed.or((absent && !hidden).then_some(""))
     }
 
-    /// Returns all options except the choices.
+    /// Returns all options of the mount except the mutually exclusive ones.
     fn rest(&self, mount: &Mount) -> String {
         let mut rest = mount.options.clone();
         rest.retain(|option| !self.choices.contains(option));

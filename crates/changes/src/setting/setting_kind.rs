@@ -1,4 +1,4 @@
-//! Interface that every kind of setting implements, and the data about one setting.
+//! The interface that every kind of setting implements, and the data about one setting.
 
 pub(super) use super::setting_workspace::Work;
 use crate::error::ChangeError;
@@ -7,39 +7,39 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Original state of a setting.
+/// State of a setting before assay changed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Original {
     /// Value; `None` if it was inherited, or the file had no line for it.
     pub value: Option<String>,
-    /// The value for messages: the value in effect and its source.
+    /// The value in effect and its source, as shown in messages.
     pub shown: String,
-    /// Source of the value.
+    /// Where the value came from, such as a default.
     pub origin: ValueOrigin,
     /// Path at the time of reading, with symbolic links resolved; for a ZFS property the dataset.
     #[serde(with = "assay_host::path_json")]
     pub place: PathBuf,
-    /// Related attributes that change with the setting and are restored with it: path and value.
+    /// Related attributes, as (path, value). They change with the setting and are restored with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<(PathBuf, String)>,
-    /// Data that identify the original file; only for a configuration file.
+    /// Data that identifies the original file; `None` except for a setting in a configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<AsFound>,
 }
 
-/// A configuration file in its original state.
+/// Identifies the original state of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsFound {
-    /// BLAKE3 hash of its bytes, in hex.
+    /// BLAKE3 hash of the file's bytes, in hex.
     pub blake3: String,
-    /// Access and modification time.
+    /// Access and modification time of the file.
     #[serde(default)]
     pub times: Option<Times>,
 }
 
-/// Source of a value.
+/// Where the value of a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueOrigin {
@@ -51,31 +51,31 @@ pub enum ValueOrigin {
     Received,
 }
 
-/// Present state of a setting.
+/// State that a setting has now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// See [`Original::value`].
+    /// The present value, see [`Original::value`].
     pub(crate) value: Option<String>,
-    /// See [`Original::shown`].
+    /// The present value for messages, see [`Original::shown`].
     pub(crate) shown: String,
 }
 
 /// One kind of setting, bound to its path.
 pub(crate) trait SettingKind: Send + Sync {
-    /// Identity of the setting; two settings with the same identity cannot be changed at the same time.
+    /// Returns the identity of the setting. Two settings with the same identity cannot be changed at the same time.
     fn identity(&self) -> String;
 
-    /// Reads the original state; fails for a setting that cannot be changed.
+    /// Reads the original state. Fails for a setting that cannot be changed.
     fn find(&self, host: &dyn HostMut) -> Result<Found, ChangeError>;
 
-    /// Checks a value before anything is changed; fails for a value that cannot be set.
+    /// Checks a value before anything is changed. Fails for a value that cannot be set.
     fn check(&self, host: &dyn HostMut, value: Option<&str>) -> Result<(), ChangeError>;
 
-    /// Reads the present state.
+    /// Reads the state that the setting has now.
     fn read(&self, host: &dyn HostMut) -> Result<Reading, ChangeError>;
 
-    /// Does all steps that can fail before anything is changed. Leaves only objects that [`SettingKind::tidy`]
-    /// removes.
+    /// Does all steps that can fail, before anything is changed. Any object that remains is removed by
+    /// [`SettingKind::tidy`].
     fn prepare(
         &self,
         _host: &dyn HostMut,
@@ -98,7 +98,7 @@ pub(crate) trait SettingKind: Send + Sync {
         work: &Work,
     ) -> Result<(), ChangeError>;
 
-    /// Restores the original state, related attributes included.
+    /// Restores the original state, including related attributes.
     fn restore(
         &self,
         host: &dyn HostMut,
@@ -114,8 +114,7 @@ pub(crate) trait SettingKind: Send + Sync {
         work: &Work,
     ) -> Result<bool, ChangeError>;
 
-    /// Describes related state that differs from the original although the setting itself has its original
-    /// value.
+    /// Describes related state that differs from the original, although the setting itself has its original value.
     fn apart(
         &self,
         _host: &dyn HostMut,
@@ -130,8 +129,8 @@ pub(crate) trait SettingKind: Send + Sync {
         one == other
     }
 
-    /// Returns whether a value is always read back as it was written. If so, a different value comes from another
-    /// program. A kernel parameter, for example, may be rounded.
+    /// Returns whether a value is always read back as it was written. If so, another value must come from another
+    /// program. This is false for a kernel parameter, for example, because the kernel may round it.
     fn reads_as_written(&self) -> bool {
         false
     }
@@ -142,7 +141,7 @@ pub(crate) trait SettingKind: Send + Sync {
     }
 }
 
-/// State that [`SettingKind::find`] read.
+/// Original state of a setting, with the contents of its file.
 pub(crate) struct Found {
     pub(crate) original: Original,
     /// Contents of the configuration file, to be saved; `None` for other settings.

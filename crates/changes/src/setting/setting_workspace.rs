@@ -1,4 +1,4 @@
-//! The working files for changing a setting: a temporary name next to the configuration file, files in the session's
+//! The working files for a change of a setting: a temporary name next to the configuration file, files in the session's
 //! directory, and a note about the replacement of the file.
 
 use crate::disk::{new_file, sync_dir};
@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// Names and files that a session provides to a setting.
+/// Names and files that a session provides for the change of one setting.
 pub(crate) struct Work {
     /// Path of the saved original contents.
     pub(crate) saved: PathBuf,
     /// Name of the temporary file in the directory of the configuration file.
     pub(crate) aside: OsString,
-    /// Whether the user wants the original state restored regardless of the present one.
+    /// Whether the user wants the original state restored, whatever the present state is.
     pub(crate) force: bool,
 }
 
@@ -21,14 +21,14 @@ pub(crate) struct Work {
 /// was written by another program and moved there by an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotedCandidate {
-    /// Hash of the replacement.
+    /// BLAKE3 hash of the complete replacement.
     pub(crate) candidate: String,
     /// Hash of the file from which the replacement was made; `None` on a machine in memory.
     pub(crate) before: Option<String>,
 }
 
 impl Work {
-    /// Returns the path of the note about the replacement; it is removed with the session's directory.
+    /// Returns the path of the note about the replacement. The note is removed with the session's directory.
     fn note(&self) -> PathBuf {
         self.saved.with_extension("candidate")
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-/// One mount.
+/// A mounted file system, from one line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) mountpoint: PathBuf,
@@ -12,7 +12,7 @@ pub(crate) struct Mount {
     pub(crate) options: Vec<String>,
 }
 
-/// Parses the table of mounts in its order; a later mount on the same directory hides the earlier ones.
+/// Parses the mounts in the order of the table. A later mount on the same directory hides the earlier ones.
 pub(crate) fn parse_mounts(table: &[u8]) -> impl Iterator<Item = Mount> + '_ {
     table.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut fields = line.split(|byte| *byte == b' ').map(unescape_field).skip(1);

@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time limit of `zfs`; setting a property waits until a transaction group is written.
+/// Time limit of `zfs`. Setting a property waits until a transaction group is written.
 const ZFS_LIMIT: Duration = Duration::from_secs(120);
 
-/// Properties that can be set only when the dataset is created.
+/// Properties that can be set only at the creation of a dataset.
 const SET_ONCE: [&str; 7] = [
     "volblocksize",
     "casesensitivity",
@@ -21,14 +21,14 @@ const SET_ONCE: [&str; 7] = [
     "pbkdf2iters",
 ];
 
-/// A property of a dataset.
+/// One property of a dataset as a setting.
 pub(super) struct Property {
     pub(super) name: String,
     pub(super) dataset: String,
     pub(super) property: String,
 }
 
-/// Parsed output of `zfs get`.
+/// Output of `zfs get` for one property.
 struct Got {
     dataset_type: String,
     value: String,
@@ -203,7 +203,8 @@ impl SettingKind for Property {
             && self.same(value.as_deref(), original.value.as_deref()))
     }
 
-    /// Compares two values: `zfs get -p` prints bytes where a user may write `1M`, and 0 for the limit `none`.
+    /// Returns whether two values are equal. A user may write `1M` where `zfs get -p` prints bytes, and the limit
+    /// `none` where it prints 0.
     fn same(&self, one: Option<&str>, other: Option<&str>) -> bool {
         one == other
             || one
@@ -221,7 +222,7 @@ impl Property {
     }
 }
 
-/// Parses a size in bytes; as error, returns the text unchanged (`zfs_nicestrtonum` of libzfs).
+/// Parses a size in bytes as `zfs_nicestrtonum` of libzfs does. As error, returns the text unchanged.
 fn parse_zfs_size(text: &str) -> Result<u128, &str> {
     if text == "none" {
         return Ok(0);

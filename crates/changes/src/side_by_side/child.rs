@@ -1,5 +1,5 @@
-//! Programs that an arm needs while it exists. They run in the arm's directory and get relative names, so no directory
-//! name needs escaping, however long or unusual. The kernel kills them when assay ends.
+//! Programs that an arm needs while it exists. The programs run in the arm's directory and get relative names. So no
+//! directory name needs escaping, however long or unusual it is. The kernel kills them when assay ends.
 
 use crate::side_by_side::ArmError;
 use assay_host::process::{self, Dies};
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A running program; killed when dropped.
+/// A running program. The program is killed when this value is dropped.
 pub(crate) struct Running {
     process: process::Running,
-    /// Name of the program in messages.
+    /// Name of the program, as shown in messages.
     name: String,
     log: PathBuf,
 }
 
-/// Time between two checks for an interruption.
+/// Interval at which a waiting function checks for an interruption.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A program to run.
 pub(crate) struct Program<'a> {
-    /// The executable.
+    /// Path of the executable.
     pub path: &'a Path,
-    /// Working directory.
+    /// Working directory of the program.
     pub dir: &'a Path,
     /// Name of the file in `dir` that receives standard error.
     pub log: &'a str,
@@ -89,7 +89,7 @@ impl Running {
         self.process.pid()
     }
 
-    /// Returns the error if the program has ended.
+    /// Returns an error if the program has ended.
     pub fn ended(&mut self) -> Option<ArmError> {
         let ended = self.process.ended().ok().flatten()?;
         Some(self.complained(&ended))
@@ -102,7 +102,7 @@ impl Running {
         }
     }
 
-    /// Waits until `ready` returns true; fails if the program ends or takes too long.
+    /// Waits until `ready` returns true. Fails if the program ends or takes too long.
     pub fn wait_until(
         &mut self,
         cancel: &Cancel,
@@ -131,8 +131,8 @@ impl Running {
         })
     }
 
-    /// Returns the error message in standard error, in one line: the text after the program's name or
-    /// `ERROR:`, otherwise the first line. Some tools also print their version or usage.
+    /// Returns the error message from standard error, in one line: the text after the program's name or `ERROR:`,
+    /// otherwise the first line. Some tools also print their version or usage.
     fn complaint(&self) -> Option<String> {
         let text = read_start(&self.log);
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());

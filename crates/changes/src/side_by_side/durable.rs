@@ -1,4 +1,4 @@
-//! Writes numbered blocks for the power-cut test; each write returns only after the file system has acknowledged the
+//! Writes numbered blocks for the power-cut test. Each write returns only after the file system has acknowledged the
 //! block as durable.
 
 use crate::side_by_side::ArmError;
@@ -9,11 +9,11 @@ use std::path::Path;
 
 /// Size of a block in bytes.
 pub(crate) const BLOCK: usize = 4096;
-/// Number of blocks to write.
+/// Number of blocks that the test writes.
 pub(crate) const WRITES: u64 = 60;
 
-/// Writes [`WRITES`] blocks of `seed`'s data to an existing file, repeatedly over its first `blocks` blocks,
-/// in turn with fsync, fdatasync and O_DSYNC.
+/// Writes [`WRITES`] blocks with data derived from `seed` to an existing file. The blocks go repeatedly over the first
+/// `blocks` blocks of the file, in turn with fsync, fdatasync and O_DSYNC.
 pub(crate) fn write(path: &Path, blocks: u64, seed: u64, cancel: &Cancel) -> Result<(), ArmError> {
     let fail = |source| ArmError::Io {
         path: path.to_owned(),

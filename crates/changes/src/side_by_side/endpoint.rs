@@ -6,16 +6,16 @@ use std::path::PathBuf;
 /// Where an arm is built, and how large it is.
 #[derive(Clone, Debug)]
 pub struct ArmSite {
-    /// An existing directory on the storage to measure.
+    /// An existing directory on the storage to be measured.
     pub dir: PathBuf,
-    /// Name of the arm, `now` or `changed`: letters, digits, `-` and `_`. The arm gets its own directory in
-    /// `dir`.
+    /// Name of the arm, `now` or `changed`. The arm gets its own directory in `dir`, so the name may contain only
+    /// letters, digits, `-` and `_`.
     pub name: String,
-    /// Bytes to measure: size of the virtual disk, or of the file inside the file system.
+    /// Number of bytes to measure: size of the virtual disk, or of the file inside the file system.
     pub size: Bytes,
 }
 
-/// Endpoint to which a load is directed.
+/// What a load is directed at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A file or block device inside the arm, with [`ArmSite::size`] bytes written. No other program may
@@ -24,16 +24,16 @@ pub enum Endpoint {
     /// An NBD export on a Unix socket. The path of the socket contains a file descriptor of this process. For
     /// programs that do not accept such a path, create a symbolic link in the load's working directory.
     Nbd {
-        /// Path of the socket.
+        /// Path of the Unix socket.
         socket: PathBuf,
-        /// Name of the export.
+        /// Name of the export on this socket.
         export: String,
     },
     /// A server on this machine.
     Address {
-        /// Address, without brackets.
+        /// Host name or address, without brackets.
         host: String,
-        /// TCP port.
+        /// TCP port on which the server listens.
         port: u16,
     },
 }

@@ -1,4 +1,4 @@
-//! Errors of building an arm.
+//! Errors of building an arm, one of the two objects that a trial compares.
 
 use assay_model::Bytes;
 use std::error::Error;
@@ -16,17 +16,17 @@ pub enum ArmError {
         "{program} is not installed: `apt install {debian}` (Debian, Ubuntu, Proxmox) or `dnf install {fedora}` (Fedora, RHEL)"
     )]
     Missing {
-        /// The program, or several programs of which one is required.
+        /// Name of the program, or of several programs of which one is required.
         program: String,
-        /// Debian package.
+        /// Debian package that contains the program.
         debian: &'static str,
-        /// Fedora package.
+        /// Fedora package that contains the program.
         fedora: &'static str,
     },
-    /// The operation requires root.
+    /// The operation requires root, and assay does not run as root.
     #[error("{what} needs root: run assay with sudo")]
     NotRoot {
-        /// Name of the operation.
+        /// What requires root.
         what: &'static str,
     },
     /// The definition of the arm has an option that assay refuses, or options that exclude each other.
@@ -34,20 +34,20 @@ pub enum ArmError {
     Refused {
         /// The option, with control characters escaped.
         what: String,
-        /// Reason and remedy.
+        /// Why the option is refused, and what the user can do.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The file system has too little free space.
     #[error("{}: {needed} are needed and {free} are free: choose another directory or a smaller size", .dir.display())]
     Space {
-        /// The directory.
+        /// A directory on the file system.
         dir: PathBuf,
-        /// Bytes needed.
+        /// Number of bytes that are needed.
         needed: Bytes,
-        /// Bytes free.
+        /// Number of bytes that are free.
         free: Bytes,
     },
-    /// A tool failed.
+    /// A tool failed while it built or examined the arm.
     #[error("{program}: {complaint}")]
     Tool {
         /// The program, with its version if the supported options depend on it.
@@ -58,41 +58,41 @@ pub enum ArmError {
     /// The server ended, or does not answer.
     #[error("{program} does not answer: {source}")]
     Server {
-        /// The program.
+        /// Name of the server program.
         program: String,
-        /// Error that shows the end or the timeout.
+        /// The error from which the end or the timeout was detected.
         source: Box<dyn Error + Send + Sync>,
     },
     /// An image could not be filled completely.
     #[error("{}: after {written} of {size}: {source}", .path.display())]
     Fill {
-        /// The image.
+        /// Path of the image.
         path: PathBuf,
-        /// Bytes written before the error.
+        /// Number of bytes written before the error.
         written: Bytes,
-        /// Bytes requested.
+        /// Number of bytes that were requested.
         size: Bytes,
-        /// Error of the server.
+        /// Error that the server returned.
         source: io::Error,
     },
-    /// Error of the journal; nothing is created without a journal.
+    /// The journal cannot be used. Without a journal nothing is created.
     #[error(transparent)]
     Journal(#[from] crate::ChangeError),
     /// An operation of the machine failed.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
-    /// The kernel returned an error.
+    /// The kernel returned an error for a file or directory.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// File or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
 }
 
 impl ArmError {
-    /// Replaces the path `through` the file descriptor by the directory's real name `shown`.
+    /// Replaces the descriptor path `through` in the error by `shown`, the real name of the directory.
     pub(crate) fn named(self, through: &Path, shown: &Path) -> Self {
         let path = |path: PathBuf| match path.strip_prefix(through) {
             Ok(rest) => shown.join(rest),

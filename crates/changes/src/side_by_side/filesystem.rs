@@ -20,9 +20,9 @@ const UTIL_LINUX: Package = Package {
     debian: "mount",
     fedora: "util-linux",
 };
-/// Name of the backing file.
+/// Name of the file below the loop device.
 const BACKING: &str = "backing";
-/// Name of the mount point.
+/// Name of the directory on which the file system is mounted.
 pub(crate) const MOUNT: &str = "mnt";
 /// Name of the file to measure, in the mounted file system.
 pub(crate) const FILE: &str = "file";
@@ -57,7 +57,7 @@ const KNOWN: [(&str, &[&str], &str, &str); 6] = [
     ("f2fs", &["-q", "-f"], "f2fs-tools", "f2fs-tools"),
 ];
 
-/// Requested type and options of the file system.
+/// Requested type and options of a file system.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub fstype: &'a str,

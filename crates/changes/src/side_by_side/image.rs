@@ -23,10 +23,10 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes per write over NBD.
+/// Number of bytes per write over NBD.
 const CHUNK: usize = 1 << 20;
 
-/// A served image.
+/// An image that QEMU serves over NBD.
 pub(crate) struct Image {
     server: Running,
     tool: Tool,
@@ -35,7 +35,7 @@ pub(crate) struct Image {
     on_disk: Bytes,
 }
 
-/// Program that serves the image.
+/// Which program serves the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     Daemon,
@@ -176,7 +176,7 @@ fn find_server(host: &dyn HostMut) -> Result<(PathBuf, Tool), ArmError> {
         })
 }
 
-/// Starts a server in `dir` and waits until its export answers.
+/// Starts a server in `dir`, and waits until its export accepts connections.
 fn serve(
     things: &mut Things<'_>,
     dir: &Path,

@@ -15,12 +15,12 @@ const PACKAGE: Package = Package {
     debian: "dmsetup",
     fedora: "device-mapper",
 };
-/// Name of the backing file.
+/// Name of the file below the loop device.
 const BACKING: &str = "backing";
 /// Unit of the tables of the device mapper, in bytes.
 const SECTOR: u64 = 512;
 
-/// Layer on the loop device.
+/// Layer above the loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopLayer {
     /// No layer: the loop device itself.
@@ -32,7 +32,7 @@ pub enum LoopLayer {
 }
 
 impl LoopLayer {
-    /// Returns the table of the layer over a whole device.
+    /// Returns the device-mapper table of the layer, which covers the whole device; `None` without a layer.
     fn table(self, device: &str, size: u64) -> Option<String> {
         let sectors = size / SECTOR;
         // Scratch data need no secrecy, and are deleted.
@@ -47,7 +47,7 @@ impl LoopLayer {
     }
 }
 
-/// A block device whose every byte has been written. Dropping it removes it.
+/// A block device of which every byte was written once. Dropping this value removes the device.
 pub struct LoopVolume<'a> {
     path: PathBuf,
     // Dropped last.

@@ -1,4 +1,4 @@
-//! Creates LVM logical volumes in a volume group that the user names, plain or in a thin pool (lvcreate(8)).
+//! Creates LVM logical volumes in a volume group that the user specifies, plain or in a thin pool (lvcreate(8)).
 
 use crate::side_by_side::filesystem::fill;
 use crate::side_by_side::teardown::Things;
@@ -13,18 +13,19 @@ const PACKAGE: Package = Package {
     debian: "lvm2",
     fedora: "lvm2",
 };
-/// Sizes are rounded to multiples of this, the sector size of the device mapper, in bytes.
+/// Sector size of the device mapper in bytes. Sizes are rounded to multiples of it.
 const SECTOR: u64 = 512;
 
-/// A logical volume whose every byte has been written. Dropping it removes it.
+/// A logical volume of which every byte was written once. Dropping this value removes the volume.
 pub struct LogicalVolume<'a> {
     path: PathBuf,
     // Dropped last.
     _things: Things<'a>,
 }
 
-/// Creates a logical volume of [`ArmSite::size`] bytes, rounded up to the group's extents; in a thin pool if
-/// one is named. This function does not check the free space of the group; LVM fails if there is too little.
+/// Creates a logical volume of [`ArmSite::size`] bytes, rounded up to the extents of the volume group. If a thin pool
+/// is specified, the volume is created in the pool. The free space of the group is not checked here; LVM fails if there
+/// is too little.
 ///
 /// # Errors
 /// Not root, LVM is missing or fails, or the user interrupted. Everything created before is removed.

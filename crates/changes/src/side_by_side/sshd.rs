@@ -1,7 +1,6 @@
-//! A second sshd with a copy of the configuration, on its own loopback port.
-//! As root, every user can log in as on the first sshd. Without root, only the user who runs assay can log in,
-//! with a key: passwords and PAM cannot be checked, sshd cannot switch to another user, and a configuration
-//! that only root may read cannot be copied.
+//! A second sshd with a copy of the configuration, on its own loopback port. If assay runs as root, every user can log
+//! in as on the first sshd. Without root, only the user who runs assay can log in, with a key: passwords and PAM cannot
+//! be checked, sshd cannot switch to another user, and a configuration that only root may read cannot be copied.
 
 mod copy;
 mod read_back;
@@ -33,9 +32,9 @@ const CLIENT: Package = Package {
 };
 /// Name of the configuration in the arm's directory.
 const CONFIG: &str = "sshd_config";
-/// Name of the throwaway host key.
+/// Name of the file with the host key, which is used only for this arm.
 const HOST_KEY: &str = "host_key";
-/// Keywords that assay sets itself: files of the original sshd, and the address.
+/// Keywords that assay sets itself: the files of the original sshd, and the address.
 const OWN: [&str; 7] = [
     "port",
     "listenaddress",
@@ -47,10 +46,10 @@ const OWN: [&str; 7] = [
 ];
 /// Maximum depth of includes; sshd has the same limit (servconf.c, SERVCONF_MAX_DEPTH).
 const DEEPEST: usize = 16;
-/// Attempts to find a port; another process may take a free port before sshd does.
+/// Maximum number of attempts to find a port. Another process may take a free port before sshd does.
 const ATTEMPTS: usize = 5;
 
-/// A running sshd.
+/// A running second sshd.
 pub(crate) struct Sshd<'a> {
     server: Running,
     host: &'a dyn HostMut,
@@ -60,7 +59,7 @@ pub(crate) struct Sshd<'a> {
     set: Vec<String>,
 }
 
-/// Copies the configuration and starts sshd with the copy.
+/// Copies the configuration, and starts sshd with the copy.
 pub(crate) fn build<'a>(
     things: &mut Things<'a>,
     config: &Path,
@@ -130,7 +129,7 @@ pub(crate) fn build<'a>(
 }
 
 /// Returns the arguments that every call of sshd needs. The host key is an argument and not a configuration line,
-/// because special characters in its path would have a meaning there.
+/// because special characters in the key's path would have a meaning in the configuration.
 fn sshd_arguments(dir: &Path, mode: &str) -> Vec<OsString> {
     vec![
         mode.into(),
@@ -208,7 +207,8 @@ fn sends_ssh_greeting(address: &SocketAddr) -> bool {
     stream.read_exact(&mut start).is_ok() && &start == b"SSH-"
 }
 
-/// Replaces the names of copies in sshd's messages by the original paths, because the user knows only those.
+/// Replaces the names of copies in sshd's messages by the original paths, because the user knows only the original
+/// paths.
 fn with_original_paths(error: ArmError, own: &str, originals: &[PathBuf]) -> ArmError {
     let ArmError::Tool { program, complaint } = error else {
         return error;
@@ -242,8 +242,8 @@ struct Copies<'a, 'b> {
     originals: Vec<PathBuf>,
 }
 
-/// Returns the name of a copy; it is relative because sshd reads its configuration before it leaves its
-/// working directory.
+/// Returns the name of a copy. The name is relative, because sshd reads its configuration before it leaves its working
+/// directory.
 fn copy_name(index: usize) -> String {
     format!("/proc/self/cwd/config.{index}")
 }

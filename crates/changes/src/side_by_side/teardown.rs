@@ -1,8 +1,10 @@
-//! Objects created for one arm: recorded in the journal first, and removed in reverse order.
-//! The directory that the user names may belong to another user, who can rename and replace its entries.
-//! Therefore the arm's directory is held by its file descriptor, no other user may enter it, and all paths
-//! below it begin at the descriptor. An object whose path the kernel reports to other programs, such as a
-//! mount, goes to the session's own directory instead.
+//! The objects created for one arm. Each object is recorded in the journal first, and they are removed in reverse
+//! order.
+//!
+//! The directory that the user specifies may belong to another user, who can rename and replace its entries. Therefore
+//! assay accesses the arm's directory through a file descriptor, no other user may enter the directory, and all paths
+//! below it begin at the descriptor. Some paths are reported by the kernel to other programs, such as the path of a
+//! mount. Such an object is created in the session's own directory instead.
 
 use crate::side_by_side::child::{Program, Running};
 use crate::side_by_side::endpoint::ArmSite;
@@ -59,12 +61,12 @@ impl<'a> Things<'a> {
         self.own.through()
     }
 
-    /// Returns the session's tag, which the name of every recorded object contains.
+    /// Returns the session's tag, which is part of the name of every recorded object.
     pub fn tag(&self) -> String {
         self.session.tag()
     }
 
-    /// Returns the arm's name with the tag, not hidden: `assay-0123456789abcdef-now`.
+    /// Returns the arm's name with the tag, not hidden, such as `assay-0123456789abcdef-now`.
     pub fn tagged(&self) -> String {
         let name = self.own.name().to_string_lossy();
         name.trim_start_matches('.').to_owned()
@@ -89,13 +91,13 @@ impl<'a> Things<'a> {
         Ok(self.own.held.create(OsStr::new(name))?)
     }
 
-    /// Returns a path in the session's directory, for an object whose path must stay valid; no other user can
-    /// rename anything there.
+    /// Returns a path in the session's directory, for an object whose path must stay valid. No other user can rename
+    /// anything in this directory.
     pub fn kept(&self, name: &str) -> PathBuf {
         self.session.dir().join(self.own.name()).join(name)
     }
 
-    /// As [`Things::kept`], but creates the directory if it is missing.
+    /// As [`Things::kept`], but creates the directory at the path if it is missing.
     pub fn keep(&self, name: &str) -> Result<PathBuf, ArmError> {
         let dir = self.kept(name);
         let made = fs::DirBuilder::new()
@@ -106,8 +108,8 @@ impl<'a> Things<'a> {
         Ok(dir)
     }
 
-    /// Attaches a loop device to an open file. `shown` is the path of the file. `lasting` means that the file is still
-    /// accessible under this path when the device is detached; otherwise no other program may rename it.
+    /// Attaches a loop device to an open file with the path `shown`. `lasting` means that the file will still have this
+    /// path when the device is detached. Without `lasting`, no other program may rename the file.
     pub fn attach(
         &mut self,
         file: &File,
@@ -153,14 +155,14 @@ impl<'a> Things<'a> {
         Ok(id)
     }
 
-    /// Removes one object before all others.
+    /// Removes one object now, before all other objects.
     pub fn remove(&mut self, id: MadeId) -> Result<(), ArmError> {
         self.session.unmake(self.host, id)?;
         self.made.retain(|other| *other != id);
         Ok(())
     }
 
-    /// Runs a function in a new directory inside the arm's directory, and removes everything that the function
+    /// Runs a function in a new directory inside the arm's directory. Afterwards removes everything that the function
     /// created, whatever its result.
     pub fn aside<T>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Finds and runs the programs that arms need, with their packages for error messages.
+//! Finds and runs the programs that arms need. Error messages contain the package of a missing program.
 
 use crate::side_by_side::ArmError;
 use assay_host::{CommandFailure, HostMut, Limits, run_successfully};
@@ -11,7 +11,7 @@ const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// Packages that contain a program.
+/// Packages of Debian and Fedora that contain a program.
 #[derive(Clone, Copy)]
 pub(crate) struct Package {
     pub debian: &'static str,
@@ -28,7 +28,7 @@ impl Package {
     }
 }
 
-/// Finds the path of a program; the error names its packages.
+/// Finds the path of a program. The error contains its packages.
 pub(crate) fn find(
     host: &dyn HostMut,
     program: &str,
@@ -38,7 +38,7 @@ pub(crate) fn find(
     found.ok_or_else(|| package.missing(program))
 }
 
-/// Runs a command, fails if the command fails, and returns its output.
+/// Runs a command and returns its output. Fails if the command fails.
 pub(crate) fn run(
     host: &dyn HostMut,
     argv: &[impl AsRef<OsStr>],

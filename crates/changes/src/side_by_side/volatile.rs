@@ -21,7 +21,7 @@ const MOUNTPOINT: &str = "disk";
 /// Name of the directory that contains both files.
 const PLACE: &str = "volatile";
 
-/// A file that loses unflushed data at a power cut.
+/// A file on such a disk: unflushed data is lost at a power cut.
 pub(crate) struct VolatileFile {
     disk: Disk,
     daemon: Running,
@@ -32,7 +32,7 @@ pub(crate) struct VolatileFile {
     mountpoint: PathBuf,
 }
 
-/// The same file after its last use, to compute the contents after power cuts at successive moments.
+/// The file after its last use. The contents after power cuts at successive moments can be computed from it.
 pub(crate) struct AfterCut {
     disk: Disk,
     file: File,
@@ -41,7 +41,7 @@ pub(crate) struct AfterCut {
 }
 
 impl VolatileFile {
-    /// Moves an existing file of this arm to such a disk, and mounts it.
+    /// Moves an existing file of the arm to a disk with a volatile write cache, and mounts this disk.
     pub fn mount(
         things: &mut Things<'_>,
         dir: &Path,
@@ -153,7 +153,8 @@ impl VolatileFile {
 }
 
 impl AfterCut {
-    /// Gives the file the contents that it would have after a power cut at `moment`; moments must not decrease.
+    /// Gives the file the contents that it would have after a power cut at `moment`. Moments must not decrease from
+    /// call to call.
     pub fn cut(&mut self, moment: usize) -> Result<(), ArmError> {
         let cut = self.disk.cut(&self.file, self.from, moment);
         self.from = cut.map_err(ArmError::io(&self.path))?;

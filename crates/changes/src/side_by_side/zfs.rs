@@ -1,5 +1,5 @@
-//! Creates ZFS file systems and volumes below a dataset that the user names, each with the properties of its
-//! arm (zfs-create(8), zfsprops(7)).
+//! Creates ZFS file systems and volumes below a dataset that the user specifies. Each gets the properties of its arm
+//! (zfs-create(8), zfsprops(7)).
 
 mod intent_log_proof;
 mod read_back;
@@ -52,9 +52,9 @@ pub(crate) struct Wanted<'a> {
 
 /// An existing file system or volume.
 pub(crate) struct Dataset {
-    /// Name, such as `tank/data/assay-0123456789abcdef-now`.
+    /// Full name, such as `tank/data/assay-0123456789abcdef-now`.
     name: String,
-    /// Path of the file inside, or of the volume's device.
+    /// Path of the file in the file system, or of the volume's device.
     path: PathBuf,
     size: Bytes,
 }

@@ -6,7 +6,7 @@ use assay_host::{CommandOutput, HostMut, Limits};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Time limit of `zfs`; it waits for a transaction group to be written.
+/// Time limit of `zfs`, which waits until a transaction group is written.
 const ZFS_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };

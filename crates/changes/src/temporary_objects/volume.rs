@@ -6,15 +6,15 @@ use assay_host::{HostMut, Limits};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Time limit of LVM; it waits for udev.
+/// Time limit of LVM commands, which wait for udev.
 const LVM_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// What decides whether a volume may be removed.
+/// Data of a volume that decides whether the volume may be removed.
 pub(super) struct Found {
     tags: Vec<String>,
-    /// Snapshots that would be removed with the volume.
+    /// Snapshots that would be removed together with the volume.
     snapshots: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Common parts of the tests: a host that kills its process, and real objects to change.
+//! Code that several tests use: a host that kills its process, and real objects to change.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
     clippy::disallowed_methods,
@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Point at which the process is killed.
+/// Point at which a test kills the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// Number of the call; 0 never kills.
+    /// Number of the host call at which the process is killed; 0 never kills.
     pub call: usize,
     /// Whether the kill comes after the call instead of before it.
     pub after: bool,
-    /// Whether only calls that change something are counted.
+    /// Whether only calls that change something count.
     pub writes: bool,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for Point {
     }
 }
 
-/// This machine; the process is killed at one call.
+/// The real machine; the process is killed at one call.
 pub struct Deadly {
     point: Point,
     calls: AtomicUsize,
@@ -183,7 +183,7 @@ impl HostMut for Deadly {
     }
 }
 
-/// Behaviour of a machine in memory for commands and writes.
+/// How a machine in memory behaves for commands and writes.
 pub trait Twist: Send + Sync {
     /// Answers a command.
     fn run(&self, argv: &[&str]) -> CommandOutput {
@@ -279,7 +279,7 @@ impl<T: Twist> HostMut for Twisted<T> {
     }
 }
 
-/// Runs a command, fails if the command fails, and returns its output.
+/// Runs a command and returns its output. Fails if the command fails.
 pub fn sh(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
     assert!(output.status.success(), "{argv:?}: {output:?}");
@@ -363,8 +363,8 @@ pub fn processes_with(text: &str) -> usize {
         .count()
 }
 
-/// Runs a test of this file again in its own mount and network namespaces. Returns true in that second run.
-/// Without root nothing is run.
+/// Runs a test of this file again, in its own mount and network namespaces. Returns true in the second run. Without
+/// root, runs nothing.
 pub fn inside(test: &str) -> bool {
     if std::env::var_os("ASSAY_TEST_INSIDE").is_some() {
         return true;

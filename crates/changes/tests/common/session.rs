@@ -1,4 +1,4 @@
-//! Sessions on a machine in memory, and one whose process ends.
+//! Sessions on a machine in memory, and a session whose process ends.
 
 use assay_changes::{ChangeSession, Journal, Made, Switch};
 use assay_host::{Host as _, HostMut, LiveHost, Recorded};

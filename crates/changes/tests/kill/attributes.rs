@@ -1,10 +1,10 @@
-//! All attributes of a file except its contents.
+//! Sets and reads all attributes of a file except its contents.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Gives a file an owner, a mode, an access control list, an extended attribute and times that differ from all
+/// Gives a file an owner, a mode, an access control list, an extended attribute and times. All differ from the
 /// defaults, as far as this user and this file system permit.
 pub fn adorn(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();

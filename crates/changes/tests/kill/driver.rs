@@ -12,25 +12,25 @@ use std::process::{Command, ExitStatus, Stdio};
 
 /// A scenario: a change of objects that the driver prepares in a directory.
 pub struct Scenario {
-    /// Name of the test.
+    /// Name of the test that runs the scenario.
     pub name: &'static str,
     /// Prepares real objects; the returned value is kept until the end.
     pub prepare: fn(&Path) -> Option<LoopDevice>,
-    /// Returns the state that must be the same afterwards.
+    /// Returns the state that must be the same before and after.
     pub look: fn(&Path) -> String,
-    /// Whether the scenario runs without root.
+    /// Whether the scenario can run without root.
     pub unprivileged: bool,
     /// Whether the scenario has its own tools in `bin`, which only child processes find.
     pub tools: bool,
-    /// Whether the process is also killed at every system call; slower, and without new cases if the kernel
-    /// does the work.
+    /// Whether the process is also killed at every system call. This is slower, and adds no cases if the kernel does
+    /// the work.
     pub traced: bool,
     /// Changes objects and rolls them back.
     pub act: fn(&Path, &ChangeSession, &dyn HostMut) -> Result<(), ChangeError>,
 }
 
 const STEP: &str = "ASSAY_TEST_STEP";
-/// Variable with the directory of the objects, for child processes.
+/// Environment variable that contains the directory of the objects, for child processes.
 pub const DIR: &str = "ASSAY_TEST_DIR";
 
 pub fn journal(dir: &Path) -> Journal {
@@ -60,7 +60,7 @@ fn child(scenario: &Scenario, dir: &Path, what: &str, point: Point) -> ExitStatu
         .unwrap()
 }
 
-/// Returns the child's `PATH`.
+/// Returns the `PATH` of the child process.
 fn path(dir: &Path) -> OsString {
     let mut path = OsString::from(dir.join("bin"));
     path.push(":");
@@ -106,8 +106,8 @@ fn step(scenario: &Scenario, step: &str) {
     }
 }
 
-/// Rolls back the changes that were left, and then those that were kept; the machine must be in its original
-/// state in both cases.
+/// Rolls back the changes that were left, and then the changes that were kept. In both cases the machine must be in its
+/// original state.
 pub fn recover(dir: &Path, host: &dyn HostMut) {
     let journal = journal(dir);
     let mut all = journal.recover(host, Foreign::Leave).unwrap();
@@ -223,8 +223,8 @@ pub fn everywhere(scenario: &Scenario) {
     }
 }
 
-/// The finest variant: killed at every system call that writes, including those on the journal. If a command
-/// that was started reaches that number first, the command is killed, and the scenario fails and rolls back by
+/// The finest variant: the process is killed at every system call that writes, including those on the journal. If a
+/// command that was started reaches this number first, the command is killed; the scenario then fails and rolls back by
 /// itself.
 fn every_system_call(scenario: &Scenario, dir: &Path, before: &str) {
     if !scenario.traced {

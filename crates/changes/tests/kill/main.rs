@@ -1,5 +1,5 @@
-//! A process is killed at every single call to the machine while it changes real objects and rolls them back.
-//! Recovery must restore the original state in all cases, also if recovery is killed at every step.
+//! A process is killed at every single call to the machine while it changes real objects and rolls them back. Recovery
+//! must restore the original state in all cases, even if recovery is killed at every step.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -530,7 +530,7 @@ fn attack_made() {
     });
 }
 
-/// A user's command is interrupted together with assay: it must not continue during a recovery.
+/// A user's command is interrupted together with assay. The command must not continue during a recovery.
 #[test]
 fn in_the_middle_of_a_command() {
     let words = |words: &[&str]| {

@@ -14,12 +14,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Creates it in a directory that is not a tmpfs, so that O_DIRECT works.
+    /// Creates the directory outside of any tmpfs, so that O_DIRECT works.
     pub fn new() -> Self {
         Self::below("")
     }
 
-    /// Creates it in a directory with that name.
+    /// Creates the directory in a directory with this name.
     pub fn below(name: &str) -> Self {
         let base = tempfile::tempdir_in("/var/tmp").unwrap();
         // Durable writes of the journal have their own tests; here they may be fast.

@@ -1,4 +1,4 @@
-//! The power-cut proof with a real QEMU.
+//! Runs the power-cut proof with a real QEMU.
 #![allow(clippy::disallowed_methods, reason = "it looks at what was made")]
 
 use crate::bench::Bench;

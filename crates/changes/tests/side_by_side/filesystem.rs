@@ -1,4 +1,4 @@
-//! Real file systems on loop devices. Needs root.
+//! Builds real file systems on loop devices. Needs root.
 #![allow(clippy::disallowed_methods, reason = "it looks at what was made")]
 
 use crate::bench::Bench;

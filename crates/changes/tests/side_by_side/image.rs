@@ -1,4 +1,4 @@
-//! Disk images, against the real QEMU and the real fio.
+//! Builds disk images with the real QEMU and the real fio.
 #![allow(clippy::disallowed_methods, reason = "it looks at what was made")]
 
 use crate::bench::{Bench, alive};

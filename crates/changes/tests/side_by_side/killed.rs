@@ -1,4 +1,4 @@
-//! `kill -9` of the process that owns arms: its servers end with it, and recovery removes the rest.
+//! `kill -9` of the process that owns arms. Its servers must end with it, and recovery must remove the rest.
 #![allow(clippy::disallowed_methods, reason = "it kills its own child")]
 
 use crate::bench::alive;

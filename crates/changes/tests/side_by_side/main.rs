@@ -1,4 +1,4 @@
-//! Two arms at the same time, built from real images, file systems and servers.
+//! Builds two arms at the same time, from real images, file systems and servers.
 
 mod bench;
 mod durability;

@@ -1,4 +1,4 @@
-//! A second real sshd with a real login.
+//! Starts a second real sshd, with a real login.
 #![allow(clippy::disallowed_methods, reason = "it makes keys and logs in")]
 
 use crate::bench::{Bench, alive};

@@ -1,5 +1,5 @@
-//! The part of the hub, the machine that runs `assay dups collide`: finds pairs of file size and sample that several
-//! machines have. Each machine must hash only the contents with these pairs.
+//! The work of the hub, the machine that runs `assay dups collide`: finds pairs of file size and sample that several
+//! machines have. Each machine then hashes only the contents with these pairs.
 
 use super::machines::Machines;
 use super::offer::{OFFERED, SampleKey, Samples};
@@ -16,7 +16,7 @@ const RECORD: usize = 8 + 8 + 4;
 /// List of contents that a machine must hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanting {
-    /// The machine.
+    /// Name of the machine that must hash the contents.
     pub machine: String,
     /// Number of rows (size and sample).
     pub rows: u64,
@@ -85,7 +85,7 @@ fn open(offers: &[PathBuf], machines: &mut Machines) -> Result<Vec<Records>, Err
     offers.iter().map(one).collect()
 }
 
-/// Writes merged records to an unnamed file, for the next merge.
+/// Writes merged records to an unnamed file, which the next merge reads.
 fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Records, Error> {
     let mut failed = None;
     let whole = merged.map_while(|row| row.map_err(|error| failed = Some(error)).ok().map(Ok));
@@ -97,7 +97,7 @@ fn run(merged: impl Iterator<Item = Result<[u8; RECORD], Error>>) -> Result<Reco
     Ok(Box::new(run.map(|record| record.map_err(Error::Output))))
 }
 
-/// Writes a table for each machine; the table is empty if the machine has nothing to hash.
+/// Writes a list for each machine; the list is empty if the machine has nothing to hash.
 fn publish(wanted: Sorter<RECORD>, machines: &Machines, dir: &Path) -> Result<Vec<Wanting>, Error> {
     let folder = hold(dir)?;
     let mut records = wanted.finish().map_err(Error::Output)?.peekable();

@@ -15,28 +15,28 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of digits of a prefix.
+/// Maximum number of hexadecimal digits of a hash prefix.
 pub const DIGITS: u8 = 3;
 
-/// Counts of a machine's export.
+/// Size of a machine's export, for the report after the export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Number of different contents; one row each.
     pub contents: u64,
     /// Number of files; hard links count once.
     pub files: u64,
-    /// Number of files without a hash, which the export omits.
+    /// Number of files without a hash; the export does not contain them.
     pub unhashed: u64,
-    /// Number of files written.
+    /// Number of Parquet files written for the machine.
     pub parts: u64,
 }
 
 /// Length of a record in bytes. Fields: machine, hash, size, file system, inode, fingerprint of the extents, number of
 /// the file system in `FileSystemMap`.
 const RECORD: usize = 4 + 32 + 8 + 4 + 8 + 8 + 4;
-/// Number for a file system that does not matter, or that is on another machine.
+/// Stands for a file system that does not matter for the count, or that is on another machine.
 const NOWHERE: u32 = u32::MAX;
-/// Maximum number of distinct extent fingerprints per content. Further ones count as one.
+/// Maximum number of distinct extent fingerprints per content. Additional fingerprints count as one.
 const SHARES: usize = 1 << 20;
 
 /// Writes the contents of an index to `dir` and replaces earlier exports of the same machines.
@@ -89,10 +89,10 @@ pub fn export(
     output.finish()
 }
 
-/// A sorted record.
+/// Record of one file, in the byte order by which all records are sorted.
 struct Record([u8; RECORD]);
 
-/// Machine, hash and size of a record: the sort key.
+/// Sort key of a record: machine, hash and size.
 type Key = [u8; 44];
 
 impl Record {
@@ -131,7 +131,7 @@ struct Gathered {
     roots: Roots,
 }
 
-/// Reads the index once.
+/// Reads all entries of the index once.
 fn read_index(index: &Index, digits: u8, here: &str) -> Result<Gathered, Error> {
     let mut roots = index.roots()?;
     roots.retain(|root| root.machine.is_empty());
@@ -212,7 +212,7 @@ struct Content {
     last: (u32, u64),
     shared: HashSet<(u32, u64)>,
     /// For each file system that may show files of another file system: its number, the number of inodes, and the
-    /// number of these that have their own blocks.
+    /// number of inodes with their own blocks.
     grounds: Vec<(u32, u64, u64)>,
 }
 
@@ -252,8 +252,8 @@ impl Content {
         self.grounds[at].2 += u64::from(own);
     }
 
-    /// Returns the minimum number of files: files that share all their blocks count once, and so do files that
-    /// may be the same file.
+    /// Returns the minimum number of different files. Files that share all their blocks count once, and so do files
+    /// that may be the same file.
     fn files(&self, roots: &Roots) -> u64 {
         let land = roots.landscape();
         // Only the difference between one and several files of a kind matters.
@@ -390,7 +390,7 @@ impl Output<'_> {
     }
 }
 
-/// Returns the name of a prefix's folder in the style of Hive, so that other readers recognise the prefix.
+/// Returns the name of a prefix's folder in the style of Hive, so that other Parquet readers recognise the prefix.
 fn prefix_folder_name(prefix: u16, digits: u8) -> String {
     format!("prefix={prefix:0width$x}", width = usize::from(digits))
 }

@@ -17,10 +17,10 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of files that a thread merges at once. For 1000 files with 3.9 million rows, one merge took
 /// 1.3 to 1.9 s of CPU time and 165 MB; merges of 128 files took 1.3 to 1.7 s and 26 MB.
 const FAN: usize = 128;
-/// File descriptors reserved for other uses.
+/// Number of file descriptors that the merge leaves for other uses.
 const RESERVE: u64 = 64;
 
-/// Maximum number of machines named for a content.
+/// Maximum number of machines that the answer lists for a content.
 const NAMED: usize = 8;
 
 /// Contents that machines have in common. Byte counts are sums of file sizes.
@@ -29,9 +29,9 @@ const NAMED: usize = 8;
 pub struct CommonFiles {
     /// Kind of the hash: `xxh3-128` or `blake3`; empty without an export.
     pub hash: String,
-    /// Number of files on all machines.
+    /// Number of files, summed over all machines.
     pub files: u64,
-    /// Bytes of these files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
     /// Number of different contents.
     pub contents: u64,
@@ -39,13 +39,13 @@ pub struct CommonFiles {
     pub groups: u64,
     /// Number of files beyond the first of each content.
     pub redundant_files: u64,
-    /// Bytes of these files, which would be freed if one copy of each content were kept.
+    /// Size of the redundant files. The bytes would be freed if only one copy of each content were kept.
     pub redundant_bytes: u64,
     /// Number of contents that at least two machines have.
     pub shared_groups: u64,
-    /// Bytes of these contents: each content counts once for every machine that has it, except one.
+    /// Bytes of the shared contents. Each content counts once for every machine that has it, except one machine.
     pub shared_bytes: u64,
-    /// Number of repeated rows, because a file was given twice. Repeated rows count once.
+    /// Number of repeated rows; a file that is given twice repeats its rows. Repeated rows count once.
     pub repeated_rows: u64,
     /// Counts of each machine, ordered by name.
     pub machines: Vec<ExportMachine>,
@@ -55,19 +55,19 @@ pub struct CommonFiles {
     pub problems: Vec<String>,
 }
 
-/// Counts of a machine.
+/// Counts of one machine in the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Machine")]
 pub struct ExportMachine {
-    /// Name of the machine.
+    /// Name of the machine, as in its export.
     pub name: String,
-    /// Number of its files.
+    /// Number of files of this machine.
     pub files: u64,
-    /// Bytes of its files.
+    /// Size of the files of this machine.
     pub bytes: u64,
-    /// Bytes of its own copies beyond the first of each content.
+    /// Size of the redundant copies within this machine, beyond the first copy of each content.
     pub redundant_bytes: u64,
-    /// Bytes of its contents that another machine has, too; each content counts once.
+    /// Bytes of the machine's contents that another machine has, too. Each content counts once.
     pub shared_bytes: u64,
 }
 
@@ -76,19 +76,19 @@ pub struct ExportMachine {
 pub struct Large {
     /// Hash in hexadecimal.
     pub hash: String,
-    /// Bytes of each file.
+    /// Size of each file in bytes.
     pub size: u64,
     /// Number of files with this content on all machines.
     pub files: u64,
     /// Number of machines with this content.
     pub machines: u64,
-    /// Names of some of these machines.
+    /// Names of at most eight of these machines.
     pub names: Vec<String>,
     /// Bytes of all files beyond the first.
     pub redundant_bytes: u64,
 }
 
-/// Sums in 128 bits, which a hostile file cannot overflow.
+/// Sums in 128 bits, so that a hostile file cannot cause an overflow.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     files: u128,
@@ -105,8 +105,8 @@ struct Sums {
 /// Counts of one machine: files, bytes, redundant bytes, shared bytes.
 type Own = [u128; 4];
 
-/// A candidate for the list of the largest contents. The order of the fields is the order of the list: redundant bytes,
-/// size, hash, machines with their number of files.
+/// Entry of the list of the largest contents. The order of the fields is the sort order: redundant bytes, size, hash,
+/// machines with their number of files.
 type Heavy = (u128, u64, Reverse<[u8; 32]>, Vec<(u32, u64)>);
 
 /// Answers questions about the exports in these folders and files with `threads` threads. `top` limits the list of the
@@ -196,7 +196,7 @@ fn files_of(folder: &Path, prefix: &str, into: &mut Vec<(String, PathBuf)>) -> R
     Ok(())
 }
 
-/// State shared by the threads.
+/// State that the merging threads share.
 #[derive(Default)]
 struct Shared {
     machines: Mutex<Machines>,
@@ -206,7 +206,7 @@ struct Shared {
 
 impl Shared {
     /// Opens a file; returns `None` if the file must be skipped. Rows of tables from other programs are added to
-    /// `others`.
+    /// `others`, because they are not sorted.
     fn open(
         &self,
         prefix: &str,
@@ -234,7 +234,7 @@ impl Shared {
         }
     }
 
-    /// Checks that all files have hashes of one kind.
+    /// Checks that all files have hashes of the same kind.
     fn agree(&self, of: HashKind, path: &Path) -> Result<(), Error> {
         let mut kind = self.kind.lock().unwrap_or_else(PoisonError::into_inner);
         match *kind.get_or_insert(of) == of {
@@ -248,7 +248,7 @@ impl Shared {
     }
 }
 
-/// Rows from a file, or from an earlier merge of several files.
+/// Sorted rows from a file, or from an earlier merge of several files.
 enum Rows {
     File(Box<Feed>),
     Run(SortedRun<ROW>),
@@ -265,7 +265,7 @@ impl Iterator for Rows {
     }
 }
 
-/// Accumulates the counts.
+/// Accumulates the counts while the rows are merged.
 struct Fold {
     sums: Sums,
     own: Vec<Own>,
@@ -290,7 +290,7 @@ impl Fold {
         }
     }
 
-    /// Merges the files of one prefix.
+    /// Merges the files of one hash prefix.
     fn part(&mut self, files: Vec<(String, PathBuf)>, shared: &Shared) -> Result<(), Error> {
         let mut rows: Vec<Rows> = Vec::new();
         let mut several = files.chunks(self.fan);
@@ -339,7 +339,7 @@ impl Fold {
         }
     }
 
-    /// Counts the content whose rows are complete.
+    /// Adds the current content to the counts, after its last row.
     fn close(&mut self) {
         if self.members.is_empty() {
             return;
@@ -383,7 +383,7 @@ impl Fold {
         self.members.clear();
     }
 
-    /// Returns whether a content may be among the largest.
+    /// Returns whether a content is large enough for the list of the largest contents.
     fn is_among(&self, redundant: u128, size: u64) -> bool {
         let least = self.largest.peek().map(|least| (least.0.0, least.0.1));
         self.top > 0
@@ -495,7 +495,7 @@ fn open(
     Ok(rows)
 }
 
-/// Writes merged rows to an unnamed file.
+/// Writes merged rows to an unnamed file, which the next merge reads.
 fn write_rows(
     rows: impl Iterator<Item = Result<[u8; ROW], Error>>,
 ) -> Result<std::fs::File, Error> {

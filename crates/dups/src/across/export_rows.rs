@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Record length: hash, size, machine, count; numbers are big-endian.
+/// Length of a record in bytes. Fields: hash, size, machine, count; numbers are big-endian.
 pub const ROW: usize = 32 + 8 + 4 + 8;
 
 /// Opens an untrusted table: only a regular file, without following links.
@@ -28,7 +28,8 @@ pub(crate) fn open_table(path: &Path) -> Result<TableSource, Error> {
     open().map_err(crate::error::io_error(path, "cannot open"))
 }
 
-/// Returns the hash kind that a table declares, if exports support it.
+/// Returns the hash kind that a table declares. Fails if the table is not an export, or if exports do not support the
+/// kind.
 fn read_hash_kind(reader: &Reader) -> Result<HashKind, String> {
     match reader.note(note::WHAT) {
         Some("dups") => {}
@@ -53,7 +54,7 @@ fn read_hash_kind(reader: &Reader) -> Result<HashKind, String> {
     HashKind::named(hash).ok_or_else(|| format!("it has a hash `{}`", hash.escape_debug()))
 }
 
-/// Reads sorted rows.
+/// Reads the sorted rows of one exported file.
 pub struct Feed {
     reader: Reader,
     batch: Batch,
@@ -68,11 +69,11 @@ pub struct Feed {
     over: bool,
 }
 
-/// An opened file with the columns of an export.
+/// An open file with the columns of an export.
 pub enum Opened {
-    /// Export of assay.
+    /// Export of assay, with sorted rows.
     Export(Box<Feed>),
-    /// Table of another writer.
+    /// Table of another program, with rows in any order.
     Other(Box<OtherTable>),
 }
 
@@ -82,7 +83,7 @@ impl Opened {
         Self::of(&open_table(path)?, path, prefix, machines)
     }
 
-    /// Reads an open table; `path` is for messages.
+    /// Reads an open table. Error messages contain `path`.
     fn of(
         source: &TableSource,
         path: &Path,
@@ -121,7 +122,7 @@ impl Feed {
         })
     }
 
-    /// Returns the kind of the hash.
+    /// Returns the kind of the file's hashes.
     pub fn kind(&self) -> HashKind {
         self.kind
     }
@@ -173,7 +174,7 @@ impl Feed {
     }
 }
 
-/// Hexadecimal digits of a folder, as bits for a fast comparison.
+/// Hexadecimal digits from the name of a folder, as bits for a fast comparison.
 pub(super) struct Prefix {
     mask: u64,
     value: u64,
@@ -213,7 +214,7 @@ impl Iterator for Feed {
     }
 }
 
-/// Reads a whole table of assay or another writer, checks that all hashes start with these digits, and counts the
+/// Reads a whole table of assay or another program, checks that all hashes start with the given digits, and counts the
 /// rows.
 ///
 /// # Errors

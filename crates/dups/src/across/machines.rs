@@ -6,12 +6,12 @@ use assay_columns::Reader;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Maximum number of machines.
+/// Maximum number of machines whose files can be merged.
 const MOST: usize = 1 << 20;
 /// Maximum length of a machine's name, in bytes.
 const LONGEST: usize = 255;
 
-/// A machine.
+/// What the files that were read so far contain about a machine.
 #[derive(Clone, Debug)]
 struct Machine {
     name: String,
@@ -25,7 +25,7 @@ struct Machine {
     only_named: bool,
 }
 
-/// All machines.
+/// Numbers and names of the machines seen so far.
 #[derive(Debug, Default)]
 pub struct Machines {
     list: Vec<Machine>,
@@ -70,7 +70,8 @@ impl Machines {
         Ok(number)
     }
 
-    /// Returns the number of a machine that a table of another writer names; `path` is that table.
+    /// Returns the number of a machine whose name occurs in a table of another program. `path` is the path of this
+    /// table.
     pub fn enter_name(&mut self, name: &str, path: &Path) -> Result<u32, Error> {
         match (1..=LONGEST).contains(&name.len()) {
             true => self.number(name),
@@ -120,7 +121,7 @@ impl Machines {
         self.list.len()
     }
 
-    /// Describes problems with the machines' files, one line each, ordered by name.
+    /// Describes incomplete and mixed exports of machines, one line each, ordered by name.
     pub fn problems(&self) -> Vec<String> {
         let mut counts = vec![0; self.list.len()];
         for (number, _) in &self.seen {

@@ -17,24 +17,24 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// Size and sample of a file.
+/// Size and sample of a file. Files with the same key may have the same content.
 pub type SampleKey = (u64, [u8; 8]);
 
-/// Columns of an offer.
+/// Columns of an offer: size, sample, and number of files.
 pub(super) const OFFERED: [Column; 3] = [
     Column::new("size", ColumnKind::Int),
     Column::new("sample", ColumnKind::Fixed(8)),
     Column::new("count", ColumnKind::Count),
 ];
 
-/// Counts of an offer.
+/// Size of an offer, for the report after the offer was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
     /// Number of different sizes and samples; one row each.
     pub rows: u64,
-    /// Number of file names.
+    /// Number of file names on which the offer is based.
     pub names: u64,
-    /// Number of omitted files, which are unreadable or have changed since the scan.
+    /// Number of omitted files: files that are unreadable or have changed since the scan.
     pub left_out: u64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn sample(
 
 /// Length of a record in bytes. Fields: size, sample.
 const RECORD: usize = 16;
-/// Maximum number of file names in the queue of the threads.
+/// Maximum number of file names in the queue of the sampling threads.
 const WAITING: usize = 1024;
 
 /// Writes the offer of this machine's files.
@@ -111,7 +111,7 @@ pub fn write_offer<W: Write + Send>(
     Ok((offered, writer.finish().map_err(broken)?))
 }
 
-/// Samples every file of this machine with several threads.
+/// Computes the samples of all files of this machine with several threads.
 fn sample_files(
     index: &Index,
     control: &Control<'_>,
@@ -178,7 +178,7 @@ fn next(waiting: &Mutex<Receiver<(Vec<u8>, Identity)>>) -> Option<(Vec<u8>, Iden
     waiting.recv().ok()
 }
 
-/// Reads the rows of an offer, or of a list of files to hash, and checks each row, because the file is untrusted.
+/// Reads the rows of an offer, or of a list of files to hash. Checks each row, because the file is untrusted.
 pub(super) struct Samples {
     reader: Reader,
     batch: Batch,
@@ -189,7 +189,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Reads a table of kind `what`. `path` is for messages.
+    /// Reads a table of kind `what`. Error messages contain `path`.
     pub fn of(source: TableSource, path: &Path, what: &str) -> Result<Self, Error> {
         let reader = Reader::open(source, &OFFERED).map_err(|source| Error::table(path, source))?;
         if reader.note(note::WHAT) != Some(what) || reader.note(note::VERSION) != Some(VERSION) {
@@ -208,19 +208,19 @@ impl Samples {
         })
     }
 
-    /// Opens an offer; returns it with the number of its machine.
+    /// Opens an offer. Returns its rows and the number of its machine.
     pub fn offered(path: &Path, machines: &mut Machines) -> Result<(Self, u32), Error> {
         let one = Self::of(open_table(path)?, path, "dups-offer")?;
         let machine = machines.enter(&one.reader, "", path)?;
         Ok((one, machine))
     }
 
-    /// Returns a metadata entry.
+    /// Returns an entry of the table's metadata.
     pub fn note(&self, name: &str) -> &str {
         self.reader.note(name).unwrap_or_default()
     }
 
-    /// Returns the declared number of rows.
+    /// Returns the number of rows that the table declares.
     pub fn rows(&self) -> u64 {
         self.reader.rows()
     }

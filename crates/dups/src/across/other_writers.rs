@@ -11,7 +11,7 @@ use assay_columns::{Batch, ColumnKind, Reader, TableSource};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A table without assay's metadata.
+/// A table without assay's metadata, such as one written by DuckDB.
 pub struct OtherTable {
     reader: Reader,
     path: PathBuf,

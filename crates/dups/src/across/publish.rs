@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A locked output folder that the user named.
+/// An output folder that is locked against other writers.
 pub struct Folder {
     held: Directory,
     shown: PathBuf,
@@ -61,8 +61,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Creates a file in a folder, or in `below` it. Only its owner can read the file, because a hash reveals
-    /// whether the machine has a content.
+    /// Creates a file in a folder, or in its subfolder `below`. Only the owner can read the file, because a hash
+    /// reveals whether the machine has a content.
     pub fn begin(
         folder: &Folder,
         below: &str,
@@ -102,18 +102,18 @@ impl Pending {
         &self.path
     }
 
-    /// Returns the final path, for messages.
+    /// Returns the final path as the user specified it, for messages.
     pub fn shown(&self) -> &Path {
         &self.shown
     }
 
-    /// Syncs the file to disk without giving it its name.
+    /// Syncs the file to disk, but does not give it its final name.
     pub fn complete(&self, mut out: BufWriter<File>) -> Result<(), Error> {
         let done = out.flush().and_then(|()| out.get_ref().sync_all());
         done.map_err(io_error(&self.shown, "cannot write"))
     }
 
-    /// Gives the file its name and replaces an older file.
+    /// Gives the file its final name and replaces an older file.
     pub fn publish(self) -> Result<(), Error> {
         std::fs::rename(&self.hidden, &self.path).map_err(io_error(&self.shown, "cannot write"))
     }

@@ -14,7 +14,7 @@ use assay_columns::TableSource;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Maximum number of rows. A machine with more names needs several indexes.
+/// Maximum number of rows in the list. A machine with more files needs several indexes.
 const MOST: u64 = u32::MAX as u64;
 
 /// Sizes and samples of contents that another machine may have, too.
@@ -25,7 +25,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Reads the list that the hub wrote for this machine. `id` is the machine's id, if it has one.
+    /// Reads the list that the hub wrote for this machine. `id` is the id of this machine, if it has an id.
     ///
     /// # Errors
     /// The list cannot be read, is damaged, or is for another machine.
@@ -33,7 +33,7 @@ impl Wanted {
         Self::of(open_table(path)?, path, id)
     }
 
-    /// Reads an open table; `path` is for messages.
+    /// Reads an open table. Error messages contain `path`.
     ///
     /// # Errors
     /// As [`Wanted::read`].
@@ -81,7 +81,7 @@ impl Wanted {
         self.keys.binary_search(&key).is_ok()
     }
 
-    /// Hashes the wanted files that have no hash yet. Unreadable files are reported as usual.
+    /// Hashes the wanted files that have no hash yet. Unreadable files are reported as in any scan.
     pub(crate) fn hash(
         &self,
         files: &Files,

@@ -4,7 +4,7 @@ use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Error, Read, Result, Seek as _, Write as _};
 
-/// Bytes of records that are sorted in memory.
+/// Number of bytes of records that are sorted in memory at once.
 const MEMORY: usize = 64 << 20;
 /// Maximum number of runs that are merged at once.
 pub const FAN: usize = 128;
@@ -25,7 +25,7 @@ impl<const N: usize> Default for Sorter<N> {
 }
 
 impl<const N: usize> Sorter<N> {
-    /// Creates a sorter with this many bytes of memory.
+    /// Creates a sorter that uses this many bytes of memory.
     pub fn with_memory(bytes: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -34,7 +34,7 @@ impl<const N: usize> Sorter<N> {
         }
     }
 
-    /// Adds a record.
+    /// Adds a record to those that will be sorted.
     pub fn push(&mut self, record: [u8; N]) -> Result<()> {
         if self.buffer.len() == self.most {
             self.buffer.sort_unstable();
@@ -50,7 +50,7 @@ impl<const N: usize> Sorter<N> {
         Ok(())
     }
 
-    /// Returns all records in order.
+    /// Returns all records in sorted order.
     pub fn finish(mut self) -> Result<Merge<N, SortedRun<N>>> {
         self.buffer.sort_unstable();
         let mut runs: Vec<SortedRun<N>> = Vec::new();
@@ -87,11 +87,11 @@ pub fn write<const N: usize>(records: impl Iterator<Item = Result<[u8; N]>>) -> 
         .map_err(std::io::IntoInnerError::into_error)
 }
 
-/// A sorted run.
+/// A sorted run of records.
 pub enum SortedRun<const N: usize> {
-    /// In memory.
+    /// The records are in memory.
     Memory(std::vec::IntoIter<[u8; N]>),
-    /// In a file.
+    /// The records are in an unnamed file.
     File(BufReader<File>),
 }
 
@@ -122,7 +122,7 @@ impl<const N: usize> Iterator for SortedRun<N> {
     }
 }
 
-/// Merges sorted runs.
+/// Merges sorted runs into one sorted sequence.
 pub struct Merge<const N: usize, R> {
     runs: Vec<R>,
     /// The next record of each run.
@@ -180,7 +180,7 @@ impl<const N: usize, E, R: Iterator<Item = std::result::Result<[u8; N], E>>> Mer
     }
 }
 
-/// Returns the first eight bytes as a number whose order is the order of the records.
+/// Returns the first eight bytes as a number that sorts like the records.
 fn begin<const N: usize>(record: &[u8; N]) -> u64 {
     let mut first = [0; 8];
     let length = N.min(8);

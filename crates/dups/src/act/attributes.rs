@@ -27,9 +27,9 @@ pub struct Xattr {
 /// Extended attributes (including ACLs and capabilities) and inode flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// Attributes, ordered by name.
+    /// Extended attributes, ordered by name.
     pub xattrs: Vec<Xattr>,
-    /// Flags that a user set; 0 if the file system has none.
+    /// Inode flags that a user set; 0 if the file system has none.
     pub flags: u32,
 }
 
@@ -70,7 +70,7 @@ impl Attributes {
         set_flags(fd, self.flags & !LAST);
     }
 
-    /// Sets the extended attributes. Owner and permissions must already be set, because changing them removes
+    /// Sets the extended attributes. Owner and permissions must be set before, because changing them removes
     /// capabilities.
     pub(crate) fn give(&self, fd: impl AsFd) -> Result<(), String> {
         for one in &self.xattrs {

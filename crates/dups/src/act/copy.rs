@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
-/// Content of a file: its BLAKE3 hash in hexadecimal.
+/// Identifies the content of a file: the BLAKE3 hash in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Content(String);
@@ -20,7 +20,7 @@ impl Content {
         Self(hasher.finalize().to_hex().to_string())
     }
 
-    /// Hashes an open file of this size.
+    /// Computes the hash of an open file of this size.
     pub(crate) fn of(fd: &OwnedFd, size: u64) -> Result<Self, String> {
         let mut hasher = blake3::Hasher::new();
         let mut cost = Cost::default();
@@ -37,9 +37,9 @@ impl Content {
     }
 }
 
-/// Copies an open file to an unused name, with the given attributes and the owner, permissions and times of `like`.
-/// Checks the content against `content`, if given. Removes the copy if anything fails or differs. With `clone`, the
-/// copy shares the blocks of the open file.
+/// Copies an open file to an unused name, with the given attributes and with owner, permissions and times of `like`. If
+/// `content` is given, compares the copied content with it. Removes the copy if anything fails or differs. With
+/// `clone`, the copy shares the blocks of the open file.
 pub(crate) fn make(
     from: &OwnedFd,
     parent: &OwnedFd,
@@ -123,7 +123,7 @@ fn write(from: &OwnedFd, to: &OwnedFd, size: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a copy is complete and correct.
+/// Checks that a copy equals its original in content, owner, permissions, time, attributes and flags.
 fn check(
     from: &OwnedFd,
     to: &OwnedFd,

@@ -1,14 +1,14 @@
 //! Carries out a plan without losing changes that other programs make to the files.
 //!
-//! For each step, opens both files from the root folders without following links and compares their identity
-//! with the plan. The mounts must prove that the two names are different files. A read lease on both files
-//! makes sure that nobody has them open for writing and delays later writers. Then the files are compared byte
-//! for byte.
+//! For each step, opens both files from the root folders without following links and compares their identity with the
+//! plan. The mount table must prove that the two names are different files. A read lease on both files makes sure that
+//! no program has them open for writing, and delays programs that open them later. Then the files are compared byte for
+//! byte.
 //!
-//! Only then the name is changed in the open folder, by an exchange or a rename without replacement. So even a
-//! file that was just put under the name still exists and is checked again. The old file is removed at the end
-//! of the batch, when all data for an undo is on disk, the lease still holds and the file's times are
-//! unchanged. Otherwise the step is rolled back.
+//! Only then the name is changed, relative to the open folder, by an exchange or by a rename without replacement. So
+//! even a file that was just put under the name still exists and is checked again. The old file is removed at the end
+//! of the batch, when all data for an undo is on disk, the lease still holds and the file's times are unchanged.
+//! Otherwise the step is rolled back.
 
 use super::attributes::Attributes;
 use super::journal::{Journal, RemovedFile, StepState};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// Number of steps between two syncs of the journal. A file is checked for the last time at the end of its
 /// batch.
 const BATCH: usize = 32;
-/// Maximum bytes compared within one batch, because programs that want to write to these files have to wait that long.
+/// Maximum bytes compared within one batch. Programs that want to write to these files wait until the batch ends.
 const BATCH_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum bytes per deduplication call; btrfs accepts no more (ioctl_fideduperange(2)).
 const DEDUPE: u64 = 16 * 1024 * 1024;
@@ -47,20 +47,20 @@ pub enum Moment {
     Compared,
     /// The name is changed; the old file still exists.
     Exchanged,
-    /// Before the last check.
+    /// The last check of the old file is about to start.
     Finishing,
     /// The step is done.
     Done,
 }
 
-/// Options of the execution.
+/// Options of carrying out a plan.
 pub struct ActOptions<'a> {
-    /// Act also if the file system grants no leases (NFS, files of other users). Then a program that has the
-    /// file open could write to a file that is being removed.
+    /// Act even if the file system grants no leases (NFS, files of other users). A program that has the file open could
+    /// then write to a file that is being removed.
     pub without_lease: bool,
-    /// Change names without the renameat2 flags. File systems without these flags always use this way.
+    /// Rename without the flags of renameat2(2). This is always done on file systems that do not support the flags.
     pub plain_renames: bool,
-    /// Called at each point of each step.
+    /// Called at each point of each step; tests use it to simulate other programs.
     pub interfere: &'a dyn Fn(Moment, &ActStep),
 }
 
@@ -74,16 +74,16 @@ impl Default for ActOptions<'_> {
     }
 }
 
-/// Result of executing a plan.
+/// What the execution of a plan achieved.
 #[derive(Debug, Default)]
 pub struct ActOutcome {
     /// Number of completed steps.
     pub done: u64,
-    /// Bytes that these steps freed.
+    /// Number of bytes that the completed steps freed.
     pub gain: u64,
-    /// Refused steps.
+    /// Steps that were not carried out, with reasons.
     pub refused: Vec<Refusal>,
-    /// New state of each name, for the index.
+    /// New state of each changed name (`None` if removed), with which the index is updated.
     pub changes: BTreeMap<Vec<u8>, Option<Identity>>,
 }
 
@@ -162,23 +162,24 @@ pub(super) struct Run<'a> {
     options: &'a ActOptions<'a>,
     control: &'a Control<'a>,
     outcome: ActOutcome,
-    /// Current identity of files whose ctime this run changed by adding or removing links, by device and inode.
+    /// Current identity of the files whose ctime this run changed when it added or removed hard links, by device and
+    /// inode.
     pub touched: HashMap<(u64, u64), Identity>,
     pub names: Names,
     /// The root folders, held open until the end.
     pub anchors: Anchors,
     targets: HashMap<Vec<u8>, Result<Rc<OpenRoot>, String>>,
     grounds: CurrentMounts,
-    /// Bytes that are freed when the last name of a file is removed, by device and inode.
+    /// Number of bytes that the removal of a file's last name frees, by device and inode.
     promised: HashMap<(u64, u64), u64>,
 }
 
-/// A step whose name is changed and whose old file still exists.
+/// A step whose name is changed and whose old file is not removed yet.
 pub(super) struct Pending {
     pub keep: OwnedFd,
     pub remove: OwnedFd,
     pub parent: OwnedFd,
-    /// Folder on another file system that contains the copy; only for a move across file systems.
+    /// Folder on another file system that contains the copy; `None` unless the file moves across file systems.
     pub across: Option<OwnedFd>,
     found: Option<RemovedFile>,
 }
@@ -212,7 +213,7 @@ impl Run<'_> {
         pending
     }
 
-    /// Finishes the pending steps. `noted` is true if all data for an undo is on disk.
+    /// Finishes the pending steps. `noted` is true if all data that an undo needs is on disk.
     fn finish_all(
         &mut self,
         steps: &[ActStep],
@@ -283,7 +284,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the folder to which a subject's path leads now, and the name in it.
+    /// Returns the folder that the path of a subject leads to now, and the file's name in this folder.
     pub(super) fn folder<'s>(
         &mut self,
         subject: &'s Subject,
@@ -345,7 +346,7 @@ impl Run<'_> {
         self.options.without_lease || sys::lease_holds(fd)
     }
 
-    /// Carries out a step except for its last check; returns `None` if no check is needed.
+    /// Carries out a step except for the last check of the old file. Returns `None` if the step needs no such check.
     fn begin(&mut self, step: &ActStep, aside: &[u8]) -> Result<Option<Pending>, String> {
         let (_, keep) = self.open(&step.keep)?;
         let (parent, remove) = self.open(&step.remove)?;
@@ -410,7 +411,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the destination of a moved file: its whole path below the target folder.
+/// Returns the destination of a moved file: its whole path, below the target folder.
 pub(crate) fn move_destination(target: &[u8], path: &[u8]) -> Vec<u8> {
     crate::table::join(target, path.strip_prefix(b"/").unwrap_or(path))
 }

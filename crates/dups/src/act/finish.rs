@@ -1,4 +1,4 @@
-//! Finishes a step: checks the old file for the last time, then removes it or gives it back its name.
+//! Finishes a step: checks the old file for the last time, then removes it or restores its name.
 
 use super::execute::{Pending, Run, describe_failure};
 use super::names::read_inode;
@@ -10,8 +10,8 @@ use rustix::fs::AtFlags;
 use std::os::fd::OwnedFd;
 
 impl Run<'_> {
-    /// Checks that the kept file did not change when the other name was replaced. If both were one file, its
-    /// ctime would have changed.
+    /// Checks that replacing the name did not change the file that stays. A changed ctime would mean that both names
+    /// were the same file.
     pub(super) fn unmoved(&self, keep: &OwnedFd, before: Identity) -> Result<(), String> {
         match sys::identity_there(keep) {
             Ok(now) if now == before => Ok(()),
@@ -20,7 +20,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a file its original name again. Returns `why` as the error.
+    /// Restores the original name of a file. Always fails, with the error `why`.
     pub(super) fn give_back(
         &self,
         step: &ActStep,

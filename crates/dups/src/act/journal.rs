@@ -1,5 +1,5 @@
-//! Journal of a run: one file with one JSON object per line. Each step is recorded before and after, and
-//! synced to disk before names are changed, so that a run can be killed at any time.
+//! Journal of a run: one file with one JSON object per line. Each step is recorded before and after it runs. The record
+//! is synced to disk before names are changed, so that a run can be killed at any time.
 
 mod read;
 
@@ -21,53 +21,52 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A line of a journal.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
     /// A step is about to start.
     Intent {
-        /// Number within the journal.
+        /// Number of the step within the journal.
         number: u64,
-        /// The step.
+        /// The step that starts.
         step: Box<ActStep>,
-        /// Temporary name in the folder of the removed file.
+        /// Temporary name for the removed file, in the same folder.
         #[serde(with = "crate::name_json")]
         aside: Vec<u8>,
-        /// Target folder of moves.
+        /// Target folder, if the step moves the file.
         #[serde(default)]
         target: Option<RootIdentity>,
     },
-    /// State of the file right before its removal.
+    /// State of the file immediately before its removal.
     Found {
         /// Number of the step's `Intent` line.
         number: u64,
-        /// See [`RemovedFile`].
+        /// What is needed to restore the file, see [`RemovedFile`].
         found: RemovedFile,
     },
-    /// Result of a step.
+    /// A step has ended.
     Outcome {
         /// Number of the step's `Intent` line.
         number: u64,
-        /// See [`StepState`].
+        /// How far the step got, see [`StepState`].
         state: StepState,
     },
-    /// Undo of the run starts.
+    /// An undo of the run starts.
     Undoing {},
-    /// The run is complete, or recovered after a crash.
+    /// The run has completed, or was recovered after a crash.
     End {
-        /// Number of damaged lines that were reported.
+        /// Number of damaged lines that were reported to the user.
         told: u64,
     },
 }
 
-/// State of a step.
+/// How far a step got.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepState {
     /// Unknown because the process ended; recovery determines the state.
     Open,
-    /// Completed.
+    /// The step is complete.
     Done,
     /// Not executed; the files are unchanged.
     Untouched,
@@ -75,29 +74,29 @@ pub enum StepState {
     Undone,
 }
 
-/// Data that restores a removed file from any copy of its content.
+/// Data with which a removed file can be restored from any copy of its content.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct RemovedFile {
-    /// Content of the file.
+    /// Hash of the file's content.
     pub content: Content,
-    /// Extended attributes and flags.
+    /// Extended attributes and flags of the file.
     pub attributes: Attributes,
-    /// Whether the file was moved to another file system, as a copy.
+    /// Whether the file was copied to another file system by a move.
     pub across: bool,
 }
 
-/// A step in the journal.
+/// A step with everything that the journal contains about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalStep {
     /// The planned step.
     pub step: ActStep,
-    /// Temporary name in the folder of the removed file.
+    /// Temporary name for the removed file, in the same folder.
     pub aside: Vec<u8>,
-    /// Target folder of moves.
+    /// Target folder, if the step moves the file.
     pub target: Option<Arc<RootIdentity>>,
-    /// State of the file right before its removal; `None` if it was not removed.
+    /// State of the file immediately before its removal; `None` if it was not removed.
     pub found: Option<RemovedFile>,
-    /// State of the step.
+    /// How far the step got.
     pub state: StepState,
 }
 
@@ -106,11 +105,11 @@ pub struct JournalStep {
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Number of the next intent.
+    /// Number that the next intent gets.
     next: u64,
-    /// Number of the next line.
+    /// Number that the next line gets.
     line: u64,
-    /// Number of bytes that contain complete lines.
+    /// Length of the complete lines in bytes.
     length: u64,
     /// Whether lines have checksums; false for journals of assay 0.1.
     sealed: bool,
@@ -160,7 +159,7 @@ impl Journal {
         }
     }
 
-    /// Opens a journal to record the result of its steps. Cuts off an incomplete line at the end.
+    /// Opens a journal to record the results of its steps. Cuts off an incomplete line at the end.
     ///
     /// # Errors
     /// The journal cannot be opened.
@@ -196,7 +195,7 @@ impl Journal {
         &self.path
     }
 
-    /// Writes intents and syncs them to disk. Returns the number of the first.
+    /// Writes the intents of steps and syncs them to disk. Returns the number of the first intent.
     ///
     /// # Errors
     /// The intents cannot be written. Then no step may start.
@@ -266,7 +265,7 @@ impl Journal {
         self.write([Line::End { told }], false)
     }
 
-    /// Writes all lines or none.
+    /// Writes either all lines or none of them.
     fn write(&mut self, lines: impl IntoIterator<Item = Line>, force: bool) -> Result<(), Error> {
         let (mut text, mut number) = (Vec::new(), self.line);
         for line in lines {
@@ -307,7 +306,7 @@ impl Journal {
     /// Returns the journals of an index, oldest first.
     ///
     /// # Errors
-    /// Their folder cannot be listed.
+    /// The folder of the journals cannot be listed.
     pub fn all(index: &Path) -> Result<Vec<PathBuf>, Error> {
         let folder = Self::folder(index);
         let mut found: Vec<PathBuf> = match std::fs::read_dir(&folder) {

@@ -7,10 +7,10 @@ use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Device and inode.
+/// Device and inode number, which identify a file.
 pub(crate) type Inode = (u64, u64);
 
-/// How file names are changed.
+/// How file names are changed: with or without the flags of renameat2(2).
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Names {
     /// Whether to avoid the flags of renameat2, as on a file system that does not support them.
@@ -18,8 +18,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Exchanges the names `name` and `aside`. `name` should be the file `old`, but another program may have replaced
-    /// it, so the caller must check `aside` afterwards.
+    /// Exchanges the names `name` and `aside`. `name` should be the name of the file `old`. Another program may have
+    /// replaced this file, so the caller must check `aside` afterwards.
     pub fn exchange(
         self,
         parent: &OwnedFd,
@@ -52,8 +52,8 @@ impl Names {
         }
     }
 
-    /// Renames `name`, which should be the file `old`, to the name `new`, which must be free. Uses the temporary name
-    /// `aside` in the source folder if this takes more than one step.
+    /// Renames `name`, which should be the file `old`, to the unused name `new`. If more than one step is needed, uses
+    /// the temporary name `aside` in the source folder.
     pub fn carry(
         self,
         (from, name): (&OwnedFd, &[u8]),
@@ -97,14 +97,14 @@ fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// Returns the second temporary name of a replaced file.
+/// Returns a second temporary name, for the replaced file.
 pub(crate) fn spare_name(aside: &[u8]) -> Vec<u8> {
     [aside, b"-old"].concat()
 }
 
 /// Exchanges two names in three steps. Only the second step changes `name`, and it is atomic, so `name` always refers
-/// to one of the two files. If another program creates a file under `name` microseconds before this step, that file is
-/// lost; only the atomic exchange of renameat2 avoids this.
+/// to one of the two files. If another program creates a file under `name` microseconds before the second step, this
+/// file is lost. Only the atomic exchange of renameat2 avoids this.
 fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<(), Errno> {
     let spare = spare_name(aside);
     rustix::fs::linkat(parent, name, parent, &*spare, AtFlags::empty())?;
@@ -121,7 +121,7 @@ fn replace(parent: &OwnedFd, aside: &[u8], name: &[u8], old: Inode) -> Result<()
     rustix::fs::renameat(parent, &*spare, parent, aside)
 }
 
-/// Returns device and inode of a name.
+/// Returns device and inode of the file with this name.
 pub(crate) fn read_inode(parent: impl AsFd, name: &[u8]) -> Option<Inode> {
     let stat =
         rustix::fs::statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, crate::sys::WANTED).ok()?;

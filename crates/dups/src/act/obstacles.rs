@@ -1,4 +1,4 @@
-//! Finds reasons for which the kernel would refuse a step, so that a plan does not promise the step.
+//! Finds reasons for which the kernel would refuse a step, so that a plan does not contain it.
 
 use super::Action;
 use crate::mount_identity::CurrentMounts;
@@ -16,14 +16,14 @@ const UNSHARED: [&str; 14] = [
     "nilfs2", "zfs", "f2fs",
 ];
 
-/// What prevents a step for a name.
+/// What the kernel or the file system forbids for a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Obstacle {
-    /// Reason why the name cannot be removed or replaced.
+    /// Why the name cannot be removed or replaced; `None` if it can.
     pub acted: Option<String>,
-    /// Reason why the file cannot be kept as the copy.
+    /// Why the file cannot be the copy that stays; `None` if it can.
     pub kept: Option<String>,
-    /// Whether the file's blocks are overwritten in place (`chattr +C`); only determined for `reflink`.
+    /// Whether the file's blocks are overwritten in place (`chattr +C`). Only determined for `reflink`.
     pub in_place: bool,
 }
 
@@ -108,14 +108,14 @@ pub(super) fn find_obstacle(
     }
 }
 
-/// Returns whether the file system can share blocks; for example, XFS made with `reflink=0` cannot. Tries a range that
-/// is not aligned to blocks, which no file system shares, and evaluates only the error.
+/// Returns whether the file system can share blocks. XFS made with `reflink=0`, for example, cannot. Tries to share a
+/// range that is not aligned to blocks, which every file system refuses, and evaluates only the error.
 fn can_share_blocks(fd: &OwnedFd) -> bool {
     let tried = sys::dedupe_range(fd, fd, 1, 1);
     !matches!(tried, Err(Errno::OPNOTSUPP | Errno::NOTTY))
 }
 
-/// Returns a reason if the file's data is stored in metadata, which cannot be shared.
+/// Returns a reason if the file's data is stored in metadata, where blocks cannot be shared.
 fn find_inline_data(folder: &OwnedFd, name: &[u8], stat: &Statx) -> Option<String> {
     if stat.stx_size > LARGEST_INLINE {
         return None;
@@ -136,7 +136,7 @@ fn read_only(folder: &OwnedFd, name: &[u8]) -> Option<String> {
 
 const READ_ONLY: &str = "it lies on a read-only mount, or in a read-only subvolume or snapshot";
 
-/// Returns a reason if names in the folder cannot be changed.
+/// Returns a reason if the names in the folder cannot be changed.
 fn find_closed_folder(folder: &OwnedFd) -> Option<String> {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     match rustix::fs::accessat(folder, ".", wanted, AtFlags::EACCESS) {

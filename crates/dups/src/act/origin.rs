@@ -1,4 +1,4 @@
-//! Records the names of a file that a plan changes, so that undo can restore the hard links between them.
+//! Records the names of a file that a plan changes, so that an undo can restore the hard links between these names.
 
 use crate::roots::RootIdentity;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 /// The names of a file before a plan changes some of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginalFile {
-    /// Number of hard links of the file, including unknown names.
+    /// Number of hard links of the file, including links outside of the scan.
     pub links: u64,
     /// Number of names that the plan changes.
     pub acted: u64,
-    /// Names that the plan does not change.
+    /// Known names that the plan does not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<KnownName>,
-    /// Whether the file shares its blocks with the kept copy.
+    /// Whether the file shares its blocks with the copy that stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
 }
@@ -27,13 +27,13 @@ impl OriginalFile {
     }
 }
 
-/// A name, and the root folder that contains it.
+/// A name, with the root folder that contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownName {
-    /// Absolute path.
+    /// Absolute path of the name.
     #[serde(with = "crate::name_json")]
     pub path: Vec<u8>,
-    /// The root folder; `None` if it is the same as for the step's own name.
+    /// The root folder; `None` if it is the root of the step's own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<Box<RootIdentity>>,
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 impl Run<'_> {
-    /// Replaces the redundant file by a hard link to the kept file, and keeps the redundant file under `aside`.
+    /// Replaces the redundant file by a hard link to the file that stays, and keeps the redundant file under `aside`.
     pub(super) fn exchange(
         &self,
         step: &ActStep,
@@ -84,8 +84,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves a file to another folder. If the folder is on another file system, only creates a copy there under the
-    /// name `aside`, and returns the folder.
+    /// Moves a file to another folder. If the folder is on another file system, only creates a copy under the name
+    /// `aside` there, and returns the folder.
     pub(super) fn carry(
         &self,
         (step, attributes, content): (&ActStep, &Attributes, &Content),
@@ -133,7 +133,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives the copy on the other file system its name, and removes the original.
+    /// Renames the copy on the other file system to its final name, and removes the original.
     pub(super) fn settle_across(
         &self,
         step: &ActStep,
@@ -174,7 +174,7 @@ impl Run<'_> {
     }
 }
 
-/// Reopens a folder for fsync(2).
+/// Opens a folder again in a way that permits fsync(2).
 fn reopen_folder(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(folder, ".", flags, rustix::fs::Mode::empty())

@@ -1,4 +1,4 @@
-//! Plans which copy stays and what happens to the others.
+//! Plans which copy of each group stays, and what happens to the other copies.
 
 use super::obstacles::{Obstacle, SwapFiles, find_obstacle, most_links};
 use super::{ActStep, Action, KnownName, OriginalFile, Refusal, Subject};
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Rule that selects the kept copy if no stronger rule decides.
+/// Rule that selects the copy that stays, if no stronger rule decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Prefer {
     /// The shortest path; then the first name.
@@ -26,22 +26,22 @@ pub enum Prefer {
     First,
 }
 
-/// The rules of a plan.
+/// Rules that determine which copy stays and which files are changed.
 #[derive(Clone, Debug, Default)]
 pub struct PlanRules {
     /// Only files at or below these paths are changed; all files if empty.
     pub scope: Vec<PathBuf>,
-    /// Copies at or below the first of these paths are kept before copies below the second, and so on.
+    /// Copies at or below the first of these paths are kept in preference to copies below the second path, and so on.
     pub keep_in: Vec<PathBuf>,
-    /// Copies whose path matches are kept before others.
+    /// Copies whose path matches one of these globs are kept in preference to other copies.
     pub keep_matching: Vec<String>,
     /// Files at or below these paths are never changed.
     pub protect: Vec<PathBuf>,
-    /// Rule for the remaining decisions.
+    /// Rule that decides between copies that are equal by the other rules.
     pub prefer: Prefer,
 }
 
-/// A plan.
+/// Steps that remove or replace duplicates, and the reasons for omitted steps.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ActPlan {
     /// Steps in order of execution.
@@ -96,7 +96,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// A name of a copy, and what prevents steps for it.
+/// A name of a copy, with the obstacles to a step for this name.
 struct Name {
     subject: Subject,
     obstacle: Obstacle,
@@ -106,13 +106,13 @@ struct Name {
 struct Copy {
     names: Vec<Name>,
     share: Option<u64>,
-    /// Bytes on disk.
+    /// Number of bytes that the copy uses on disk.
     bytes: u64,
-    /// Reason why the copy may be the same file as another copy.
+    /// Why the copy may be the same file as another copy; `None` if this is ruled out.
     doubt: Option<String>,
 }
 
-/// Settings for all groups.
+/// The user's settings, which apply to all groups.
 struct How<'a> {
     files: &'a Files,
     action: &'a Action,
@@ -165,9 +165,9 @@ impl How<'_> {
         }
     }
 
-    /// Returns an id of the area within which hard links or shared blocks work; each area keeps its own copy. For hard
-    /// links the area is a device and mount, for shared blocks the whole file system with its subvolumes; for other
-    /// actions there is only one.
+    /// Returns an id of the area within which hard links or shared blocks work. Each area keeps its own copy. For hard
+    /// links the area is a device and mount, for shared blocks a whole file system with its subvolumes. All other
+    /// actions have only one area.
     fn reach(&self, copy: &Copy) -> (u64, u64) {
         let Some(first) = copy.names.first() else {
             return (0, 0);
@@ -185,7 +185,7 @@ impl How<'_> {
         }
     }
 
-    /// Returns the rank of the copy's best name.
+    /// Returns the rank of the name by which the copy would be kept.
     fn best(&self, copy: &Copy) -> Option<Rank> {
         let names = copy.names.iter();
         names
@@ -193,7 +193,7 @@ impl How<'_> {
             .min()
     }
 
-    /// Reports a copy that stays because no link can connect it to the kept copy.
+    /// Reports a copy that stays because it cannot be linked to the copy that the plan keeps.
     fn refuse_alone(&self, copy: &Copy, plan: &mut ActPlan) {
         let why = match self.action {
             Action::Hardlink => {
@@ -214,8 +214,8 @@ impl How<'_> {
         }
     }
 
-    /// Plans the copies of one area. Keeps the first copy; keeps the next one, too, if the first has reached the
-    /// maximum number of hard links.
+    /// Plans the copies of one area. Keeps the first copy. When this copy has reached the maximum number of hard links,
+    /// keeps the next copy, too.
     fn alike(&self, alike: &[Copy], plan: &mut ActPlan) {
         let [keep, rest @ ..] = alike else { return };
         let mut keep = keep;
@@ -263,7 +263,7 @@ impl How<'_> {
         }
     }
 
-    /// Returns the copy's best name.
+    /// Returns the name by which the copy would be kept.
     fn keeper<'c>(&self, copy: &'c Copy) -> &'c Name {
         let names = copy.names.iter();
         names
@@ -333,7 +333,7 @@ impl How<'_> {
         None
     }
 
-    /// Marks copies that may be the same file as another copy of the group.
+    /// Marks each copy that may be the same file as another copy of the group.
     fn doubt(&self, copies: &mut [Copy]) {
         if copies.len() < 2 {
             return;
@@ -377,7 +377,7 @@ impl How<'_> {
     }
 }
 
-/// Returns the data for an undo about a copy of which some names are changed.
+/// Returns what an undo must know about a copy if only some of its names are changed.
 fn describe_origin(copy: &Copy, chosen: &[&Subject], shared: bool) -> OriginalFile {
     let own = chosen.first().map(|name| name.root.clone());
     let paths: HashSet<&[u8]> = chosen.iter().map(|name| &*name.path).collect();
@@ -410,7 +410,7 @@ fn acted_on(path: &[u8], rules: &PlanRules) -> bool {
         && (rules.scope.is_empty() || root_index(path, &rules.scope).is_some())
 }
 
-/// Rank of a name for the choice of the kept copy; the name with the smallest rank is kept.
+/// Rank of a name in the choice of the copy that stays. The name with the smallest rank is kept.
 type Rank = (bool, usize, bool, Reverse<i64>, i64, usize, Vec<u8>);
 
 fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
@@ -429,7 +429,7 @@ fn rank(name: &Subject, rules: &PlanRules, matching: &Override) -> Rank {
     )
 }
 
-/// Returns why a step is not permitted: it is impossible, or it would change more than where the bytes are stored.
+/// Returns why a step is not permitted: it is impossible, or it would change more than the location of the bytes.
 fn find_forbidden_step(action: &Action, keep: &Name, remove: &Name) -> Option<String> {
     if let Some(why) = &remove.obstacle.acted {
         return Some(why.clone());

@@ -1,6 +1,6 @@
 //! Recovers steps that a crash interrupted.
 //!
-//! Device numbers change at every mount, so files are identified by inode number. Only assay uses the
+//! Device numbers change at every mount, so files are identified by inode number. No program except assay uses the
 //! temporary names.
 
 use super::copy;
@@ -69,7 +69,7 @@ pub fn recover(journal: &Path) -> Result<Undone, Error> {
     Ok(undone)
 }
 
-/// Determines from the file names how far a step got, and rolls it back unless it is complete.
+/// Determines from the file names how far a step got. Rolls the step back unless it is complete.
 fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, String> {
     let step = &entry.step;
     let root = anchors.stand(&step.remove.root)?;
@@ -141,7 +141,7 @@ fn settle(entry: &JournalStep, anchors: &mut Anchors) -> Result<StepState, Strin
     }
 }
 
-/// Recovers a move. `here` and `aside` are the inode numbers of the two names.
+/// Recovers a move. `here` and `aside` are the inode numbers that the two names have now.
 fn settle_move(
     entry: &JournalStep,
     target: &[u8],

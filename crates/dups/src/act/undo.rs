@@ -1,6 +1,6 @@
-//! Undoes a run with only the journal and the kept copies. Needs neither the index nor the old device and
-//! inode numbers: files are identified by the content hash in the journal. Names that were hard links become
-//! hard links again.
+//! Undoes a run. The undo needs only the journal and the copies that stayed. It needs neither the index nor the old
+//! device and inode numbers, because files are identified by the content hash in the journal. Names that were hard
+//! links become hard links again.
 
 mod current_names;
 mod inode;
@@ -33,11 +33,11 @@ pub enum UndoMoment {
     Restored,
 }
 
-/// Options of the undo.
+/// Options of an undo.
 pub struct UndoOptions<'a> {
-    /// Make a separate copy for a name that cannot become a hard link again.
+    /// Make a separate copy if a name cannot become a hard link again.
     pub despite_cost: bool,
-    /// Called at each point of each name.
+    /// Called at each point of the undo of each name; tests use it to end the process.
     pub interfere: &'a dyn Fn(UndoMoment, &ActStep),
 }
 
@@ -57,18 +57,18 @@ pub struct Undone {
     pub restored: u64,
     /// Number of steps that were already complete (recovery only).
     pub finished: u64,
-    /// Whether an undo was interrupted and must be started again (recovery only).
+    /// Whether an undo was interrupted and must be run again (recovery only).
     pub interrupted: bool,
     /// Files that could not be restored, with reasons.
     pub refused: Vec<Refusal>,
-    /// Names that were changed, for the update of the index.
+    /// Names that were changed, so that the index can be updated.
     pub names: Vec<Vec<u8>>,
 }
 
-/// Undoes every completed step of a journal, the last file first. Moves moved files back. Replaced and deleted files
-/// become separate files again: they are copied from the kept copy if its content is unchanged. The names of one
-/// original file become hard links again, of a new copy or of a remaining name of this file. Continues an undo that was
-/// interrupted.
+/// Undoes every completed step of a journal, beginning with the last file. Moved files are moved back. Replaced and
+/// deleted files become separate files again, copied from the copy that stayed if its content is unchanged. The names
+/// of one original file become hard links again, either of a new copy or of a remaining name of the file. Continues an
+/// undo that was interrupted.
 ///
 /// # Errors
 /// The journal cannot be read or written.
@@ -119,7 +119,7 @@ pub(super) fn conclude(
     journal.end(damaged.len())
 }
 
-/// Returns a refusal for each damaged line, because the user must check the files of these lines.
+/// Returns a refusal for each damaged line, because the user must check the files that the line was about.
 pub(super) fn refuse_damaged_lines(journal: &Path, damaged: Vec<(usize, String)>) -> Vec<Refusal> {
     let refused = damaged.into_iter().map(|(line, what)| Refusal {
         path: sys::path_bytes(journal).to_vec(),

@@ -6,7 +6,7 @@ use crate::name::encode_stfu8;
 use crate::table::{FileId, Files};
 use std::io::{self, Write};
 
-/// Version of fclones whose format is written.
+/// Version of fclones whose format is reproduced.
 const VERSION: &str = "0.35.0";
 
 /// Writes the default report of fclones, which fclones commands read.
@@ -51,8 +51,8 @@ pub(super) fn report(out: &mut dyn Write, files: &Files, groups: &Groups) -> io:
     Ok(())
 }
 
-/// Returns the latest modification time of the listed files: fclones ignores files that were modified after
-/// the time in the header. Milliseconds are rounded up to include that file.
+/// Returns the latest modification time of the listed files, for the header of the report. fclones ignores files that
+/// were modified after the time in the header. Milliseconds are rounded up to include the latest file.
 fn format_timestamp(files: &Files, groups: &Groups) -> String {
     let ctime = |group: DuplicateGroup<'_>| {
         let each = group
@@ -68,7 +68,7 @@ fn format_timestamp(files: &Files, groups: &Groups) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S.%3f +0000").to_string()
 }
 
-/// Writes one line per group.
+/// Writes the CSV format, one line per group.
 pub(super) fn write_csv(out: &mut dyn Write, files: &Files, groups: &Groups) -> io::Result<()> {
     writeln!(out, "size,hash,count,files")?;
     for group in groups.iter() {

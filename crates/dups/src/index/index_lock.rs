@@ -1,4 +1,4 @@
-//! Checks before an index is opened: whether the file is an index, and whether another process uses it.
+//! Checks an index before it is opened: whether the file is an index, and whether another process uses it.
 
 use super::APPLICATION;
 use crate::Error;

@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension as _, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Minimum interval between two updates of an unchanged root's scan time, nanoseconds. The update costs more
+/// Minimum interval, in nanoseconds, between two updates of the scan time of an unchanged root. The update costs more
 /// than the rest of the rescan.
 const TOUCH: i64 = 60_000_000_000;
 
@@ -26,9 +26,9 @@ fn manner_to_text(manner: &RootScanOptions) -> rusqlite::Result<String> {
 }
 
 impl Index {
-    /// Writes the changes of a scan of `roots` in one transaction; an unchanged scan writes nothing. `memory`
-    /// is the result of [`Index::remember`] with the marks of the walk. `within` contains earlier roots below
-    /// these.
+    /// Writes the changes of a scan of `roots` in one transaction. An unchanged scan writes nothing. `memory` is the
+    /// result of [`Index::remember`] after the walk has marked folders in it. `within` contains earlier roots below
+    /// `roots`.
     ///
     /// # Errors
     /// The index cannot be written; it keeps its old state.
@@ -124,7 +124,8 @@ impl Index {
         Ok(())
     }
 
-    /// Copies all folders of another index under its machine's name and replaces older ones of that name.
+    /// Copies all folders of another index, and stores them under the name of its machine. Replaces older folders of
+    /// this machine.
     ///
     /// # Errors
     /// One of the indexes cannot be used.
@@ -213,7 +214,7 @@ impl Index {
         Ok(count)
     }
 
-    /// Updates the entries of files that an action changed, so that the next scan need not read them.
+    /// Updates the entries of files that an action changed, so that the next scan need not read these files again.
     /// `changes` contains the new state of each name; `None` means removed.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Trees to scan, and slow reference results.
+//! Creates trees to scan, and computes reference results with slow methods.
 #![allow(clippy::disallowed_methods, dead_code, missing_docs)]
 
 use assay_dups::act::execute::{ActOptions, ActOutcome, Moment, execute};
@@ -105,10 +105,10 @@ pub fn let_settle() {
     std::thread::sleep(std::time::Duration::from_millis(80));
 }
 
-/// A tree to act on, with an index outside it.
+/// A tree for actions, with an index outside of the tree.
 pub struct Place {
     pub dir: tempfile::TempDir,
-    /// See [`Options::plain_renames`].
+    /// See `ActOptions::plain_renames`.
     pub plain: bool,
 }
 
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-/// A file system in a file, if possible (root, loop devices, mkfs).
+/// A mounted file system in a file. Requires root, loop devices and mkfs.
 pub struct Mount(pub PathBuf);
 
 impl Mount {
@@ -204,7 +204,7 @@ impl Mount {
         Some(Self(point.to_path_buf()))
     }
 
-    /// Mounts a folder at a second place.
+    /// Mounts a folder at a second mount point.
     pub fn bind(from: &Path, point: &Path) -> Option<Self> {
         let done = std::process::Command::new("mount")
             .arg("--bind")

@@ -6,12 +6,12 @@ use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::units::mb_per_s;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "burst";
-/// Minimum number of points of the rate over time, so that thirds can be compared.
+/// Minimum number of points of the rate over time. With fewer points, its thirds cannot be compared.
 const POINTS: usize = 9;
-/// Maximum ratio of the mean rate in the last third to that in the first third that counts as a fall. Samples of 1.5 s
-/// vary by a factor of two on a quiet machine, so a smaller fall is noise.
+/// The rate counts as fallen if the mean rate in the last third is at most this fraction of the mean rate in the first
+/// third. Samples of 1.5 s vary by a factor of two on a quiet machine, so a smaller fall is noise.
 const FALL: f64 = 0.4;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,10 +1,10 @@
-//! Rule `cache-hit-read`: reads requested `direct=1`, but their data did not come from the device. It came from the ARC
-//! of ZFS, a host's cache or a caching layer, or the file contained no data.
+//! Rule `cache-hit-read`: the job reads with `direct=1`, but its data did not come from the device. The data came from
+//! the ARC of ZFS, the cache of a host or a caching layer, or the file contained no data.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, HALF, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "cache-hit-read";
 const REMEDY: &str = "Use a file several times as large as the cache, or set primarycache=metadata \
     on a dataset made for the test.";
@@ -51,8 +51,8 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     }
 }
 
-/// Computes the fraction of a ZFS record that one read takes, 0 to 1. For random reads it is 1, because each read needs
-/// another record. `None` if unknown.
+/// Returns the fraction (0 to 1) of a ZFS record that one read uses. A random read needs another record each time, so
+/// the fraction is 1. `None` if the record size is unknown.
 fn share_of_record_read(evidence: &DoubtEvidence) -> Option<f64> {
     let Some(options) = evidence.options else {
         return Some(1.0);

@@ -7,7 +7,7 @@ use assay_model::Doubt;
 use assay_model::Nanos;
 use std::fmt::Write as _;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "coordinated-omission";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

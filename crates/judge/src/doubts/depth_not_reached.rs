@@ -8,15 +8,15 @@ use assay_model::Doubt;
 use assay_model::sample::Worker;
 use std::fmt::Write as _;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "depth-not-reached";
-/// Percentage of I/Os that were alone in flight from which the requested depth counts as not reached. The start and the
+/// If at least this percentage of the I/Os was alone in flight, the requested depth was not reached. The start and the
 /// end of a run explain only a smaller percentage.
 const ALONE: f64 = 90.0;
-/// Fraction of the time inside the submitting system call from which submission counts as blocking. Observed with fio
-/// 3.33: 1.0 for buffered libaio, 0.3 for direct I/O at 118,000 IOPS.
+/// Fraction of the run time inside the submitting system call from which submission counts as blocking. Observed
+/// fractions (fio 3.33): 1.0 for buffered libaio, 0.3 for direct I/O at 118,000 IOPS.
 const SUBMITTING: f64 = 0.8;
-/// CPU use of a job in percent from which slow submission is explained by the busy CPU.
+/// CPU use of a job, in percent, from which the busy CPU explains slow submission.
 const CPU_BOUND: f64 = 90.0;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

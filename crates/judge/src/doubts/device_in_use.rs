@@ -1,10 +1,11 @@
-//! Rule `device-in-use`: another program uses the device. It distorts the figures, and fio destroys its data. fio
-//! refuses to write to a mounted device, but it only compares names, and `allow_mounted_write` disables even that.
+//! Rule `device-in-use`: another program uses the device. The other program distorts the figures, and fio overwrites
+//! its data. fio refuses to write to a mounted device, but only compares names, and `allow_mounted_write` turns this
+//! check off.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "device-in-use";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

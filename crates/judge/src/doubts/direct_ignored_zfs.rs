@@ -5,7 +5,7 @@ use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Facts;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "direct-ignored-zfs";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

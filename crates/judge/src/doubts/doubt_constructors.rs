@@ -1,4 +1,4 @@
-//! Constructors of doubts, and escaping of foreign text that their sentences contain.
+//! Constructors of doubts. Text from files and other programs is escaped before a sentence contains it.
 
 use assay_model::Doubt;
 use assay_model::doubt::Severity;
@@ -20,7 +20,7 @@ pub(crate) fn void_doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
     new_doubt(code, Severity::Void, evidence, remedy)
 }
 
-/// Cleans foreign text for use in a sentence: escapes control characters and cuts long values.
+/// Makes text from files and other programs safe for a sentence: escapes control characters and shortens long values.
 pub(crate) fn clean_text(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The evidence that the rules need; collects it from a job, its results and the machine. The rules are in the sibling
+//! Collects the evidence that the rules need from a job, its results and the machine. The rules are in the sibling
 //! modules.
 
 use assay_fio::json::DiskUtil;
@@ -7,7 +7,7 @@ use assay_model::sample::{Counters, Operation, Operations, RatePoint, Worker};
 use assay_model::target::FileState;
 use assay_model::{Bytes, Facts, Nanos, TargetInfo};
 
-/// Origin of the evidence.
+/// Where the judged options or figures come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvidenceOrigin {
     /// A command line or job file that was not run by assay.
@@ -15,14 +15,14 @@ pub enum EvidenceOrigin {
     CommandLine,
     /// A result that another program wrote.
     Imported,
-    /// A sample of assay.
+    /// A sample that assay measured itself.
     Measured,
 }
 
-/// Evidence about a job; missing evidence stays empty.
+/// Evidence about a job. A field without evidence is `None` or empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubtEvidence<'a> {
-    /// Options of the job.
+    /// Options of the job; `None` if unknown.
     pub options: Option<&'a JobOptions>,
     /// Names of other jobs of the same command that run at the same time on the same file.
     pub beside: &'a [&'a str],
@@ -36,22 +36,22 @@ pub struct DoubtEvidence<'a> {
     pub disks: &'a [DiskUtil],
     /// Kernel counters over the sample.
     pub counters: Option<&'a Counters>,
-    /// The target.
+    /// Target of the job; `None` if unknown.
     pub target: Option<&'a TargetInfo>,
     /// State of the file before the sample.
     pub file: Option<&'a FileState>,
-    /// Facts of the machine.
+    /// Facts of the machine; `None` if unknown.
     pub facts: Option<&'a Facts>,
     /// Whether fio merged reads, writes and trims into one figure (`unified_rw_reporting`).
     pub unified: bool,
-    /// Origin of the evidence.
+    /// Where the evidence comes from; some rules apply only to assay's own samples.
     pub source: EvidenceOrigin,
 }
 
-/// Fraction of bytes or time from which a quantity counts as complete. Other processes, rounding and the edges of the
-/// sample explain the rest.
+/// If at least this fraction of the bytes or of the time is accounted for, a quantity counts as complete. Other
+/// processes, rounding and the edges of the sample explain the rest.
 pub(crate) const ENOUGH: f64 = 0.9;
-/// Fraction below which most of a quantity has another source.
+/// If less than this fraction of a quantity comes from one source, most of the quantity has another source.
 pub(crate) const HALF: f64 = 0.5;
 
 /// Fraction of the load that reached the device.
@@ -59,13 +59,13 @@ pub(crate) const HALF: f64 = 0.5;
 pub(crate) struct DeviceShare {
     /// Bytes at the device ÷ bytes at fio. Above 1 if other programs used the device too.
     pub value: f64,
-    /// The figures as text: `the device read 3 MiB of the 2.5 GiB that fio read`.
+    /// Both figures as text, such as `the device read 3 MiB of the 2.5 GiB that fio read`.
     pub seen: String,
 }
 
 /// Minimum number of bytes from which a cache can be inferred.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Maximum bytes of a request of the block layer by default (`max_sectors_kb` = 1280).
+/// Default maximum size, in bytes, of a request in the block layer (`max_sectors_kb` = 1280).
 const LARGEST_REQUEST: u64 = 1280 << 10;
 /// Minimum duration of a job from which fio's disk counters are comparable, because fio reads them late.
 const LEAST_TIME: Nanos = Nanos(1_000_000_000);
@@ -114,7 +114,6 @@ impl DoubtEvidence<'_> {
         sum_ios(self.results.iter().filter_map(|job| job.write()))
     }
 
-    /// Whether any job reads.
     pub(crate) fn reads(&self) -> bool {
         match self.options {
             Some(options) => options.access.reads,

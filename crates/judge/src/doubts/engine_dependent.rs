@@ -5,9 +5,9 @@ use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_fio::options::SyncOption;
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "engine-dependent";
-/// Engines that talk to a server, or to storage, from user space (fio 3.33 HOWTO, "I/O engine").
+/// Engines that do I/O in user space, to a server or to storage (fio 3.33 HOWTO, "I/O engine").
 const USER_SPACE: [&str; 9] = [
     "nbd",
     "rbd",

@@ -5,7 +5,7 @@
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "flush-dropped-zfs";
 /// Minimum number of log commits from which missing flushes can be inferred.
 const LEAST: u64 = 20;

@@ -5,9 +5,9 @@ use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "flush-hidden";
-/// Flushes per write from which the rule applies. A single flush at the end (end_fsync) has no effect on latencies.
+/// Minimum number of flushes per write for this rule. A single flush at the end (end_fsync) has no effect on latencies.
 const OFTEN: f64 = 0.01;
 /// Flush time ÷ write time from which the latency of the write alone misleads.
 const PART: f64 = 0.1;

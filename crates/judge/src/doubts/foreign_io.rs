@@ -1,25 +1,26 @@
-//! Rule `foreign-io`: other programs read or wrote the same device while the sample ran. The kernel's counters of the
-//! device are compared with what the load did. Where the load itself makes the device do more than it asks for
-//! (flushes with a journal, the page cache, copy-on-write), that direction is not compared.
+//! Rule `foreign-io`: other programs read or wrote the same device while the sample ran. The rule compares the kernel's
+//! counters of the device with the I/O of the load. It skips a direction (reads or writes) in which the load itself
+//! causes additional I/O: flushes with a journal, the page cache, copy-on-write.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::sample::DeviceDelta;
 use assay_model::{Bytes, Doubt};
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "foreign-io";
-/// Fraction of the device's bytes or requests from which others matter.
+/// Minimum fraction of the device's bytes or requests that other programs must cause for a doubt.
 const MUCH: f64 = 0.2;
-/// Fraction of the time in which the device has to be busy: an idle device delays nobody.
+/// Minimum busy fraction of the device for a doubt, because other I/O on a nearly idle device delays no request.
 const BUSY: f64 = 0.2;
-/// Minimum number of requests of others; journals and logs of an idle machine stay below.
+/// Minimum number of requests by other programs for a doubt. Journals and logs of an idle machine cause fewer.
 const LEAST_REQUESTS: u64 = 50;
 
-/// Reads or writes of the device in a sample that the load did not make.
+/// I/O that other programs caused at the device during a sample, in one direction.
 #[derive(Clone, Copy, Default)]
 struct Foreign {
     bytes: u64,
-    /// 0 if the load uses this direction too: requests are merged and split, so they cannot be subtracted.
+    /// Number of requests; 0 if the load uses this direction too, because merged and split requests cannot be
+    /// subtracted.
     requests: u64,
 }
 
@@ -74,7 +75,8 @@ pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
     })
 }
 
-/// Returns how many times as long the counters ran as the figures of the load: start, ramp and end of the tool.
+/// Returns the time that the counters cover ÷ the run time of the load, at least 1. The counters also cover start, ramp
+/// and end of the load generator.
 fn stretch(evidence: &DoubtEvidence) -> f64 {
     let elapsed = evidence
         .counters
@@ -97,7 +99,7 @@ fn subtract(evidence: &DoubtEvidence, device: Bytes, load: u64) -> Foreign {
     }
 }
 
-/// Returns whether one byte of the load is one byte of the device.
+/// Returns whether each byte of the load causes exactly one byte at the device.
 fn is_one_to_one(evidence: &DoubtEvidence) -> bool {
     let copies = evidence
         .target

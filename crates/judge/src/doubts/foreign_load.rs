@@ -4,10 +4,9 @@
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "foreign-load";
-/// Fraction of the CPU time of all CPUs, used by other programs, from which the load generator sometimes waits for a
-/// CPU.
+/// If other programs use at least this fraction of the time of all CPUs, the load generator sometimes waits for a CPU.
 const MUCH: f64 = 0.2;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

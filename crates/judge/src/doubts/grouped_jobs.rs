@@ -7,7 +7,7 @@ use assay_fio::options::JobOptions;
 use assay_model::Doubt;
 use assay_model::sample::Worker;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "grouped-jobs";
 /// Ratio of `job_runtime` to the longest run time from which `job_runtime` must be a sum over jobs.
 const SUMMED: f64 = 1.5;
@@ -91,7 +91,7 @@ pub(super) fn find_sections_reported_together<'a>(
         .collect()
 }
 
-/// Whether two sections request different loads.
+/// Whether two sections describe different loads.
 fn ask_for_different_loads(a: &JobOptions, b: &JobOptions) -> bool {
     const LOAD: [&str; 8] = [
         "rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine", "direct", "rate",
@@ -113,8 +113,8 @@ fn count_summed_runtimes(job: &Worker) -> f64 {
     }
 }
 
-/// Estimates the number of jobs that an entry sums: from their run times, else from more I/Os in flight than one job
-/// may have.
+/// Estimates how many jobs an entry sums: from the summed run times, else from the number of I/Os in flight if one job
+/// cannot have so many.
 fn count_jobs(job: &Worker, depth: u64) -> u64 {
     let by_time = count_summed_runtimes(job);
     if job.runtime.0 > 0 {

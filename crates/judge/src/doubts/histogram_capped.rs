@@ -5,7 +5,7 @@ use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "histogram-capped";
 /// End of the last bin: 2^34 ns (`FIO_IO_U_PLAT_GROUP_NR` = 29, fio 3.33 stat.h).
 const CAP: Nanos = Nanos(1 << 34);

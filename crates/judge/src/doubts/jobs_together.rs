@@ -8,7 +8,7 @@ use assay_model::Doubt;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "jobs-together";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {
@@ -36,11 +36,13 @@ pub(super) fn find_stages(jobs: &[JobOptions]) -> Vec<usize> {
         .collect()
 }
 
-/// Maximum seconds that fio takes beyond the sum of its stages, because it counts whole seconds and lays out files.
+/// Maximum number of seconds by which fio's elapsed time exceeds the sum of its stages. fio counts whole seconds and
+/// lays out files.
 const BESIDE: f64 = 2.0;
 
 /// Finds the stage of each group of equal jobs of a result. A result does not contain `stonewall`. fio begins a new
-/// `groupid` for it, but also for `new_group`; only for stages is `elapsed` the sum of their run times.
+/// `groupid` after `stonewall`, but also after `new_group`. Only after `stonewall` is `elapsed` the sum of the run
+/// times.
 pub(super) fn find_result_stages(
     document: &FioDocument,
     groups: &[Range<usize>],

@@ -1,10 +1,10 @@
-//! Rule `l2arc-read`: a cache device (L2ARC) answered reads that missed the ARC, so the figure
-//! describes that device while the data fits into it.
+//! Rule `l2arc-read`: reads that missed the ARC were served by a cache device (L2ARC). The figure therefore describes
+//! this device, as long as the data fits into it.
 
 use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "l2arc-read";
 /// Minimum number of reads from which the rule draws a conclusion.
 const LEAST: u64 = 20;

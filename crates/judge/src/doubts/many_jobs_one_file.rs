@@ -1,10 +1,10 @@
-//! Rule `many-jobs-one-file`: buffered writes of several jobs to one file wait for a single lock, that of the inode, so
-//! the figures measure the lock.
+//! Rule `many-jobs-one-file`: buffered writes of several jobs to one file wait for the same inode lock, so the figures
+//! measure the lock.
 
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "many-jobs-one-file";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -3,7 +3,7 @@
 use crate::doubts::{DoubtEvidence, clean_text, void_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "no-io";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -4,11 +4,11 @@
 use crate::doubts::{DoubtEvidence, ENOUGH, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "no-time-based";
 const REMEDY: &str = "Add time_based=1 to measure for the whole runtime; or leave runtime out and \
     say how much is read or written.";
-/// Fraction of the requested `runtime` below which the figures describe something else, such as a warm-up.
+/// Fraction of the requested `runtime`. The figures of a shorter run describe something else, such as a warm-up.
 const TENTH: f64 = 0.1;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

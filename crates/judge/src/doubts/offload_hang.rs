@@ -4,7 +4,7 @@
 use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "offload-hang";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,10 +1,10 @@
-//! Rule `open-change`: a crashed assay left settings of the machine changed, so the sample does not
-//! measure the machine as its owner configured it.
+//! Rule `open-change`: assay crashed earlier and left changed settings on the machine, so the sample does not measure
+//! the machine as its owner configured it.
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::{Doubt, FactValue, OPEN_CHANGES};
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "open-change";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

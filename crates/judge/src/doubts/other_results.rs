@@ -1,4 +1,4 @@
-//! Finds doubts about results of other tools than fio. [`super::other_tools`] explains the commands of these tools.
+//! Finds doubts about results of tools other than fio. [`super::other_tools`] explains the commands of these tools.
 
 use super::other_tools::{explain_command, explain_crystal_disk_mark};
 use crate::doubts::{
@@ -9,18 +9,18 @@ use assay_imports::{Figures, ResultRow, Tool, ToolResult};
 use assay_model::workload::Durability;
 use assay_model::{Bytes, Doubt, Nanos};
 
-/// Evaluation of a result of another tool.
+/// What a result of another tool measures, and the doubts about the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JudgedTool {
-    /// What the tool measures, in a sentence; `None` if the text does not contain the command.
+    /// Sentence that describes what the tool measures; `None` if the text does not contain the command.
     pub measures: Option<String>,
-    /// Doubts about the result.
+    /// Doubts about the figures of the result.
     pub doubts: Vec<Doubt>,
 }
 
 /// Minimum duration of a test; a shorter one may measure only a burst.
 const LEAST: Nanos = Nanos(10_000_000_000);
-/// Maximum size of a test file that may fit into the cache of a drive or into RAM.
+/// A test file up to this size may fit into the cache of a drive or into RAM.
 const SMALL: Bytes = Bytes(1 << 30);
 /// Fraction of the requested queue depth below which rate × latency contradicts this depth.
 const REACHED: f64 = 0.5;

@@ -1,6 +1,5 @@
-//! Explains what commands of other tools measure: dd, sysbench, bonnie++, hdparm, iozone, diskspd
-//! and CrystalDiskMark. The explanations follow the manuals and name the defaults that a figure
-//! depends on.
+//! Explains what commands of other tools measure: dd, sysbench, bonnie++, hdparm, iozone, diskspd and CrystalDiskMark.
+//! The explanations follow the manuals and contain the defaults that a figure depends on.
 
 use crate::doubts::{
     compressible_data, page_cache_read, page_cache_write, suspect_doubt, too_short, tool_cpu,
@@ -11,7 +10,7 @@ use assay_model::Doubt;
 /// An explained command of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedCommand {
-    /// Name of the tool.
+    /// Name of the tool, such as `sysbench`.
     pub name: &'static str,
     /// Description of the measured property, in a sentence.
     pub measures: String,
@@ -171,8 +170,8 @@ fn find_long_option<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
     words.iter().rev().find_map(value)
 }
 
-/// Returns whether `--key` is on; `None` if it is not given. For sysbench the option without a value means `on`; the
-/// last one counts.
+/// Returns whether the option `--key` is on; `None` if it is not given. If the option occurs several times, the last
+/// one counts. For sysbench an option without a value means `on`.
 fn find_switch(words: &[String], key: &str) -> Option<bool> {
     let switch = |word: &String| match word.strip_prefix("--")?.strip_prefix(key)? {
         "" => Some(true),

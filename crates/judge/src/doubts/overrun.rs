@@ -5,7 +5,7 @@ use crate::doubts::{DoubtEvidence, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "overrun";
 /// Minimum overrun that counts, as actual ÷ requested time.
 const FACTOR: f64 = 1.1;

@@ -4,7 +4,7 @@
 use crate::doubts::{DoubtEvidence, ENOUGH, HALF, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "page-cache-read";
 const REMEDY: &str = "Add direct=1; or, if the cache is what you want to measure, say so and give a \
     file several times the RAM.";

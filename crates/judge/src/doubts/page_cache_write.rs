@@ -1,12 +1,12 @@
 //! Rule `page-cache-write`: writes without `direct=1` and without a flush per write return as soon as the data is in
-//! RAM, so IOPS and latency are those of memory until the kernel throttles the writer.
+//! RAM. IOPS and latency therefore describe memory, until the kernel throttles the writer.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt, void_doubt};
 use assay_model::Bytes;
 use assay_model::Doubt;
 use std::fmt::Write as _;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "page-cache-write";
 const BELOW: &str = "Something below the file system kept the data (ZFS's ARC, a host's cache): use \
     sync=dsync or fdatasync=1, or run until it is full.";

@@ -1,11 +1,11 @@
-//! Rule `prefetched-read`: ZFS reads ahead of sequential reads, also with `direct=1` if ZFS ignores it. The latency is
-//! then that of RAM, and the disks have a deeper queue than requested. Observed with OpenZFS 2.1.11: of 384 records of
-//! a file read from end to end, 382 were prefetched.
+//! Rule `prefetched-read`: ZFS prefetches data for sequential reads, also with `direct=1` if ZFS ignores this option.
+//! The latency then describes RAM, and the disks have a deeper queue than requested. Observed with OpenZFS 2.1.11: of
+//! 384 records of a file read from end to end, 382 were prefetched.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "prefetched-read";
 /// Minimum number of reads from which the rule draws a conclusion.
 const LEAST: u64 = 20;

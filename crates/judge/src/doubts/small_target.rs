@@ -1,13 +1,13 @@
-//! Rule `small-target`: the target is small enough for the cache of the drive, which answers reads, and absorbs writes
-//! until a flush. `direct=1` bypasses the page cache, but not the cache of the drive.
+//! Rule `small-target`: the target is small enough for the cache of the drive, which then serves reads and absorbs
+//! writes until a flush. `direct=1` bypasses the page cache, but not the cache of the drive.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::{Bytes, Doubt};
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "small-target";
-/// Size of the largest cache of hard disks on the market (2026: 512 MB). Controllers with a battery and SSDs have
-/// larger ones.
+/// Size of the largest cache of a hard disk on the market (2026: 512 MB). Controllers with a battery and SSDs have
+/// larger caches.
 const LARGEST_CACHE: Bytes = Bytes(512 << 20);
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

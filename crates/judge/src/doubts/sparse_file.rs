@@ -1,16 +1,15 @@
-//! Rule `sparse-file`: the file system answers reads of blocks that were never written without a read of the device.
-//! Observed IOPS with random reads: 597,000 on a sparse file, 382,000 on an allocated but unwritten one, 38,000 on a
-//! written one.
+//! Rule `sparse-file`: reads of blocks that were never written do not reach the device. Observed IOPS with random
+//! reads: 597,000 on a sparse file, 382,000 on an allocated but unwritten one, 38,000 on a written one.
 
 use crate::doubts::{DoubtEvidence, compressible_data, suspect_doubt, void_doubt};
 use assay_model::Doubt;
 use std::fmt::Write as _;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "sparse-file";
 const REMEDY: &str = "Write the whole file first, with data that does not compress: rw=write bs=1m \
     refill_buffers=1 end_fsync=1.";
-/// Fraction of the file that must be written; the rest is explained by the rounding of extents.
+/// Minimum fraction of the file that must be written. Rounding of extents explains a smaller missing part.
 const WRITTEN: f64 = 0.99;
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,11 +1,11 @@
-//! Rule `sync-ignored-zfs`: writes waited for durability, but ZFS did not commit its intent log (ZIL), which it does
-//! for each such write. Observed with OpenZFS 2.1.11 and `fsync=1`: 255 commits for 256 writes; with sync=disabled no
-//! commit, and flushes return at once.
+//! Rule `sync-ignored-zfs`: writes waited for durability, but ZFS did not commit its intent log (ZIL). A durable write
+//! needs one commit. Observed with OpenZFS 2.1.11 and `fsync=1`: 255 commits for 256 writes; with sync=disabled no
+//! commit, and flushes returned at once.
 
 use crate::doubts::{DoubtEvidence, HALF, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "sync-ignored-zfs";
 /// Minimum number of flushes from which the rule draws a conclusion.
 const LEAST: u64 = 20;

@@ -1,11 +1,10 @@
-//! Rule `sync-on-read`: `sync`, `fsync` and `fdatasync` affect writes; they do not make reads
-//! bypass a cache.
+//! Rule `sync-on-read`: `sync`, `fsync` and `fdatasync` affect writes. They do not make reads bypass a cache.
 
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_fio::options::SyncOption;
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "sync-on-read";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,4 +1,4 @@
-//! Judges command lines. Results are judged in the submodules.
+//! Tests the doubts about command lines. Results are tested in the submodules.
 
 mod imported_results;
 mod samples;
@@ -21,7 +21,7 @@ fn codes_of(doubts: &[Doubt]) -> Vec<&str> {
     doubts.iter().map(|doubt| doubt.code.as_str()).collect()
 }
 
-/// Returns the doubts about a correct command line to which `change` is applied.
+/// Applies `change` to a command line without doubts, and returns the doubts about the changed command line.
 fn lint_with(change: &str) -> Vec<Doubt> {
     lint(&format!(
         "fio --name=t --filename=/srv/t --size=4G --direct=1 --ioengine=libaio --iodepth=16 \

@@ -5,7 +5,7 @@ use crate::doubts::{DoubtEvidence, clean_text, void_doubt};
 use assay_model::Doubt;
 use assay_model::target::TargetKind;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "tmpfs";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

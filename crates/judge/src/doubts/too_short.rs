@@ -1,11 +1,11 @@
-//! Rule `too-short`: a few seconds are shorter than the time to fill the write cache of a drive or the dirty pages of
-//! the kernel, so a single short sample does not predict the next minute.
+//! Rule `too-short`: a sample of a few seconds does not predict the next minute. It ends before the write cache of a
+//! drive, or the space for dirty pages in the kernel, has been filled.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, suspect_doubt};
 use assay_model::Doubt;
 use assay_model::Nanos;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "too-short";
 /// Minimum duration of a single sample that is more than a burst: Linux writes dirty pages back after 5 to 30 s, ZFS
 /// every 5 s.

@@ -5,7 +5,7 @@
 use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "tool-cpu";
 /// Percentage of one CPU from which the CPU counts as full. fio measures CPU time in clock ticks.
 const FULL: f64 = 95.0;

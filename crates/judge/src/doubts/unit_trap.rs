@@ -5,9 +5,9 @@ use crate::doubts::{DoubtEvidence, clean_text, suspect_doubt};
 use assay_fio::options::unit_trap;
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "unit-trap";
-/// Options that take a size.
+/// Options whose value is a size.
 const SIZES: [&str; 10] = [
     "bs",
     "bsrange",

@@ -1,11 +1,11 @@
 //! Rule `unknown-option`: an option is misspelt. fio refuses to run such a command, so a figure that is published with
-//! it comes from another command.
+//! this command comes from another one.
 
 use crate::doubts::{DoubtEvidence, EvidenceOrigin, clean_text, suspect_doubt, void_doubt};
 use assay_fio::options::{find_engine, find_meant_option, nearest_engine};
 use assay_model::Doubt;
 
-/// Name of the rule.
+/// Stable code of this doubt in results and in the book.
 pub const CODE: &str = "unknown-option";
 
 pub(super) fn check(evidence: &DoubtEvidence) -> Option<Doubt> {

@@ -1,12 +1,12 @@
-//! Judges jobs with unknown options: a doubt counts only if it applies for every possible value of the unknown options.
+//! Judges jobs with unknown options. A doubt is reported only if it applies for every possible value of these options.
 //!
-//! The rules judge the job several times: with fio's defaults, with values that no rule doubts, and with each value
+//! The rules judge the job several times: with fio's defaults, with values that cause no doubt, and with each value
 //! that decides a rule, one at a time.
 
 use assay_fio::options::{JobOptions, OptionSource};
 use assay_model::Doubt;
 
-/// Values of an option that affect some rule; an option may also be absent.
+/// For each option, the values that decide some rule. The option may also be absent.
 const VALUES: [(&str, &[&str]); 36] = [
     ("direct", &["0", "1"]),
     ("buffered", &["0", "1"]),
@@ -49,7 +49,7 @@ const VALUES: [(&str, &[&str]); 36] = [
     ("loops", &["1", "100"]),
 ];
 
-/// For each option, a value that no rule doubts.
+/// For each option, a value that causes no doubt.
 const SOUND: [(&str, &str); 10] = [
     ("direct", "1"),
     ("ioengine", "io_uring"),

@@ -8,7 +8,7 @@ use assay_model::{Bytes, Histogram, Nanos};
 use rand::{RngExt as _, SeedableRng as _};
 use std::fmt::Write as _;
 
-/// Recorded rounds: name in the table, and the rounds as lines of JSON.
+/// Recorded rounds as (name in the table, lines of JSON).
 const RECORDS: [(&str, &str); 2] = [
     (
         "direct, depth 16",
@@ -68,8 +68,8 @@ fn parse_round(line: &str) -> FiguresByDirection {
     all
 }
 
-/// Computes the fraction of the draws (each a choice of rounds) whose interval contains the value of all recorded
-/// rounds together.
+/// Computes how often (0 to 1) the interval of a draw contains the value of all recorded rounds pooled. A draw is a
+/// selection of rounds.
 fn measure_coverage(rounds: &[FiguresByDirection], draws: &[Vec<usize>], metric: Metric) -> f64 {
     let all: Vec<&FiguresByDirection> = rounds.iter().collect();
     let truth = pool_metrics(&all)[&metric].value;

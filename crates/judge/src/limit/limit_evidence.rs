@@ -1,5 +1,5 @@
-//! Collects the evidence about what limited a workload, averaged over the samples that count. Missing evidence is
-//! `None`.
+//! Collects the evidence about what limited a workload, averaged over the samples that are not void. Missing evidence
+//! is `None`.
 
 use crate::sample_figures::FiguresByDirection;
 use assay_model::criterion::Direction;
@@ -9,7 +9,7 @@ use assay_model::{Facts, Nanos, Planned, Sample, TargetInfo, Workload};
 /// Result of a similar workload in the same run, with another queue depth or block size.
 #[derive(Clone, Debug)]
 pub(crate) struct SiblingResult {
-    /// Name of the workload.
+    /// Name of the workload, for the evidence text.
     pub workload: String,
     /// I/Os in flight over all jobs.
     pub in_flight: u32,
@@ -24,13 +24,12 @@ pub(crate) struct SiblingResult {
 /// Evidence about one workload on one target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LimitEvidence<'a> {
-    /// Number of samples that count.
+    /// Number of samples that are not void.
     pub rounds: usize,
     /// I/Os in flight over all jobs; 0 if the workload is unknown.
     pub in_flight: u32,
     /// Bytes per I/O.
     pub block_size: u64,
-    /// Whether the workload writes.
     pub writes: bool,
     /// I/Os per second.
     pub iops: f64,
@@ -65,24 +64,24 @@ pub(crate) struct LimitEvidence<'a> {
     pub device_share: Option<f64>,
     /// Whether the file system is in memory (tmpfs).
     pub memory_file_system: bool,
-    /// Thermal events of the CPUs, over all samples.
+    /// Number of thermal throttling events of the CPUs, over all samples.
     pub throttle_events: Option<u64>,
     /// Highest temperature of a drive and its limit, in °C.
     pub celsius: Option<(f64, f64)>,
     /// Rate over time of each sample.
     pub series: Vec<&'a [RatePoint]>,
-    /// Names of the physical disks.
+    /// Names of the physical disks below the target.
     pub disks: Vec<String>,
-    /// Facts of the machine.
+    /// Facts of the machine; `None` if unknown.
     pub facts: Option<&'a Facts>,
-    /// Results with the same run, target, pattern and block size, and another depth.
+    /// Workloads of the same run with the same target, pattern and block size, and another queue depth.
     pub depths: Vec<SiblingResult>,
-    /// Results with the same run, target, pattern and depth, and another block size.
+    /// Workloads of the same run with the same target, pattern and queue depth, and another block size.
     pub sizes: Vec<SiblingResult>,
 }
 
 impl<'a> LimitEvidence<'a> {
-    /// Collects the evidence from the samples that count and their figures.
+    /// Collects the evidence from the samples that are not void and from their figures.
     pub(crate) fn collect(
         planned: Option<&Planned>,
         target: Option<&TargetInfo>,
@@ -165,9 +164,9 @@ impl<'a> LimitEvidence<'a> {
     }
 }
 
-/// Computes the mean time of an operation over all samples. Each operation counts once. Therefore rate × latency
-/// is the mean number of operations in flight, also for samples that differ; the mean of the samples' means does
-/// not have this property.
+/// Computes the mean time of an operation over all samples. Each operation counts once. Therefore rate × latency is the
+/// mean number of operations in flight, even if the samples differ. The mean of the samples' means does not have this
+/// property.
 fn compute_mean_latency(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f64> {
     let of_each = samples.iter().filter_map(|(sample, sides)| {
         let rate = sides.get(&Direction::All)?.iops;
@@ -180,7 +179,8 @@ fn compute_mean_latency(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f6
 }
 
 /// Computes the mean time of the flush of a write, and the mean time of a write with its flush, over all samples. Each
-/// write counts once, as in the rate and the latency that are printed beside it: one slow sample has few writes.
+/// write counts once, as in the rate and the latency that are printed beside these times. A slow sample contains few
+/// writes and so has little weight.
 fn compute_mean_flush(samples: &[(&Sample, &FiguresByDirection)]) -> Option<(f64, f64)> {
     let of_each = samples.iter().filter_map(|(_, sides)| {
         let write = sides.get(&Direction::Write)?;
@@ -266,8 +266,8 @@ fn find_busiest_device(sample: &Sample, ramp: Nanos, pick: fn(f64, f64) -> f64) 
     ))
 }
 
-/// Computes bytes at the devices ÷ bytes of fio, over all samples with counters of devices. The devices also counted
-/// the ramp, so the result errs upwards.
+/// Computes bytes at the devices ÷ bytes of fio, over all samples with counters of devices. The counters of the devices
+/// include the ramp time, so the result can be too high.
 fn compute_device_share(samples: &[(&Sample, &FiguresByDirection)]) -> Option<f64> {
     let moved = |bytes: u64| bytes as f64;
     let of_each = samples.iter().filter_map(|(sample, _)| {

@@ -6,9 +6,10 @@ use assay_model::Facts;
 use assay_model::result::{Limit, LimitKind};
 use assay_model::units::mb_per_s;
 
-/// Fraction of the payload rate from which SATA, and below PCI Express, counts as full. Frames and packet headers take
-/// about 8 % of SATA and, with the usual payload of 128 bytes, about 16 % of PCI Express.
+/// Fraction of the payload rate from which a SATA link counts as full. Frames take about 8 %.
 const SATA: f64 = 0.85;
+/// Fraction of the payload rate from which a PCI Express link counts as full. Packet headers take about 16 % with the
+/// usual payload of 128 bytes.
 const PCIE: f64 = 0.78;
 
 struct DiskLink {
@@ -45,7 +46,7 @@ pub(super) fn check_link(e: &LimitEvidence) -> Option<Limit> {
     })
 }
 
-/// Parses `6.0 Gbps`, the line rate; 8b/10b coding leaves 80 % (Serial ATA revision 3).
+/// Parses the line rate of a SATA link, such as `6.0 Gbps`. 8b/10b coding leaves 80 % of it (Serial ATA revision 3).
 fn parse_sata_link(facts: &Facts, disk: &str) -> Option<DiskLink> {
     let speed = facts.str(&format!("disk.{disk}.sata_speed"))?;
     let gigabits: f64 = speed.strip_suffix("Gbps")?.trim().parse().ok()?;
@@ -56,8 +57,9 @@ fn parse_sata_link(facts: &Facts, disk: &str) -> Option<DiskLink> {
     })
 }
 
-/// Parses `8.0 GT/s PCIe` and lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s (PCI Express
-/// Base Specification 3.0); from 64 GT/s flits, 242 of 256 bytes (6.0).
+/// Parses the speed (such as `8.0 GT/s PCIe`) and the lanes of a PCI Express link. Up to 5 GT/s the link uses 8b/10b
+/// coding, from 8 GT/s 128b/130b coding (PCI Express Base Specification 3.0), and from 64 GT/s flits with 242 of 256
+/// bytes of payload (6.0).
 fn parse_pcie_link(facts: &Facts, disk: &str) -> Option<DiskLink> {
     let speed = facts.str(&format!("disk.{disk}.pcie_speed"))?;
     let lanes = facts.get(&format!("disk.{disk}.pcie_width"))?;

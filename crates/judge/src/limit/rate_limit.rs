@@ -6,16 +6,17 @@ use assay_model::result::{Limit, LimitKind};
 use assay_model::sample::RatePoint;
 use assay_model::units::format_significant;
 
-/// Coefficient of variation over the points of a sample below which the rate is as flat as under a
-/// limiter. Consecutive rounds on a virtual disk without a limiter vary by 0.17 (fixtures/noise).
+/// Maximum coefficient of variation over the points of a sample for the rate to count as flat, as under a limiter.
+/// Consecutive rounds on a virtual disk without a limiter vary by 0.17 (fixtures/noise).
 const FLAT: f64 = 0.02;
 /// Maximum relative difference between two rates that count as equal.
 const SAME: f64 = 0.03;
-/// Maximum relative distance from a round number. There are ten round numbers per decade, so an unrelated rate is this
-/// near to one of them in 4 of 100 cases.
+/// Maximum relative distance from a round number. There are ten round numbers per decade, so 4 of 100 unrelated rates
+/// are as near to one of them.
 const ROUND: f64 = 0.005;
 const ROUND_NUMBERS: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0];
-/// Minimum number of I/Os in flight for this rule. With fewer, latency limits the rate, which can then be as flat.
+/// Minimum number of I/Os in flight for this rule. With fewer, latency limits the rate, which can be flat without a
+/// limiter.
 const DEPTH: u32 = 4;
 /// Fraction of the plateau below which a later rate means that a burst credit ran out.
 const DROP: f64 = 0.7;
@@ -61,8 +62,8 @@ fn find_cgroup_limit(e: &LimitEvidence) -> Option<String> {
         })
 }
 
-/// Finds the same IOPS at several block sizes, which means a limit on IOPS: with a deep queue no device is equally fast
-/// at all sizes.
+/// Finds equal IOPS at several block sizes. They indicate a limit on IOPS, because no device with a deep queue is
+/// equally fast at all sizes.
 fn find_same_rate_at_other_sizes(e: &LimitEvidence) -> Option<String> {
     if e.in_flight < DEPTH || find_largest_variation(&e.series)? > FLAT {
         return None;
@@ -84,8 +85,8 @@ fn find_same_rate_at_other_sizes(e: &LimitEvidence) -> Option<String> {
     ))
 }
 
-/// Finds reads that run at one flat rate and then at a lower one: a burst credit that ran out.
-/// Writes do the same if a drive's cache is full, so they prove nothing.
+/// Finds reads that run at one flat rate and then at a lower flat rate, because a burst credit ran out. Writes slow
+/// down in the same way if the cache of a drive is full, so they prove nothing.
 fn find_exhausted_credit(e: &LimitEvidence) -> Option<String> {
     if e.writes {
         return None;

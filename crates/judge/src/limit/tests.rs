@@ -337,8 +337,7 @@ fn imported_results_without_counters_still_have_an_answer() {
     assert!(limit.evidence.contains("not known"), "{}", limit.evidence);
 }
 
-/// One of five rounds is bad: the reported rate and latency must still multiply to one I/O in flight, for any
-/// rounds.
+/// Even if one of five rounds is slow, reported rate × reported latency must be one I/O in flight.
 #[test]
 fn rate_and_latency_of_one_request_at_a_time_make_one_in_flight() {
     use assay_model::sample::{Latency, Operations, Outcome, Worker};

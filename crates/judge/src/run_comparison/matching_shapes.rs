@@ -1,5 +1,5 @@
-//! Matches workloads of two runs by pattern, block size and depth, and summarises their ratios by block size. Needed
-//! because imported results and plans of different authors name the same workload differently.
+//! Matches workloads of two runs by pattern, block size and depth, and summarises their ratios by block size. This is
+//! needed because imported results and plans of different authors use different names for the same workload.
 
 use super::WorkloadGroup;
 use assay_model::criterion::{Direction, Metric, Quantity};

@@ -1,4 +1,4 @@
-//! Compares two loads on web servers: CPU time per answer, and verdicts whose error probability is bounded.
+//! Compares two loads on web servers by CPU time per answer, and with verdicts whose error probability is bounded.
 
 use super::{compute_ratio_error, compute_ratio_interval};
 use crate::estimate::{PooledValue, around_at, compute_mean_and_error};
@@ -14,8 +14,9 @@ use assay_model::web::Step;
 const MARGIN: f64 = 1.05;
 /// Maximum probability that any figure of a comparison is called better or worse although nothing changed.
 const LEVEL: f64 = 0.05;
-/// Minimum number of time intervals, on each side, with a request as slow as the percentile. Intervals are counted
-/// instead of requests, because one pause of the machine makes a hundred requests slow at once but is one event.
+/// Minimum number of time intervals, on each side, that contain a request as slow as the percentile. Intervals are
+/// counted instead of requests, because one pause of the machine makes a hundred requests slow at once but is one
+/// event.
 const EVENTS: usize = 10;
 /// Code of the doubt about other programs on the machine.
 const FOREIGN_WORK: &str = "foreign-work";
@@ -77,7 +78,7 @@ enum Obstacle {
     ForeignWork(String),
 }
 
-/// Returns the reason why the figures of two loads must not be judged; `None` if they may.
+/// Returns the reason why the figures of two loads must not be judged; `None` if they can be judged.
 fn find_obstacle(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Obstacle> {
     if let (Some(left), Some(right)) = (asked_rate(a), asked_rate(b))
         && !(MARGIN.recip()..=MARGIN).contains(&(right / left))
@@ -113,7 +114,7 @@ fn find_obstacle(a: &WorkloadGroup, b: &WorkloadGroup) -> Option<Obstacle> {
 }
 
 /// Lists the loads whose figures are not judged, with the reason. Work of other programs is listed once for all loads,
-/// with the evidence of the first.
+/// with the evidence of the first load.
 pub(super) fn list_obstacles(pairs: &[(&WorkloadGroup, &WorkloadGroup)]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut foreign: Option<(String, Vec<&str>)> = None;

@@ -4,16 +4,16 @@
 use assay_model::Histogram;
 use assay_model::sample::{Latency, Operations};
 
-/// A latency distribution in nanoseconds.
+/// Latencies of one direction, as histogram or percentiles, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LatencyDistribution {
-    /// Number of operations.
+    /// Number of operations in the distribution.
     pub n: u64,
     /// Number of failed operations, each of which counts as slower than any other.
     failed: u64,
     /// Sum of all latencies in nanoseconds, computed from the exact mean of the load generator.
     sum: f64,
-    /// Largest latency; exact.
+    /// Largest latency in nanoseconds, which is exact.
     largest: u64,
     /// Histogram of all latencies; empty if at least one merged part has no histogram.
     pub histogram: Histogram,
@@ -22,9 +22,9 @@ pub(crate) struct LatencyDistribution {
 }
 
 impl LatencyDistribution {
-    /// Reads the latency of a direction of a job: from submission to completion (`lat`) if its
-    /// distribution exists, else from acceptance by the kernel (`clat`). They differ by the time of
-    /// submission, which `clat` includes for engines that do one I/O at a time.
+    /// Reads the latency of a direction of a job. Prefers the time from submission to completion (`lat`). If `lat` has
+    /// no distribution, uses the time from acceptance by the kernel to completion (`clat`). `clat` omits the time of
+    /// submission, except for engines that do one I/O at a time.
     pub(crate) fn of_operations(io: &Operations) -> Self {
         let known =
             |latency: &&Latency| !latency.histogram.is_empty() || !latency.percentiles.is_empty();

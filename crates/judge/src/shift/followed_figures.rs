@@ -8,15 +8,15 @@ use assay_model::{Run, Sample};
 /// A figure of a run that is watched over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowedFigure {
-    /// Name of the workload.
+    /// Name of the workload that was measured.
     pub workload: String,
-    /// Name of the target.
+    /// Name of the target that was measured.
     pub target: String,
-    /// The metric.
+    /// Metric of the figure.
     pub metric: Metric,
     /// Full description of the load with all options. Figures with different loads belong to different series.
     pub load: String,
-    /// The value.
+    /// Value of the figure in base units.
     pub value: f64,
 }
 

@@ -117,7 +117,7 @@ fn equal_figures_are_no_change() {
 }
 
 proptest! {
-    /// Any series can be processed, and the run numbers of every shift are in order.
+    /// Any series can be processed, and each shift refers to runs in ascending order.
     #[test]
     fn any_series_is_read(logs in proptest::collection::vec(-50.0f64..50.0, 0..60), level in 0.001f64..0.9) {
         let found = find_shifts(&points(logs.clone()), level);

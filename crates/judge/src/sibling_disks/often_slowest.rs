@@ -11,8 +11,8 @@ use statrs::distribution::{Binomial, DiscreteCDF as _};
 /// Standard errors added to the estimated correlation of windows.
 const DOUBT: f64 = 1.5;
 
-/// Computes the probability that one of `siblings` equal disks is the slowest in at least `slowest` windows; `ratios`
-/// are the logarithms of its ratio to the others, by window.
+/// Computes the probability that one of `siblings` equal disks is the slowest in at least `slowest` windows. `ratios`
+/// contains, for each window, the logarithm of the disk's time ÷ that of its siblings.
 pub fn compute_chance_of_slowest(ratios: &[f64], slowest: usize, siblings: usize) -> f64 {
     let all = count_independent_windows(compute_correlation(ratios), ratios.len());
     let slowest = slowest.saturating_mul(all) / ratios.len().max(1);

@@ -21,8 +21,8 @@ use statrs::distribution::{ContinuousCDF as _, Normal};
 /// at 60 windows, less if states are shorter (simulated, 10,000 series or more for each of 37 cases). It is always
 /// subtracted.
 const EXCESS: f64 = 1.05;
-/// Standard deviation, as a logarithm of a ratio (1 %), that is added to that of the fitted residuals, because ratios
-/// are not known more precisely.
+/// Standard deviation of the logarithm of a ratio that is added to the deviation of the fitted residuals (1 %), because
+/// ratios are not known more precisely.
 const RESOLUTION: f64 = 0.01;
 /// Number of correlations tried up to either bound. They are closer together where the correlation is high.
 const STEPS: usize = 8;

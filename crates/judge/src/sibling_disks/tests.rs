@@ -1,5 +1,5 @@
-//! Simulated disks: equal disks are not reported, a slow disk is found, and an undecidable case is reported as
-//! undecided.
+//! Tests with simulated disks: equal disks are not reported, a slow disk is found, and an undecidable case is reported
+//! as undecided.
 
 use super::*;
 use assay_model::siblings::Siblings;

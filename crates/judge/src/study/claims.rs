@@ -17,7 +17,7 @@ pub(super) struct ClaimEvidence<'a> {
 /// Lower and upper bound of a claim, both inclusive.
 type ClaimBounds = (Option<f64>, Option<f64>);
 
-/// Tests an interval against bounds.
+/// Tests whether an interval lies within bounds, outside of them, or across a bound.
 fn test_interval(interval: (f64, f64), bounds: ClaimBounds) -> Support {
     let (low, high) = (
         bounds.0.unwrap_or(f64::NEG_INFINITY),
@@ -141,7 +141,7 @@ impl ClaimEvidence<'_> {
         }
     }
 
-    /// Returns the finding for a claim whose values do not count: all values are void, or the configuration was not
+    /// Returns the finding for a claim without valid values: all values are void, or the configuration was not
     /// measured.
     fn describe_nothing_valid(
         &self,

@@ -1,9 +1,10 @@
-//! The pairs that count, as logarithms of ratios. `pair_outcomes` decides which pairs count.
+//! Pairs that count for the verdict, as logarithms of ratios. `pair_outcomes` decides which pairs are void or failed
+//! and do not count.
 
 use super::trial_rule::TrialRule;
 use assay_model::trial::PairOutcome;
 
-/// The pairs that count, in the order in which they were measured.
+/// Pairs that count for the verdict, in the order in which they were measured.
 pub(super) struct CountedPairs {
     /// Natural logarithm of the improvement, by pair.
     pub effects: Vec<f64>,
@@ -14,7 +15,7 @@ pub(super) struct CountedPairs {
 }
 
 impl CountedPairs {
-    /// Collects the pairs; pairs that failed, are void or have no finite figures are left out.
+    /// Collects the pairs. Pairs that failed, are void or have no finite figures are excluded.
     pub(super) fn collect(rule: &TrialRule, pairs: &[PairOutcome]) -> Self {
         let mut measured = Self {
             effects: Vec::new(),
@@ -32,7 +33,7 @@ impl CountedPairs {
         measured
     }
 
-    /// Returns the number of pairs that count.
+    /// Returns the number of pairs that count for the verdict.
     pub(super) fn count_pairs(&self) -> usize {
         self.effects.len()
     }
@@ -52,11 +53,11 @@ fn read_sound_pair(pair: &PairOutcome, expected: usize) -> Option<(f64, &[f64], 
     (finite && works && guards.len() == expected).then_some((*effect, guards, *work))
 }
 
-/// Number of consecutive pairs without a figure after which a trial gives up.
+/// Number of consecutive pairs without a figure after which a trial ends early.
 pub const FRUITLESS: usize = 3;
 
-/// Returns the reason to give up the trial, or `None`. A trial gives up if each of the last [`FRUITLESS`] pairs is
-/// void, or failed for another reason than the change alone.
+/// Returns the reason to end the trial early, or `None`. A trial ends early if each of the last [`FRUITLESS`] pairs is
+/// void or failed on the baseline too.
 #[must_use]
 pub fn find_reason_to_give_up(outcomes: &[PairOutcome]) -> Option<String> {
     let last = outcomes.len().checked_sub(FRUITLESS)?;

@@ -1,5 +1,6 @@
-//! Judges every figure in the same way: the centre of the pairs' ratios, with the interval of the test that decides the
-//! verdict. A ratio of medians, or another interval, would make the rows of one table contradict each other.
+//! Judges every figure in the same way. A judgement is the centre of the pairs' ratios, with the interval of the test
+//! that decides the verdict. A ratio of medians, or another interval, would make the rows of one table contradict each
+//! other.
 
 use super::interval;
 use super::robust_statistics::compute_centre;
@@ -24,7 +25,8 @@ fn list_metrics(plan: &TrialPlan) -> Vec<Metric> {
     metrics
 }
 
-/// Judges each figure over the pairs. `figures` contains those of A and B for every pair that counts.
+/// Computes the judgement of each figure over all pairs that count. `figures` contains the values of A and of B for
+/// each of these pairs.
 pub(super) fn judge_figures(
     plan: &TrialPlan,
     rule: &TrialRule,

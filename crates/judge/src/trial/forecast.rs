@@ -16,14 +16,14 @@ const EQUAL: f64 = 13.0;
 /// A forecast of a trial's length. It is rough: twice or half as many pairs are common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrialForecast {
-    /// Number of pairs.
+    /// Expected number of pairs until a verdict.
     pub pairs: u32,
     /// Time to measure and wash out; the time to apply the change is not included.
     pub time: Nanos,
 }
 
-/// Computes the number of pairs until an effect (log ratio) is distinguished from none and, if it is a gain, its total
-/// work stays better with one more slow slot. `margin` is a log ratio too.
+/// Forecasts how many pairs distinguish an effect (log ratio) from none. If the effect is a gain, its total must also
+/// stay better after one more slow slot. `margin` is a log ratio too.
 #[must_use]
 pub fn forecast_pairs_for_difference(noise: f64, effect: f64, margin: f64) -> u32 {
     let detected = forecast_pairs_for_effect(noise, effect);

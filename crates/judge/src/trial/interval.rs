@@ -9,9 +9,9 @@ use super::sequential_test::SequentialTest;
 /// Interval of log ratios. An end that is `None` is infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct IntervalEnds {
-    /// Lower end.
+    /// Lower end; `None` if infinite.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end; `None` if infinite.
     pub high: Option<f64>,
 }
 

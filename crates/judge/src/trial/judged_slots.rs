@@ -10,16 +10,16 @@ use assay_model::trial::{PairOutcome, Side, Slot};
 use assay_model::{Histogram, Trial};
 use std::collections::BTreeMap;
 
-/// The judged slots of a trial.
+/// The slots of a trial as a report shows them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JudgedSlots {
     /// The sample of each slot, in the order of the slots.
     pub samples: Vec<JudgedSample>,
-    /// Latencies of all operations of A and of B, over the pairs that count.
+    /// Latencies of all operations of A and of B, over the pairs that count for the verdict.
     pub latency: [Histogram; 2],
 }
 
-/// Judges each slot separately, by the same rules from which `pairs` was computed.
+/// Judges each slot separately, by the same rules that produced `pairs`.
 #[must_use]
 pub fn judge_slots_for_display(
     trial: &Trial,

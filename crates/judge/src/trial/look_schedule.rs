@@ -16,7 +16,7 @@ const SPENT: [f64; 8] = [0.020, 0.022, 0.025, 0.028, 0.032, 0.037, 0.043, 0.050]
 /// is 0 at first, because rare slow slots prove a worse total, and at least six of them are needed.
 const TOTAL: [f64; 8] = [0.0, 0.0, 0.04, 0.07, 0.12, 0.19, 0.28, 0.36];
 
-/// A planned look.
+/// A planned number of pairs at which the interim results are tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PlannedLook {
     /// Number of pairs at the look.
@@ -94,8 +94,8 @@ pub(super) fn plan_looks_for_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, compute_share_for_total)
 }
 
-/// Returns the looks of "worse" in the typical pair: together with [`plan_looks_for_total`] they spend
-/// the level once.
+/// Returns the looks of "worse" in the typical pair. Together with the looks of [`plan_looks_for_total`], they spend
+/// the level of "worse" once.
 pub(super) fn plan_looks_without_total(looks: &[PlannedLook]) -> Vec<PlannedLook> {
     share_level(looks, |pairs| 1.0 - compute_share_for_total(pairs))
 }

@@ -14,7 +14,7 @@ pub(super) const EACH_OTHER: u32 = 3;
 /// Number of consecutive left-out pairs after which a trial gives up.
 pub(super) const STUCK: usize = 10;
 
-/// Failures of a trial.
+/// Counts of a trial's failures, and what they prove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TrialFailures {
     /// Failures with the change only, on side B.
@@ -45,14 +45,14 @@ impl TrialFailures {
         failures
     }
 
-    /// Whether there were more failures with the change than without it: too few to prove that it causes them, too many
-    /// to keep it.
+    /// Whether more failures occurred with the change than without it. This does not prove that the change causes the
+    /// failures, but such a change must not be kept.
     pub(super) fn is_excessive(&self) -> bool {
         self.changed > self.other
     }
 }
 
-/// Whether all of the most recent pairs were left out.
+/// Whether all of the most recent pairs were excluded.
 pub(super) fn is_stuck(pairs: &[PairOutcome]) -> bool {
     let measured = |pair: &&PairOutcome| matches!(pair, PairOutcome::Measured { .. });
     pairs.len() >= STUCK && !pairs.iter().rev().take(STUCK).any(|pair| measured(&pair))

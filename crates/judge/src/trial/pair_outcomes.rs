@@ -19,7 +19,7 @@ pub fn judge_pairs(trial: &Trial, slots: &[Slot]) -> Vec<PairOutcome> {
     with_figures.map(|(outcome, _)| outcome).collect()
 }
 
-/// Judges each pair and returns the figures of A and of B for the pairs that count.
+/// Judges each pair and returns the figures of A and of B for the pairs that count for the verdict.
 pub(super) fn judge_pairs_with_figures(
     trial: &Trial,
     slots: &[Slot],
@@ -45,7 +45,7 @@ pub(super) fn judge_pairs_with_figures(
     out
 }
 
-/// Result of judging one slot.
+/// What one slot contributes to its pair: figures, or the reason why it has none.
 enum SlotReading {
     Figures(Figures),
     Void(String),

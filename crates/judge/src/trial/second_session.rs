@@ -12,15 +12,15 @@ use assay_model::trial::{Judgement, Verdict};
 /// Whether the verdicts of two sessions agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionAgreement {
-    /// Both sessions have this verdict.
+    /// Both sessions have this verdict, which is therefore confirmed.
     Confirmed(Verdict),
-    /// The sessions have different verdicts.
+    /// The sessions have different verdicts, so neither is confirmed.
     Contradicted,
     /// At least one session has no verdict.
     Open,
 }
 
-/// Combines the verdicts of two sessions. Their order does not matter.
+/// Combines the verdicts of two sessions; the order of the sessions does not matter.
 #[must_use]
 pub fn combine_verdicts(first: Verdict, second: Verdict) -> SessionAgreement {
     match (first, second) {

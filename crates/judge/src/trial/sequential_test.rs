@@ -1,5 +1,5 @@
-//! Common interface of the two tests: sign flips for a trial with a planned end, the e-process for a trial without one.
-//! The tests themselves are in `sign_flips` and `e_process`.
+//! Common interface of the two tests: sign flips for a trial with a planned end, the e-process for a trial without a
+//! planned end. The tests themselves are in `sign_flips` and `e_process`.
 
 use super::e_process;
 use super::look_schedule::{self, PlannedLook};

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 const STREAM: u64 = 0x0061_7373_6179; // "assay"
 /// Unit of the weights, which are integers, so that sums are exact in any order and ties are ties.
 const ONE: f64 = (1u32 << 24) as f64;
-/// Maximum number of pairs in a sign vector.
+/// Maximum number of pairs in a sign vector, one bit for each pair.
 pub(super) const MOST: usize = 64;
 /// Number of signs looked up at once.
 const CHUNK: usize = 8;

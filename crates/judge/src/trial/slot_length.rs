@@ -1,10 +1,5 @@
-//! Chooses the length of a slot with which a verdict takes the least time. The noise is measured before the first pair,
-//! so the choice does not change the error level.
-//!
-//! A pair takes twice the time of a slot, its washout and the start of the load. In a longer slot, independent noise is
-//! smaller (its variance falls as one over the length), but drift of the machine is hardly smaller. Consecutive short
-//! slots, combined to blocks, show both parts (the two-sample variance of Allan 1966,
-//! <https://doi.org/10.1109/PROC.1966.4634>).
+//! Chooses the slot length with which a verdict takes the least time. The noise is measured before the first pair, so
+//! the choice does not change the error level.
 
 use super::forecast::{forecast_pairs_for_difference, forecast_pairs_for_equality};
 use assay_model::Nanos;
@@ -25,7 +20,7 @@ pub fn count_short_slots(least: Nanos, most: Nanos, besides: Nanos) -> u32 {
     many.clamp(10, 20) as u32
 }
 
-/// Limits of the choice.
+/// Limits within which the slot length is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotBounds {
     /// Minimum length of a slot, which is also the length of the short slots that are measured first.
@@ -36,14 +31,14 @@ pub struct SlotBounds {
     pub besides: Nanos,
     /// Smallest ratio that matters, as in the plan.
     pub margin: f64,
-    /// Largest number of pairs.
+    /// Maximum number of pairs in the trial.
     pub max_pairs: u32,
 }
 
-/// The chosen slot length.
+/// Slot length that needs the least time for a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotChoice {
-    /// Length of a slot.
+    /// Chosen length of a slot.
     pub slot: Nanos,
     /// Estimated standard deviation of a pair's log ratio at this length.
     pub noise: f64,
@@ -108,10 +103,12 @@ impl SlotVariance {
     }
 }
 
-/// Chooses the length that minimises the time to detect a gain of 10 % (or three margins, if larger) plus the time to
-/// show "no practical difference". `logs` contains the natural logarithms of the figure of consecutive short slots;
-/// `None` if there are too few. A length at which one of these, or a gain of 5 % (or two margins), takes more than
-/// `max_pairs` is excluded, if the longest length permits all of them.
+/// Chooses the slot length with the shortest total of two times: the time to detect a gain of 10 % (or three margins,
+/// if larger), and the time to show "no practical difference". `logs` contains the natural logarithms of the figure of
+/// consecutive short slots; the result is `None` if there are too few.
+///
+/// A gain of 5 % (or two margins) must also be detectable. A length that needs more than `max_pairs` for one of these
+/// three goals is excluded, unless the longest length needs more too.
 #[must_use]
 pub fn choose_slot_length(logs: &[f64], bounds: &SlotBounds) -> Option<SlotChoice> {
     let variance = SlotVariance::fit(logs)?;

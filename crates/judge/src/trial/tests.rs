@@ -1,4 +1,4 @@
-//! Tests of the rule with constructed pairs.
+//! Tests the rule of a trial with constructed pairs.
 
 mod failures;
 mod pairs;
@@ -384,7 +384,8 @@ proptest! {
 
     /// Both sides are treated alike. A mirrored gain is a loss and is found no later, because a gain must also stay a
     /// gain with one more slow slot. A mirrored loss is a gain, or undecided because of that slot. Seeds matter only in
-    /// borderline cases, so both use the same flips. The looks are those without a share of "worse in total".
+    /// borderline cases, so both directions use the same flips. The test uses looks without a share for "worse in
+    /// total".
     #[test]
     fn gains_and_losses_are_judged_alike(
         effects in proptest::collection::vec(-0.2f64..0.4, 6..11),
@@ -403,7 +404,7 @@ proptest! {
     }
 }
 
-/// The complete sentence, word for word.
+/// The sentence is compared word for word.
 #[test]
 fn the_reason_is_a_sentence_with_its_figures() {
     let sentence =

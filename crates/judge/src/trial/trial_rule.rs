@@ -17,7 +17,7 @@ pub struct TrialRule {
     pub max_pairs: u32,
     /// Maximum probability of a false "better", and of a false "worse".
     pub alpha: f64,
-    /// Seed of the sign flips.
+    /// Seed of the random sign flips.
     pub seed: u64,
     /// Description of a safety rule that the change breaks; `None` if it breaks none.
     pub safety_broken: Option<String>,
@@ -25,7 +25,7 @@ pub struct TrialRule {
     pub unproved: Option<String>,
     /// Whether both sides are the same (A/A trial): the trial measures noise, and nothing can be better.
     pub aa: bool,
-    /// Whether a latency decides. A latency does not include all the work, see `work_total`.
+    /// Whether the deciding figure is a latency, which does not include all the work (see `work_total`).
     pub by_latency: bool,
     /// Numbers of pairs at which the test looks at the results, fixed before the first pair; the last one is
     /// `max_pairs`. Empty for the default looks. With a single look the time at which the trial stopped does not bias

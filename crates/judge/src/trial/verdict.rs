@@ -17,7 +17,7 @@ use super::work_total::{self, WorkTotal};
 use assay_model::result::Interval;
 use assay_model::trial::{GuardJudgement, Judgement, MAX_PAIRS, PairOutcome, TrialLook, Verdict};
 
-/// Judges the pairs. `pairs` contains all that were tried, in order. Every look of the rule is computed again, and the
+/// Judges the pairs. `pairs` contains all pairs that were tried, in order. Computes every look of the rule again; the
 /// first look with a decision decides.
 #[must_use]
 pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
@@ -66,8 +66,8 @@ pub fn judge_trial_pairs(rule: &TrialRule, pairs: &[PairOutcome]) -> Judgement {
     judgement
 }
 
-/// Decides the verdict alone, much faster than [`judge_trial_pairs`]; returns it with the number of
-/// pairs that it rests on.
+/// Decides the verdict alone, which is much faster than [`judge_trial_pairs`]. Returns the verdict and the number of
+/// pairs that it is based on.
 #[must_use]
 pub fn decide_verdict(rule: &TrialRule, pairs: &[PairOutcome]) -> (Verdict, usize) {
     let measured = CountedPairs::collect(rule, pairs);
@@ -108,7 +108,7 @@ struct HypothesisProofs {
     worse: Option<usize>,
     /// First look at which "worse in total" was proved.
     total_worse: Option<usize>,
-    /// Total work and time at each look.
+    /// Total work and total time, computed at each look.
     totals: Vec<Option<WorkTotal>>,
     /// The total of the deciding figure at each look, if the deciding figure is a latency.
     deciding: Vec<Option<WorkTotal>>,
@@ -116,7 +116,7 @@ struct HypothesisProofs {
     below: Option<usize>,
     /// First look at which "worse by less than the margin" was proved.
     above: Option<usize>,
-    /// Proofs per guardrail.
+    /// Proofs about each guardrail.
     guards: Vec<GuardProof>,
 }
 
@@ -253,14 +253,14 @@ impl HypothesisProofs {
     }
 }
 
-/// A decision and the reason for it.
+/// A verdict with its reason and its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrialDecision {
-    /// The verdict.
+    /// Verdict of the trial up to this look.
     pub verdict: Verdict,
-    /// The reason for the verdict.
+    /// Reason for the verdict, for the sentence about it.
     pub why: VerdictGround,
-    /// Index of the deciding look.
+    /// Index of the deciding look; `None` if no look decides.
     pub look: Option<usize>,
     /// Whether two equal sides (A/A trial) were found to differ.
     pub false_alarm: bool,

@@ -1,4 +1,4 @@
-//! Formats sentences that give the reason for a verdict, with its figures. `verdict` decides the verdict itself.
+//! Formats the sentences that give the reason for a verdict, with the figures. `verdict` decides the verdict itself.
 
 use super::forecast::forecast_smallest_effect;
 use super::one_sided_failures::TrialFailures;
@@ -158,8 +158,8 @@ fn describe_undecided(case: &VerdictCase, seen: &str, pairs: &str) -> String {
     out
 }
 
-/// Describes what the typical pair does not show about a better change: the total if a latency decides, and stalls on
-/// one side only.
+/// Describes what the typical pair does not show about a better change: the total, if a latency decides, and stalls
+/// that occur on one side only.
 fn describe_limits_of_gain(case: &VerdictCase) -> String {
     let mut out = String::new();
     if case.rule.by_latency {

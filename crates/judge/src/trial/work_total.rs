@@ -25,9 +25,9 @@ const STALL: f64 = 3.0;
 pub(super) struct WorkTotal {
     /// Ratio of the work done in the same time.
     pub work: f64,
-    /// Ratio of the time for the same work.
+    /// Ratio of the time for the same work, which slow slots dominate.
     pub time: f64,
-    /// Both ratios with one more slow slot in B.
+    /// Both ratios, computed with one more slow slot in B.
     slower: [f64; 2],
 }
 
@@ -97,7 +97,7 @@ fn count_slow_pairs(ratios: &[f64], far: f64) -> [u32; 2] {
 
 /// Minimum loss of a stalled slot (natural logarithm); the noise of a quiet machine is smaller.
 const STALLED: f64 = 0.1;
-/// Minimum distance of a stalled slot from the median, in multiples of the median distance.
+/// Minimum distance of a stalled slot from the median, in multiples of the median absolute deviation.
 const FAR: f64 = 8.0;
 
 /// Counts the pairs with a stall in A, and in B.

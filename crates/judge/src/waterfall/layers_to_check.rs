@@ -5,11 +5,11 @@ use super::differs_from_zero;
 use super::paired_rounds::{FigureByRound, estimate_mean, subtract_rounds};
 use assay_model::ladder::Step;
 
-/// Finds the layers to examine first on a path (`among`, indices into `steps`): the layer whose
-/// added time is certainly the largest (the largest lower end of an interval), then all layers that
-/// do not differ significantly from it, the slowest first.
+/// Finds the layers to examine first on a path (`among`, indices into `steps`): the layer whose added time is certainly
+/// the largest (the largest lower end of an interval), then all layers that do not differ significantly from it, the
+/// slowest first.
 ///
-/// To be named alone a layer must differ from each of the others, so their number needs no
+/// A layer is returned alone only if it differs from each of the other layers. Therefore the number of layers needs no
 /// correction (an intersection–union test; Berger 1982, *Technometrics* 24, 295–300).
 pub(super) fn find_layers_to_check(
     steps: &[Step],

@@ -131,8 +131,8 @@ fn known_costs_are_found_and_the_parts_add_up() {
     assert_eq!(found.steps[1].share, None);
 }
 
-/// Checks how often a 95 % interval contains the true value, and how often a layer is named although all are
-/// equal.
+/// Checks how often a 95 % interval contains the true value, and how often a layer is reported as the largest although
+/// all are equal.
 #[test]
 fn intervals_hold_as_often_as_they_say() {
     let truth = [40e3, 10e3, 10e3, 0.0];

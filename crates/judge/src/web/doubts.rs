@@ -1,4 +1,4 @@
-//! Doubts about the figures of an HTTP step.
+//! Finds the doubts about the figures of an HTTP step.
 
 use super::limit::format_percent;
 use super::many;
@@ -221,8 +221,8 @@ impl Lateness {
     }
 }
 
-/// Describes send delays that are so large that the latency is mostly that of the generator; `None` if they are
-/// smaller.
+/// Describes send delays that are so large that the measured latency is mostly caused by the generator; `None` if the
+/// delays are smaller.
 pub(super) fn too_late(step: &Step) -> Option<String> {
     step.pace.rate()?;
     let found = Lateness::of(&step.measured);
@@ -285,8 +285,9 @@ fn generator_full(step: &Step) -> Option<Doubt> {
 }
 
 /// Computes the number of requests in flight by which Little's law may be violated at the edges of the window. At each
-/// edge there are at most as many such requests as connections. Each takes at most the longest time of any request, and
-/// is counted only in the time or only in the answers. If the machine pauses at an edge, this happens without an error.
+/// edge, at most as many requests as connections can be counted inconsistently. Each of them takes at most the longest
+/// time of any request, and is counted only in the time or only in the answers. A pause of the machine at an edge
+/// causes such a deviation without any error.
 fn count_edge_requests(step: &Step) -> f64 {
     let measured = &step.measured;
     // Requests that began before the window are in no histogram, but in the second in which they ended.

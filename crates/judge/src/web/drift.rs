@@ -9,7 +9,7 @@ use assay_model::{Doubt, Nanos};
 
 /// Ratio between rounds with equal parameters from which the state of the server must have changed.
 const FACTOR: f64 = 2.0;
-/// Factor from which a shift of a rate or a median within a step is reported.
+/// Minimum factor by which a rate or a median must shift within a step for a report.
 const SHIFT: f64 = 1.5;
 /// Number of series per step that are tested for shifts.
 const SERIES: f64 = 4.0;
@@ -20,7 +20,7 @@ const SLOWER: u64 = 1_000_000;
 const SECONDS: usize = 4;
 
 /// Returns a doubt if rounds with equal parameters differ by more than a factor of two: in rate for a closed loop, in
-/// median latency for an open loop. `rounds` are those steps that count.
+/// median latency for an open loop. `rounds` contains the steps that are not void.
 pub(super) fn rounds_differ(rounds: &[&Step]) -> Option<Doubt> {
     let closed = rounds.first()?.pace == Pace::Closed;
     let figure = |step: &Step| match closed {
@@ -207,8 +207,8 @@ fn rate_of_quarters(step: &Step) -> Option<String> {
 }
 
 /// Returns the median latency that three of four intervals of a closed loop do not exceed. The median over all requests
-/// cannot be compared between a closed and an open loop: if a server is slow from time to time, a closed loop sends
-/// most of its requests while the server is fast, an open loop sends equally many at any time.
+/// cannot be compared between a closed and an open loop. If a server is slow from time to time, a closed loop sends
+/// most of its requests while the server is fast, but an open loop sends equally many at any time.
 fn slow_median(result: &StepResult) -> Option<Nanos> {
     let points = result.over_time.iter().flat_map(|round| &round.points);
     let mut medians: Vec<Nanos> = points.filter_map(|point| point.p50).collect();
@@ -219,8 +219,8 @@ fn slow_median(result: &StepResult) -> Option<Nanos> {
         .or(result.latency.p50)
 }
 
-/// Adds a doubt to each open loop at half of the capacity or less whose answers take longer than at the capacity
-/// itself: the server has become slower since the capacity was measured.
+/// Adds a doubt to each open loop at no more than half of the capacity, if its answers take longer than at the
+/// capacity. The server has then become slower since the capacity was measured.
 pub(super) fn add_slower_than_capacity(results: &mut [StepResult], capacity: &[Option<Capacity>]) {
     let full: Vec<Option<Nanos>> = results
         .iter()

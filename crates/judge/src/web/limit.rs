@@ -26,7 +26,7 @@ pub(super) const OWN: f64 = 0.25;
 /// RFC 6298).
 const ANOTHER_TRY: u64 = 900_000_000;
 
-/// Finds the party that limited this step.
+/// Finds what limited this step.
 #[must_use]
 pub fn limit(step: &Step) -> Limit {
     const DECISIONS: [fn(&Step) -> Option<Limit>; 12] = [
@@ -202,8 +202,8 @@ fn limit_by_server(step: &Step) -> Option<Limit> {
     limit_by_other_processes(step, server, used, waited)
 }
 
-/// Checks whether the server threads wait for a CPU most of the time that they have work, because other programs use
-/// it.
+/// Checks whether the server threads wait for a CPU during most of their working time, because other programs use the
+/// CPUs.
 fn limit_by_other_processes(
     step: &Step,
     server: &ServerUse,
@@ -245,7 +245,7 @@ fn limit_by_schedule(step: &Step) -> Option<Limit> {
     })
 }
 
-/// Returns the name of the resource of which each request occupies one (connection or stream).
+/// Returns the name of the resource that each request occupies: a connection or a stream.
 fn name_places(step: &Step) -> &'static str {
     match step.streams {
         1 => "connections",

@@ -1,12 +1,12 @@
-//! Judges a load from several generators: the contribution of each to the load, and doubts about each.
+//! Judges a load from several generators: how much each generator contributed, and the doubts about each.
 
 use crate::doubts::{clean_text, void_doubt};
 use assay_model::web::Step;
 use assay_model::web::result::Given;
 use assay_model::{Doubt, Nanos};
 
-/// Fraction of the measured time that a generator may be missing. If it is missing longer, the generators did not load
-/// the server at the same time.
+/// Maximum fraction of the measured time during which a generator may be absent. If it is absent longer, the generators
+/// did not load the server at the same time.
 const APART: f64 = 0.05;
 
 /// Iterates over the generators that returned figures; each is converted to a separate step.
@@ -38,7 +38,7 @@ pub(super) fn name_generator_in_doubt(
     found
 }
 
-/// Checks whether a generator returned no result, so that the server had load that was not counted.
+/// Checks whether a generator returned no result. Its load reached the server but was not counted.
 pub(super) fn doubt_lost_generators(step: &Step) -> Option<Doubt> {
     let all: Vec<String> = step
         .parts
@@ -64,7 +64,7 @@ pub(super) fn doubt_lost_generators(step: &Step) -> Option<Doubt> {
     })
 }
 
-/// Checks whether the generators did not run at the same time.
+/// Checks whether the generators ran at different times.
 pub(super) fn not_together(step: &Step) -> Option<Doubt> {
     let there = step.parts.iter().filter(|part| part.lost.is_none());
     let worst = there.max_by_key(|part| part.apart_us())?;

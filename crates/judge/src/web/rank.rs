@@ -78,8 +78,8 @@ fn rank_places(steps: &[Step], capacity: &[Option<Capacity>], figure: &RankedFig
         .collect()
 }
 
-/// Whether two targets are distinguishable: the interval of their mean ratio, over the rounds that both have, excludes
-/// 1.
+/// Whether two targets are distinguishable: the interval of their mean ratio, over the rounds that both targets have,
+/// does not contain 1.
 fn are_distinguishable(better: &[(u32, f64)], worse: &[(u32, f64)]) -> bool {
     let ratios: Vec<f64> = better
         .iter()

@@ -1,4 +1,4 @@
-//! Detects servers that stop for a moment. In a closed loop only few requests meet such a stall, because each
+//! Detects servers that stall for a moment. In a closed loop only few requests meet such a stall, because each
 //! connection waits for its answer, so the percentiles do not show the stall. The total time of these few requests
 //! shows it.
 
@@ -25,7 +25,7 @@ const HOLDS: f64 = 0.10;
 const MOST: f64 = 0.50;
 /// Fraction of the median rate below which an interval of time belongs to a stall.
 const DIP: f64 = 0.5;
-/// Fraction of the time waiting for a CPU from which the waiting of threads matters.
+/// Fraction of the time spent waiting for a CPU from which this waiting affects the answers.
 const STARVED: f64 = 0.05;
 
 /// Slow answers that are too few to be visible in p99.

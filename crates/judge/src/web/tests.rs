@@ -1,4 +1,4 @@
-//! Judges constructed steps of HTTP loads.
+//! Tests the judgement of constructed steps of HTTP loads.
 
 mod agreement;
 mod capacity;

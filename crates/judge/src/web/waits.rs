@@ -14,8 +14,8 @@ use assay_model::web::{Pace, QuotaUse, ServerUse, SocketUse, Step, Upstream};
 const STOPPED: f64 = 0.5;
 /// Fraction of the requests that wait for another service, from which that service is the limit.
 const HALF: f64 = 0.5;
-/// Fraction of its time from which a generator that works or waits for a CPU may itself be the reason for unread
-/// answers.
+/// If a generator works or waits for a CPU for at least this fraction of its time, the generator itself may be the
+/// reason for unread answers.
 const BUSY: f64 = 0.5;
 /// Maximum relative difference between byte rates that count as equal.
 const FLAT: f64 = 0.05;

@@ -1,4 +1,4 @@
-//! Measures how fast encryption is in guests with different CPU models, compared with the host.
+//! Measures how fast encryption is in guests with different CPU models, and compares the guests with the host.
 //!
 //! Host and guests are examined in the same way: CPU flags, selected kernel drivers, and rates of `openssl speed` and
 //! `cryptsetup benchmark`.
@@ -21,11 +21,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Relevant CPU flags, with their names in /proc/cpuinfo.
+/// CPU flags that matter for encryption, as named in /proc/cpuinfo.
 pub const FLAGS: [&str; 6] = ["aes", "vaes", "pclmulqdq", "vpclmulqdq", "ssse3", "avx2"];
-/// Ciphers for `openssl speed -evp`, with 16 KiB blocks in one thread.
+/// Ciphers that `openssl speed -evp` measures, with 16 KiB blocks in one thread.
 const OPENSSL: [&str; 3] = ["aes-256-gcm", "aes-256-xts", "chacha20-poly1305"];
-/// Ciphers and key sizes in bits for `cryptsetup benchmark`, which runs in the kernel. XTS splits the key in
+/// Ciphers and key sizes in bits that `cryptsetup benchmark` measures; they run in the kernel. XTS splits the key in
 /// two, so 512 bits mean AES-256.
 const CRYPTSETUP: [(&str, &str); 6] = [
     ("aes-cbc", "128"),
@@ -35,19 +35,19 @@ const CRYPTSETUP: [(&str, &str); 6] = [
     ("serpent-xts", "512"),
     ("twofish-xts", "512"),
 ];
-/// Algorithms whose driver is examined, with their names in /proc/crypto.
+/// Algorithms whose kernel driver is examined, as named in /proc/crypto.
 const ALGORITHMS: [&str; 2] = ["xts(aes)", "cbc(aes)"];
 
 /// Rate of one cipher, measured by one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rate {
-    /// `openssl` or `cryptsetup`.
+    /// Name of the tool: `openssl` or `cryptsetup`.
     pub tool: &'static str,
     /// Cipher and key size, in the tool's notation.
     pub cipher: String,
-    /// Encryption in bytes per second; for `openssl`, per second of CPU time.
+    /// Encryption rate in bytes per second; for `openssl`, per second of CPU time.
     pub encrypt: f64,
-    /// Decryption in bytes per second, if the tool reports it separately.
+    /// Decryption rate in bytes per second, if the tool reports it separately.
     pub decrypt: Option<f64>,
 }
 
@@ -55,18 +55,18 @@ pub struct Rate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Side")]
 pub struct CryptoSide {
-    /// Flags of [`FLAGS`] that the CPU has; `None` if unreadable.
+    /// Flags of [`FLAGS`] that the CPU has; `None` if they could not be read.
     pub flags: Option<Vec<String>>,
     /// Preferred kernel driver of each available algorithm.
     pub drivers: BTreeMap<String, String>,
-    /// Rates.
+    /// Rates that were measured.
     pub rates: Vec<Rate>,
-    /// Failed checks, with reasons.
+    /// Checks that failed, with reasons.
     pub unknown: Vec<String>,
 }
 
 impl CryptoSide {
-    /// Returns whether the CPU has this flag, if known.
+    /// Returns whether the CPU has this flag; `None` if unknown.
     #[must_use]
     pub fn has(&self, flag: &str) -> Option<bool> {
         let flags = self.flags.as_ref()?;
@@ -84,34 +84,34 @@ impl CryptoSide {
 /// Results for one guest's CPU model.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Model {
-    /// Value of `-cpu`.
+    /// CPU model, as the value of `-cpu`.
     pub cpu: String,
-    /// `kvm` or `tcg`.
+    /// Accelerator of the guest: `kvm` or `tcg`.
     pub accel: String,
     /// Results in the guest.
     pub side: CryptoSide,
 }
 
-/// All results.
+/// Results of the host and of all guests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
-    /// The host.
+    /// Results on the host.
     pub host: CryptoSide,
-    /// The guests, in the requested order.
+    /// Results of the guests, in the requested order.
     pub models: Vec<Model>,
 }
 
-/// Parameters of the experiment.
+/// What the experiment measures, and for how long.
 #[derive(Clone, Debug)]
 pub struct CryptoTrial {
     /// CPU models for `-cpu`, one guest each.
     pub models: Vec<String>,
-    /// Seconds per cipher of `openssl speed`.
+    /// Duration in seconds for which `openssl speed` measures each cipher.
     pub seconds: u32,
 }
 
-/// Measures the host, then one guest after the other. Adds each result to `comparison` at once, even if a later step
-/// fails, and calls `told`.
+/// Measures the host, then one guest after the other. Adds each result to `comparison` immediately, so that it is kept
+/// if a later step fails, and calls `told`.
 ///
 /// # Errors
 /// As [`Guest::boot`], or QEMU does not know a model.
@@ -209,8 +209,7 @@ impl CryptoSide {
     }
 }
 
-/// Runs a tool and parses its output. A failure of the tool is recorded as unknown; an interruption is an
-/// error.
+/// Runs a tool and parses its output. If the tool fails, the check is recorded as unknown. An interruption is an error.
 fn ask<T>(
     host: &dyn Host,
     argv: &[&str],

@@ -1,8 +1,8 @@
-//! Compares virtual disks: boots one guest with many disks, and runs fio in it on each disk, with all samples in random
-//! order.
+//! Compares virtual disks. Boots one guest with many disks, and runs fio in the guest on each disk. All samples are
+//! taken in random order.
 //!
-//! Counts on both sides: fio in the guest, requests at QEMU's device, and bytes that the QEMU process transferred to
-//! and from the host's storage.
+//! Three places count the I/O: fio in the guest, QEMU's device (requests), and the QEMU process (bytes transferred to
+//! and from the host's storage).
 
 mod doubts;
 
@@ -27,23 +27,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Host counters during a sample.
+/// Counters on the host during a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostSide {
-    /// Read requests at the device.
+    /// Number of read requests at the device.
     pub reads: u64,
-    /// Write requests at the device.
+    /// Number of write requests at the device.
     pub writes: u64,
     /// Bytes read from the device.
     pub read_bytes: u64,
     /// Bytes written to the device.
     pub written_bytes: u64,
-    /// Flush requests at the device; QEMU 7.2 does not count those of NVMe.
+    /// Number of flush requests at the device. QEMU 7.2 does not count flushes of NVMe devices.
     pub flushes: u64,
     /// Bytes that QEMU's process read from storage (proc_pid_io(5), `read_bytes`).
     pub process_read: u64,
     /// Bytes that QEMU's process wrote to storage (`write_bytes`). If QEMU writes through the page cache, the kernel
-    /// counts every modified folio completely, which with large folios may be a hundred times too much.
+    /// counts every modified folio as a whole. With large folios the number may then be a hundred times too large.
     pub process_written: u64,
 }
 
@@ -61,7 +61,7 @@ impl HostSide {
     }
 }
 
-/// Guest counters during a sample.
+/// Counters in the guest during a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GuestSide {
     /// Bytes that fio read.
@@ -76,34 +76,34 @@ pub struct GuestSide {
     pub fua: bool,
 }
 
-/// A sample of a disk with the counters of both sides.
+/// A sample of a disk, with the counters of guest and host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskSample {
-    /// The sample.
+    /// The sample as fio measured it.
     pub sample: Sample,
-    /// fio's JSON+ document.
+    /// JSON+ document that fio printed.
     pub fio: Vec<u8>,
-    /// Guest counters.
+    /// Counters in the guest.
     pub guest: GuestSide,
-    /// Host counters.
+    /// Counters on the host.
     pub host: HostSide,
     /// Doubts about the sample.
     pub doubts: Vec<Doubt>,
 }
 
-/// Reasons why the comparison ended early.
+/// Why the comparison ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DisksError {
     /// The guest, or fio in it, failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A load could not start.
+    /// The load of a sample could not start.
     #[error(transparent)]
     Slot(#[from] EngineError),
     /// Several consecutive samples failed.
     #[error(transparent)]
     Failing(#[from] Stopped),
-    /// The plan is impossible.
+    /// The plan of the comparison is not possible.
     #[error(transparent)]
     Plan(#[from] PlanError),
 }
@@ -111,7 +111,7 @@ pub enum DisksError {
 /// Plans every workload on every disk in every round. `seed` determines order, offsets and data.
 ///
 /// # Errors
-/// A workload is impossible.
+/// A workload is not possible.
 pub fn plan(
     disks: &[Disk],
     workloads: Vec<WorkloadSpec>,
@@ -133,11 +133,11 @@ pub fn plan(
     })
 }
 
-/// Takes all samples and passes each to the caller as soon as it is complete. Fills the disks first, so that reads do
-/// not hit unwritten ranges.
+/// Takes all samples, and passes each sample to the caller as soon as it is complete. Fills the disks first, so that no
+/// read hits a range that was never written.
 ///
 /// # Errors
-/// fio fails in the guest, or the guest is gone.
+/// fio fails in the guest, or the guest has ended.
 pub fn run(
     guest: &Guest,
     disks: &[Disk],
@@ -178,10 +178,11 @@ pub fn run(
 
 /// Maximum time to fill a disk of an emulated guest.
 const LAYOUT_LIMIT: Duration = Duration::from_secs(600);
-/// Time that a sample in an emulated guest takes beyond its load: fio's start and end, and reading the counters.
+/// Time that a sample in an emulated guest takes in addition to its load: start and end of fio, and reading the
+/// counters.
 const AROUND: Nanos = Nanos(3_000_000_000);
 
-/// Measures the planned samples in the guest, and passes them to the caller.
+/// Measures the planned samples in the guest, and passes each to the caller.
 struct Keeper<'a> {
     guest: &'a Guest,
     plan: &'a Plan,
@@ -190,7 +191,7 @@ struct Keeper<'a> {
     devices: &'a [PathBuf],
     meter: Meter<'a>,
     sources: Sources,
-    /// Data of the current sample: fio's document and the counters of the guest.
+    /// Data of the current sample: fio's document, the counters in the guest, and the counters on the host.
     beside: Option<(Vec<u8>, GuestSide, HostSide)>,
     taken: &'a mut dyn FnMut(DiskSample),
 }

@@ -1,5 +1,5 @@
-//! Tests a host that runs out of space while a guest writes: which error the guest sees, whether the guest continues
-//! after space is freed, and whether all acknowledged records are still on the disk.
+//! Tests what happens if a host runs out of space while a guest writes: which error the guest gets, whether the guest
+//! continues after space is freed, and whether all acknowledged records are still on the disk.
 
 mod nested;
 mod observations;
@@ -26,35 +26,35 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Parameters of the test.
+/// What the test writes, and to which disks.
 #[derive(Clone, Debug)]
 pub struct FullDiskTrial {
-    /// Disks of the guest, filled one after the other. Their files are on the small file system of the host.
+    /// Disks of the guest, which are filled one after the other. Their files are on the small file system of the host.
     pub disks: Vec<Disk>,
-    /// Method by which the guest requests durability.
+    /// How the guest requests durability.
     pub sync: Sync,
-    /// Type of the small file system on the host that holds the disk files.
+    /// Type of the small file system on the host that contains the disk files.
     pub host: HostFs,
-    /// Free space in bytes on the small file system when the writing starts.
+    /// Free space in bytes on the small file system when writing starts.
     pub room: u64,
     /// Number of records to write after the host has free space again.
     pub after: u64,
-    /// Seed of the records' content.
+    /// Seed from which the content of the records is derived.
     pub seed: u64,
 }
 
 /// Outcome of each finished disk, and the error that ended the test early, if any.
 pub type FullDiskFindings = (Vec<FullDiskOutcome>, Option<LabError>);
 
-/// Callback that receives the outcome of a disk before its records are checked.
+/// Callback that receives the outcome for a disk before its records are checked.
 pub type Told<'a> = &'a mut (dyn FnMut(&FullDiskOutcome) + Send);
 
-/// Boots a guest with its disks on a small file system. For each disk, fills the file system, frees space again, and
+/// Boots a guest with its disks on a small file system. For each disk, fills the file system, frees the space, and
 /// checks the acknowledged records.
 ///
 /// # Errors
-/// Assay does not run as root, a tool is missing, or as [`Guest::boot`]. The guest and the file system are removed in
-/// any case.
+/// assay does not run as root, a tool is missing, or as [`Guest::boot`]. The guest and the file system are always
+/// removed.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -131,7 +131,7 @@ fn on_a_room(
     Ok((outcomes, early))
 }
 
-/// State shared by the watcher of QEMU and the writer in the guest.
+/// State that the watcher of QEMU and the writer in the guest share.
 struct Shared {
     done: AtomicBool,
     /// Number of records acknowledged so far.
@@ -140,14 +140,14 @@ struct Shared {
     paused_at: AtomicU64,
 }
 
-/// Pauses and refused writes that QEMU reported.
+/// Pauses and failed writes that QEMU reported.
 #[derive(Default)]
 struct Watched {
     pauses: u32,
     events: Vec<RefusedWrite>,
 }
 
-/// Writes to one disk until the host has no space, frees space, and continues.
+/// Writes to one disk until the host has no space, then frees space and continues to write.
 fn fill(
     guest: &Guest,
     disk: &Disk,
@@ -218,7 +218,8 @@ fn fill(
 }
 
 /// Writes records until the guest's kernel refuses a write, or until `after` records were written after a pause. If the
-/// trial requests no durability (`Sync::Never`), syncs once at the end; otherwise a write error would go unnoticed.
+/// trial requests no durability (`Sync::Never`), syncs once at the end, because a write error would otherwise go
+/// unnoticed.
 fn write(
     guest: &Guest,
     device: &Path,
@@ -253,7 +254,7 @@ fn sync_data(guest: &Guest, path: &Path) -> Result<(), LabError> {
 
 /// Polls QEMU until the writer is done. If QEMU paused the guest, frees space and resumes it.
 fn watch(guest: &Guest, room: &Room, shared: &Shared) -> Result<Watched, LabError> {
-    /// Maximum number of pauses. More pauses although space was freed mean another problem.
+    /// Maximum number of pauses. If QEMU pauses more often although space was freed, there is another problem.
     const ENOUGH: u32 = 8;
     let mut watched = Watched::default();
     let mut qmp = guest.monitor()?;

@@ -1,4 +1,5 @@
-//! Helpers for ZFS in a guest: commands that must succeed, waiting for device nodes, copying records out.
+//! Helpers for ZFS in a guest: commands that must succeed, waiting for device nodes, and copying records out of the
+//! guest.
 
 use crate::CommandOutputPart;
 use crate::Guest;
@@ -13,15 +14,15 @@ use std::time::{Duration, Instant};
 
 /// Time limit of one ZFS command in an emulated guest.
 pub(crate) const ZFS_COMMAND_LIMIT: Duration = Duration::from_secs(180);
-/// Number of attempts to create a pool; an attempt fails if the partitions appear too late.
+/// Maximum number of attempts to create a pool. An attempt fails if the partitions appear too late.
 const TRIES: usize = 3;
-/// Messages of `zpool create` after it waited 30 s for udev to show the new partitions. 30 s are too short in an
-/// emulated guest on a busy machine; the next attempt finds the partitions.
+/// Messages of `zpool create` after it waited 30 s in vain for udev to show the new partitions. An emulated guest on a
+/// busy machine may need longer; the next attempt finds the partitions.
 const PARTITIONS_LATE: [&str; 2] = ["failed to detect device partitions", "was partitioned but"];
 
 impl Guest {
-    /// Runs `zpool create -f` with these further arguments, and tries again if udev was late. `limit` is the time limit
-    /// of one attempt.
+    /// Runs `zpool create -f` with additional arguments, and tries again if udev was late. `limit` is the time limit of
+    /// one attempt.
     ///
     /// # Errors
     /// `zpool` refuses or takes too long, or the guest has ended.

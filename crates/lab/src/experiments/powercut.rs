@@ -1,9 +1,9 @@
 //! Tests whether durable data still exists after a power cut.
 //!
-//! Killing QEMU alone loses nothing, because its writes are in the host's page cache. So QEMU logs every write and
-//! flush that it sends to the host (`blklogwrites`), one log per disk. From the log, assay rebuilds the disk as after a
-//! power cut: flushed data exists, all other data is lost. assay repeats this for many points in time: each point is an
-//! acknowledgement, the last one is the kill.
+//! Killing QEMU alone loses nothing, because QEMU's writes are in the host's page cache. So QEMU logs every write and
+//! flush that it sends to the host (`blklogwrites`), in one log per disk. From the log, assay rebuilds the disk as it
+//! would be after a power cut: flushed data exists, all other data is lost. assay repeats this for many points in time.
+//! Each point is an acknowledgement; the last one is the kill.
 
 mod zfs;
 
@@ -26,14 +26,14 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Parameters of the test.
+/// What the test writes, and how often it cuts the power.
 #[derive(Clone, Debug)]
 pub struct PowerCutTrial {
-    /// Disks of the guest, tested one after the other.
+    /// Disks of the guest, which are tested one after the other.
     pub disks: Vec<Disk>,
-    /// Method by which the guest requests durability.
+    /// How the guest requests durability.
     pub sync: Sync,
-    /// Number of acknowledgements to wait for on each disk.
+    /// Number of acknowledgements to wait for, on each disk.
     pub records: u64,
     /// Number of power cuts, evenly distributed over the acknowledgements.
     pub cuts: u64,
@@ -43,31 +43,31 @@ pub struct PowerCutTrial {
     pub seed: u64,
 }
 
-/// Outcome for one disk.
+/// Outcome of the test for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerCutOutcome {
-    /// Name of the disk.
+    /// Name of the disk that was tested.
     pub disk: String,
     /// Format, bus, cache mode and I/O method of the disk, as text.
     pub what: String,
-    /// Whether the cache mode promises durability; `unsafe` promises none.
+    /// Whether the disk's cache mode promises durability; the cache mode `unsafe` does not.
     pub claims: bool,
     /// Number of records that the guest's kernel reported as durable.
     pub acknowledged: u64,
     /// Number of flushes that QEMU sent to the host before the kill.
     pub flushes: u64,
-    /// Number of power cuts.
+    /// Number of simulated power cuts.
     pub cuts: u64,
     /// Number of power cuts after which an acknowledged record was missing.
     pub lossy: u64,
     /// Largest number of acknowledged records missing after one power cut.
     pub lost: u64,
-    /// Reason why the records could not be checked, if any.
+    /// Why the records could not be checked; `None` if they were checked.
     pub note: Option<String>,
 }
 
 impl PowerCutOutcome {
-    /// Returns whether the disk kept its promise: nothing is lost, or its cache mode promises nothing.
+    /// Returns whether the disk kept its promise: nothing is lost, or its cache mode promises no durability.
     #[must_use]
     pub fn as_promised(&self) -> bool {
         self.lost == 0 || !self.claims
@@ -81,11 +81,11 @@ impl PowerCutOutcome {
     }
 }
 
-/// Boots a guest with the disks, writes, cuts the power, and counts the missing records. Calls `told` first with the
-/// number of written disks, then with the number of checked disks, each time with the total.
+/// Boots a guest with the disks, writes, cuts the power, and counts the missing records. Calls `told` with the number
+/// of disks that were written, later with the number of disks that were checked, each time with the total.
 ///
 /// # Errors
-/// As [`Guest::boot`], or a file cannot be read. The guest is removed in any case.
+/// As [`Guest::boot`], or a file cannot be read. The guest is always removed.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -209,7 +209,7 @@ fn judge(
     Ok(outcome)
 }
 
-/// Selects evenly distributed power cuts from the acknowledgements. Returns, for each, the number of acknowledged
+/// Selects evenly distributed power cuts from the acknowledgements. Returns, for each cut, the number of acknowledged
 /// records and the length of the log in bytes. The last acknowledgement is always included.
 fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     let count = moments.len() as u64;
@@ -222,7 +222,7 @@ fn choose_cuts(moments: &[u64], wanted: u64) -> Vec<(u64, u64)> {
     (0..wanted).filter_map(pick).collect()
 }
 
-/// Makes a raw copy of the disk content that a guest would read after the cut.
+/// Copies the disk to a raw file, as a guest would read the disk after the cut.
 pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), LabError> {
     let mut source = OsString::from(format!("driver={}", disk.format.name()));
     if disk.format == DiskFormat::Luks {
@@ -237,7 +237,7 @@ pub(crate) fn convert(disk: &Disk, image: &Path, plain: &Path) -> Result<(), Lab
     qemu_img(&arguments, &disk.name)
 }
 
-/// Returns how many of the first `count` records are missing or differ.
+/// Returns how many of the first `count` records are missing or differ from the written ones.
 pub(crate) fn count_missing(path: &Path, seed: u64, count: u64) -> io::Result<u64> {
     let file = File::open(path)?;
     let mut found = vec![0; SIZE];

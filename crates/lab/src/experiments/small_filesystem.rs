@@ -1,7 +1,7 @@
-//! Creates a small file system that can be filled: a file, a loop device, a mount.
+//! Creates a small file system that can be filled. It consists of a file, a loop device and a mount.
 //!
-//! The mount is in a mount namespace of the calling thread. When assay ends for any reason, the kernel removes
-//! the namespace with the mount and the loop device. The file is in a directory that the next start cleans up.
+//! The mount is in a mount namespace of the calling thread. When assay ends for any reason, the kernel removes the
+//! namespace with the mount and the loop device. The file is in a directory that assay cleans up at its next start.
 
 use crate::{GuestDirectory, GuestRegistry, LabError, run_here};
 use assay_host::{Host as _, Limits, LiveHost};
@@ -11,22 +11,22 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Size of the file system in bytes: mkfs.xfs needs at least 300 MiB. The file is sparse.
+/// Size of the file system in bytes. mkfs.xfs needs at least 300 MiB. The backing file is sparse.
 const SIZE: u64 = 512 << 20;
 /// Name of the file that fills the file system.
 const BALLAST: &str = "ballast";
 
-/// File systems that report a lack of space already at the write, not later.
+/// File systems that report a lack of space at the write itself and not later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFs {
-    /// ext4.
+    /// File system ext4.
     Ext4,
-    /// XFS.
+    /// File system XFS.
     Xfs,
 }
 
 impl HostFs {
-    /// Returns the name of the file system for `mkfs` and `mount`.
+    /// Returns the type of the file system for `mkfs` and `mount`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl HostFs {
     }
 }
 
-/// The file system, removed on drop.
+/// A mounted small file system, which is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Room {
     place: GuestDirectory,
@@ -52,8 +52,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Creates and mounts the file system. Only this thread, and the processes and threads that it starts
-    /// later, see the mount. So the caller needs a separate thread.
+    /// Creates and mounts the file system. Only this thread sees the mount, and the processes and threads that it
+    /// starts later. Therefore call this function on a separate thread.
     pub(crate) fn make(state: &GuestRegistry, name: &str, kind: HostFs) -> Result<Self, LabError> {
         if !rustix::process::geteuid().is_root() {
             return Err(LabError::Refused {

@@ -1,9 +1,9 @@
-//! Reads the write logs of QEMU's `blklogwrites`, and rebuilds a disk as after a power cut.
+//! Reads the write logs of QEMU's `blklogwrites`, and rebuilds a disk as it would be after a power cut.
 //!
 //! The format is that of dm-log-writes (Linux Documentation/admin-guide/device-mapper/log-writes.rst; QEMU
-//! block/blklogwrites.c): a superblock, then for each request a header of one sector and, for a write, its
-//! data. QEMU adds an entry when the request is complete. A killed QEMU leaves an outdated superblock or none,
-//! so entries are read without it.
+//! block/blklogwrites.c). The log begins with a superblock. For each request, a header of one sector follows and, for a
+//! write, its data. QEMU adds an entry when the request is complete. A killed QEMU leaves an outdated superblock or
+//! none, so the superblock is not used.
 
 use crate::LabError;
 use crate::sparse::copy_range;
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// QEMU's default of `log-sector-size`, which assay does not change.
+/// QEMU's default of `log-sector-size`, which assay does not override.
 const SECTOR: u64 = 512;
 const FLUSH: u64 = 1;
 const FUA: u64 = 2;
@@ -23,42 +23,43 @@ const DISCARD: u64 = 4;
 /// A completed request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// Kind of the request.
+    /// What was requested.
     pub request: LogRequestKind,
     /// Position in the log, in bytes, at which the entry of this request ends.
     pub end: u64,
 }
 
-/// Which unflushed writes survive a simulated power cut. Any part of them may have reached the disk, in any order.
+/// Which unflushed writes survive a simulated power cut. On a real disk, any part of them may have become durable, in
+/// any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unflushed {
     /// No unflushed write survives: the worst case for acknowledged data.
     #[default]
     Lost,
-    /// A random subset of the unflushed writes survives: the worst case for software that relies on an order without
-    /// requesting it.
+    /// A random subset of the unflushed writes survives. This is the worst case for software that relies on the order
+    /// of its writes without requesting it.
     Some,
-    /// A random subset of the 512-byte sectors survives, so that a write may also be torn.
+    /// A random subset of the 512-byte sectors survives, so that a single write may be torn.
     Torn,
 }
 
-/// Kind of a request.
+/// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRequestKind {
     /// Flush: all earlier writes are durable.
     Flush,
-    /// Write request.
+    /// A write.
     Write {
         /// Position on the disk in bytes.
         offset: u64,
-        /// Length in bytes.
+        /// Number of bytes that are written.
         length: u64,
         /// Position of the data in the log, in bytes.
         data: u64,
         /// Whether the write is durable without a flush (forced unit access, FUA).
         durable: bool,
     },
-    /// Discard; the content afterwards is undefined.
+    /// A discard, after which the content is undefined.
     Discard,
 }
 
@@ -108,7 +109,8 @@ pub fn read(path: &Path) -> Result<Vec<LoggedRequest>, LabError> {
     Ok(found)
 }
 
-/// Returns the number of flushes that completed while the log grew from the start to the end of `span`, both in bytes.
+/// Returns the number of flushes that completed while the log grew from the start to the end of `span`; both are
+/// lengths in bytes.
 #[must_use]
 pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
     let inside = entries.iter().filter(|entry| span.contains(&entry.end));
@@ -117,9 +119,9 @@ pub fn count_flushes(entries: &[LoggedRequest], span: Range<u64>) -> u64 {
         .count() as u64
 }
 
-/// Applies to `image` what a power cut leaves when the log has `moment` bytes; `image` must contain the initial
-/// content. Applies all requests up to the last flush, later writes with FUA, and the part of the other writes that
-/// `unflushed` selects at random, depending on `seed` and `moment`.
+/// Changes `image` to the content that remains after a power cut at the moment when the log had `moment` bytes. `image`
+/// must contain the initial content. Applies all requests up to the last flush, later writes with FUA, and a part of
+/// the other writes. `unflushed` determines which part; the random choice depends on `seed` and `moment`.
 ///
 /// # Errors
 /// The log cannot be read or the image cannot be written.

@@ -1,7 +1,7 @@
 //! Packs a guest image into one file, and installs such a file on a machine that cannot build the image itself.
 //!
-//! The file is a tar archive, compressed by zstd: first a list of the files with their BLAKE3 hashes, then the files.
-//! Names in the archive never become paths.
+//! The file is a tar archive, compressed by zstd. It contains a list of the files with their BLAKE3 hashes, followed by
+//! the files. Names in the archive are never used as paths.
 
 use super::{BUILDING, Cache, Image};
 use crate::error::LabError;
@@ -13,26 +13,27 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
-/// Name of the list in the archive.
+/// Name of the list of files in the archive.
 const LIST: &str = "assay-lab-image.json";
 /// Names of the files of an image, in the order of the archive.
 const FILES: [&str; 4] = ["root.img", "vmlinuz", "initrd.img", "packages"];
-/// Maximum lengths in bytes: of the list, and of a file.
+/// Maximum length of the list in bytes.
 const LONGEST_LIST: u64 = 64 << 10;
+/// Maximum length of each file in bytes.
 const LONGEST_FILE: u64 = 16 << 30;
-/// Size of a block to read, in bytes; a block of zeros becomes a hole in the file.
+/// Number of bytes that are read at once. A block of zeros becomes a hole in the file.
 const PIECE: usize = 64 << 10;
 
-/// Content of the list in a packed file.
+/// List of the files in a packed image.
 #[derive(Debug, Serialize, Deserialize)]
 struct List {
-    /// Hash of the image's recipe.
+    /// Hash of the recipe that the image was built from.
     image: String,
-    /// BLAKE3 hash of each file.
+    /// BLAKE3 hash of each file, by name.
     files: BTreeMap<String, String>,
 }
 
-/// Writes the image into `out`. Takes a minute; the file has about a tenth of the image's size.
+/// Writes the image as one file to `out`. This takes a minute; the file has about a tenth of the image's size.
 ///
 /// # Errors
 /// A file cannot be read or written, or the user interrupted.
@@ -81,7 +82,7 @@ fn append(
 }
 
 impl Cache {
-    /// Installs a packed image. Checks the hash of each file; the image appears completely or not at all.
+    /// Installs a packed image after checking the hash of each file. The image appears completely or not at all.
     ///
     /// # Errors
     /// The file is no packed image, belongs to another version of assay, is damaged, or there is no space.
@@ -119,11 +120,11 @@ impl Cache {
     }
 }
 
-/// Why a file cannot be installed.
+/// Why a packed image cannot be installed.
 enum Fault {
     /// The packed file is damaged or unsuitable.
     Packed(String),
-    /// This machine cannot store it, for example for lack of space.
+    /// This machine cannot store the image, for example for lack of space.
     Here(io::Error),
 }
 
@@ -133,8 +134,8 @@ impl From<String> for Fault {
     }
 }
 
-/// Returns the OpenZFS variant of an image, by the hash of its recipe. Fails if no recipe of this version of assay has
-/// this hash.
+/// Returns which OpenZFS an image contains, from the hash of its recipe. Fails if no recipe of this version of assay
+/// has this hash.
 fn find_zfs(hash: &str) -> Result<Zfs, String> {
     Zfs::of(hash).ok_or_else(|| {
         let own = recipe::hash(Zfs::Stable);
@@ -143,7 +144,7 @@ fn find_zfs(hash: &str) -> Result<Zfs, String> {
     })
 }
 
-/// Unpacks the archive and returns the variant of the image.
+/// Unpacks the archive, and returns which OpenZFS the image contains.
 fn unpack_into(work: &Path, packed: File, cancel: &Cancel) -> Result<Zfs, Fault> {
     let no_image = |error: io::Error| format!("it is no packed guest image, or damaged: {error}");
     let reader = zstd::stream::Decoder::new(packed).map_err(no_image)?;
@@ -202,7 +203,7 @@ fn copy_and_hash(from: impl Read, to: &mut impl Write, cancel: &Cancel) -> io::R
     }
 }
 
-/// A reader that fails after Ctrl-C.
+/// A reader that fails after the user interrupted.
 struct Cancelled<'a, R>(R, &'a Cancel);
 
 impl<R: Read> Read for Cancelled<'_, R> {
@@ -214,7 +215,7 @@ impl<R: Read> Read for Cancelled<'_, R> {
     }
 }
 
-/// A writer into a file of zeros that skips blocks of zeros, so that they stay holes.
+/// A writer to a file of zeros. It skips blocks of zeros, so that they stay holes.
 struct Sparse<'a>(&'a mut File);
 
 impl Write for Sparse<'_> {

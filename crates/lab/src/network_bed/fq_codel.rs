@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows are served in turn, new ones first, and packets of a flow are dropped if they
-//! wait too long (CoDel, RFC 8289). Units: nanoseconds and bytes.
+//! FQ-CoDel (RFC 8290). Flows are served in turn, new flows first. Packets of a flow are dropped if they wait too long
+//! (CoDel, RFC 8289). Units are nanoseconds and bytes.
 
 use crate::network_bed::queue::Packet;
 use std::collections::VecDeque;
@@ -13,9 +13,10 @@ const QUANTUM: i64 = 1514;
 const LIMIT: usize = 10_240;
 /// Acceptable waiting time in nanoseconds (RFC 8289, section 4.2).
 const TARGET: u64 = 5_000_000;
-/// Time in nanoseconds for which the waiting time must exceed the target before packets are dropped (section 4.3).
+/// Interval in nanoseconds. Packets are dropped when the waiting time has exceeded the target for this long (section
+/// 4.3).
 const INTERVAL: u64 = 100_000_000;
-/// A queue with at most this many bytes drops no packet.
+/// Maximum length in bytes of a queue from which no packet is dropped.
 const MTU: usize = 1514;
 
 /// An FQ-CoDel queue: one FIFO queue per flow.
@@ -87,7 +88,7 @@ impl FqCodel {
         count as u64
     }
 
-    /// Dequeues a packet. Also returns the number of packets dropped before it.
+    /// Dequeues a packet. Also returns the number of packets that were dropped before it.
     pub fn pop(&mut self, now: u64) -> (Option<Packet>, u64) {
         let mut dropped = 0;
         loop {
@@ -130,7 +131,7 @@ impl FqCodel {
 }
 
 impl Flow {
-    /// Removes the oldest packet. Also returns whether packets have waited too long for a full interval.
+    /// Removes the oldest packet. Also returns whether packets have been waiting too long for a full interval.
     fn oldest(&mut self, now: u64) -> (Option<Packet>, bool) {
         let Some((since, packet)) = self.packets.pop_front() else {
             self.codel.first_above = None;
@@ -182,12 +183,13 @@ impl Flow {
     }
 }
 
-/// Returns the time of the next drop; more drops shorten the interval.
+/// Returns the time of the next drop. The more packets were dropped, the shorter is the interval.
 fn control_law(time: u64, count: u32) -> u64 {
     time + (INTERVAL as f64 / f64::from(count.max(1)).sqrt()) as u64
 }
 
-/// Returns the queue of a packet: hash of addresses, protocol and ports for IPv4; of addresses for IPv6.
+/// Returns the number of the queue for a packet. It is a hash of addresses, protocol and ports for IPv4, of addresses
+/// for IPv6.
 fn flow_of(packet: &[u8]) -> usize {
     let mut hasher = DefaultHasher::new();
     match packet.first().map(|first| first >> 4) {

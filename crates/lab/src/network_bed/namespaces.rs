@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Address of the server.
+/// IPv4 address of the server.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Maximum number of clients ("people") in the test network.
 pub const PEOPLE: usize = 500;
@@ -21,10 +21,10 @@ const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(30),
 };
 
-/// Reasons why the test network cannot be created.
+/// Why the test network cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
-    /// Network namespaces cannot be created.
+    /// Network namespaces cannot be created without more privileges.
     #[error(
         "no network namespace can be made: {0}; this needs root, or `unshare --user --map-root-user --net` around it"
     )]
@@ -32,23 +32,23 @@ pub enum BedError {
     /// A TUN device cannot be created.
     #[error("no TUN device can be made: {0}; this needs /dev/net/tun (`modprobe tun`)")]
     Tun(#[source] io::Error),
-    /// A command failed.
+    /// A command for creating the network failed.
     #[error("`{command}`: {complaint}")]
     Command {
-        /// Command line.
+        /// The command line that failed.
         command: String,
         /// Error message of the command.
         complaint: String,
     },
-    /// The parameters are invalid.
+    /// The parameters of the network are invalid.
     #[error("{0}")]
     Meaning(&'static str),
     /// Another operation failed.
     #[error("{what}: {source}")]
     Io {
-        /// The operation.
+        /// Operation that failed.
         what: &'static str,
-        /// Error of the kernel.
+        /// Error that the kernel returned.
         source: io::Error,
     },
 }
@@ -195,7 +195,8 @@ impl Bed {
         &self.router
     }
 
-    /// Returns the counters of the bottleneck: towards the clients, and from them.
+    /// Returns the counters of the bottleneck, first for the direction to the clients, then for the direction from
+    /// them.
     #[must_use]
     pub fn counters(&self) -> (&LinkCounters, &LinkCounters) {
         (&self.down, &self.up)

@@ -1,38 +1,38 @@
-//! Computes when a link may send: at a constant rate, or as recorded. Performs no I/O: times are parameters in
+//! Computes when a link may send, at a constant rate or as recorded. Performs no I/O: times are parameters in
 //! nanoseconds.
 
 use crate::network_bed::trace::{OPPORTUNITY, Trace};
 use std::sync::Arc;
 
-/// Maximum time in nanoseconds by which the start of a transmission may lie in the past after idling, because timers
-/// may be this late.
+/// Maximum time in nanoseconds by which a transmission after idling may start in the past, because timers may be this
+/// late.
 pub const AHEAD: u64 = 1_000_000;
 
-/// State of a link's rate: when the link may send next.
+/// Computes when a link may send next, from its rate and its last transmission.
 #[derive(Debug)]
 pub enum LinkPace {
-    /// Constant rate.
+    /// The link has a constant rate.
     Even {
-        /// Nanoseconds per byte.
+        /// Time per byte in nanoseconds.
         per_byte: f64,
-        /// Time at which the link becomes free.
+        /// Time at which the link becomes free, in nanoseconds.
         free: u64,
     },
-    /// Recorded rate.
+    /// The link sends as in a recording.
     Recorded {
-        /// The recording.
+        /// The recording that determines the rate.
         trace: Arc<Trace>,
-        /// Index of the next line of the recording.
+        /// Index of the next line of the recording to use.
         next: u64,
-        /// Bytes that the current line still permits.
+        /// Number of bytes that the current line still permits to send.
         left: usize,
-        /// Time from which the bytes in `left` may be sent, in nanoseconds.
+        /// Time from which these bytes may be sent, in nanoseconds.
         since: u64,
     },
 }
 
 impl LinkPace {
-    /// Creates a constant rate in bits per second.
+    /// Creates a link with a constant rate in bits per second.
     #[must_use]
     pub fn even(bit_per_s: f64) -> Self {
         Self::Even {
@@ -41,7 +41,7 @@ impl LinkPace {
         }
     }
 
-    /// Creates a recorded rate.
+    /// Creates a link that sends as in a recording.
     #[must_use]
     pub fn recorded(trace: Arc<Trace>) -> Self {
         Self::Recorded {
@@ -64,7 +64,7 @@ impl LinkPace {
         }
     }
 
-    /// Records that the queue is empty. Capacity that was not used until `now` is lost.
+    /// Records that the queue is empty. Capacity that was not used before `now` is lost.
     pub fn idle(&mut self, now: u64) {
         let Self::Recorded {
             trace,
@@ -84,7 +84,7 @@ impl LinkPace {
         }
     }
 
-    /// Sends a packet. Returns the time at which its last byte is sent; the link is busy until then.
+    /// Sends a packet. Returns the time at which its last byte is sent; until then the link is busy.
     pub fn send(&mut self, bytes: usize, now: u64) -> u64 {
         match self {
             Self::Even { per_byte, free } => {

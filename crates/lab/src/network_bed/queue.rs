@@ -3,7 +3,7 @@
 use crate::network_bed::fq_codel::FqCodel;
 use std::collections::VecDeque;
 
-/// Queueing discipline.
+/// How packets wait and are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
     /// One FIFO queue with a limited buffer, as in most older routers.
@@ -15,7 +15,7 @@ pub enum Discipline {
 /// An IP packet.
 pub type Packet = Vec<u8>;
 
-/// A queue of either discipline.
+/// A queue with one of the two disciplines.
 pub enum Queue {
     /// One FIFO queue.
     Fifo(Fifo),
@@ -32,7 +32,8 @@ pub struct Fifo {
 }
 
 impl Queue {
-    /// Creates an empty queue. `room` is the buffer of a FIFO queue in bytes; fq_codel holds 10,240 packets.
+    /// Creates an empty queue. `room` is the size of a FIFO queue in bytes. An FQ-CoDel queue always has room for
+    /// 10,240 packets.
     #[must_use]
     pub fn new(discipline: Discipline, room: usize) -> Self {
         match discipline {
@@ -57,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// Dequeues a packet. Also returns the number of packets dropped before it.
+    /// Dequeues a packet. Also returns the number of packets that were dropped before it.
     pub fn pop(&mut self, now: u64) -> (Option<Packet>, u64) {
         match self {
             Self::Fifo(fifo) => {

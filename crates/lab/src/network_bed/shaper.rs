@@ -1,5 +1,5 @@
-//! One direction of a bottleneck: reads packets from a TUN device, queues them for the rate of the link,
-//! delays them, and writes them to another TUN device.
+//! One direction of a bottleneck. Packets are read from a TUN device, queued for the rate of the link, delayed, and
+//! written to another TUN device.
 
 use crate::network_bed::pace::LinkPace;
 use crate::network_bed::queue::{Discipline, Packet, Queue};
@@ -17,24 +17,24 @@ use std::time::{Duration, Instant};
 /// Properties of one direction of the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkShape {
-    /// Rate of the link.
+    /// Rate at which the link sends.
     pub rate: Rate,
-    /// Queueing discipline.
+    /// Queueing discipline of the link.
     pub discipline: Discipline,
-    /// Buffer of a FIFO queue, as the time in which the link sends the full buffer.
+    /// Size of a FIFO queue, as the time in which the link sends a full queue.
     pub buffer: Duration,
-    /// Propagation delay.
+    /// Propagation delay of the link.
     pub delay: Duration,
     /// Fraction of packets that are lost at random, 0 to 1.
     pub loss: f64,
 }
 
-/// Rate of a link.
+/// How fast a link sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rate {
     /// Constant rate in bits of IP packets per second.
     BitPerS(f64),
-    /// Recorded rate.
+    /// Rate that varies as in a recording.
     Recorded(Arc<Trace>),
 }
 
@@ -49,7 +49,7 @@ impl Rate {
     }
 }
 
-/// Counters of one direction.
+/// Counters of one direction of the bottleneck.
 #[derive(Debug, Default)]
 pub struct LinkCounters {
     bytes: AtomicU64,
@@ -66,12 +66,12 @@ impl LinkCounters {
     }
 }
 
-/// Maximum packets read before the queue is served again.
+/// Maximum number of packets that are read before the queue is served again.
 const BURST: usize = 64;
-/// Maximum time in nanoseconds to wait at once, so that a request to stop is noticed.
+/// Maximum time of one wait in nanoseconds, so that a request to stop is noticed.
 const SLICE: u64 = 50_000_000;
 
-/// Forwards packets with the properties of `shape` until `stop` is set. Ignores errors of single packets.
+/// Forwards packets according to `shape` until `stop` is set. Errors of single packets are ignored.
 pub fn shape(
     shape: &LinkShape,
     mut from: &File,

@@ -10,14 +10,14 @@ pub const MOST: usize = 8_000_000;
 /// Maximum length of a recording in milliseconds: a day.
 pub const LONGEST: u32 = 86_400_000;
 
-/// Times in milliseconds at which a link could send, ascending. After the last one the recording starts again.
+/// Times in milliseconds at which a link could send, ascending. After the last time the recording starts again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times: Vec<u32>,
     period: u32,
 }
 
-/// The text is not a recording.
+/// Why a text is not a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A line does not contain what was expected.
@@ -25,7 +25,7 @@ pub enum TraceError {
     Line {
         /// Line number, from 1.
         line: usize,
-        /// Expected content.
+        /// What the line should contain.
         expected: &'static str,
     },
     /// The recording has no line after millisecond 0, so it has no duration.

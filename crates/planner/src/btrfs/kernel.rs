@@ -8,7 +8,7 @@ use super::sort::heapsort;
 use super::space::{Chunk, Holds, STRIPE_LEN, State};
 
 const GIB: u64 = 1 << 30;
-/// Maximum bytes of a data chunk (`BTRFS_MAX_DATA_CHUNK_SIZE`).
+/// Maximum size of a data chunk in bytes (`BTRFS_MAX_DATA_CHUNK_SIZE`).
 const MAX_DATA_CHUNK: u64 = 10 * GIB;
 
 /// A device that can take part in the next chunk.
@@ -19,8 +19,8 @@ struct Candidate {
     total_avail: u64,
 }
 
-/// Adds data chunks until none fits. Adds up to `exact` chunks one by one. If more are needed, adds several at
-/// once while every device has room for them, and returns true.
+/// Adds data chunks until no more fits. Adds the first `exact` chunks one by one. If more chunks are needed, adds
+/// several at once while every device has room for them, and returns true.
 pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
     let attributes = profile.attributes();
     let limit = MAX_DATA_CHUNK;
@@ -42,7 +42,7 @@ pub(super) fn fill(state: &mut State, profile: Profile, exact: u64) -> bool {
     bulk
 }
 
-/// Returns the raw bytes of a data chunk while all devices have room.
+/// Returns the size of a data chunk in raw bytes, as long as all devices have room.
 fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
     let devices = state.devices.len().min(attributes.devs_max) / attributes.devs_increment
         * attributes.devs_increment;
@@ -55,8 +55,8 @@ fn usual_chunk(state: &State, attributes: Attributes) -> u64 {
     stripe * stripes
 }
 
-/// Adds a metadata chunk. The kernel does this when the 8 MiB of metadata that mkfs creates for the single profile are
-/// full, which happens within the first gigabytes of data.
+/// Adds a metadata chunk. mkfs creates 8 MiB of metadata with the single profile. The kernel adds a chunk when these
+/// are full, which happens within the first gigabytes of data.
 pub(super) fn more_metadata(state: &mut State, profile: Profile) {
     let limit = match state.total > 50 * GIB {
         true => GIB,
@@ -67,13 +67,13 @@ pub(super) fn more_metadata(state: &mut State, profile: Profile) {
     }
 }
 
-/// Parameters of one allocation step.
+/// How one allocation step is replayed.
 #[derive(Clone, Copy)]
 struct Step {
-    /// Number of chunks allocated at once.
+    /// Number of chunks that the step allocates at once.
     times: u64,
     /// Whether to ignore the kernel's order of devices with equal free space. If several chunks are allocated at once,
-    /// this order does not change the result noticeably.
+    /// this order hardly changes the result.
     rough: bool,
 }
 

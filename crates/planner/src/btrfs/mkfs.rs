@@ -13,12 +13,12 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// Size of the first system chunk in bytes (`BTRFS_MKFS_SYSTEM_GROUP_SIZE`).
 const SYSTEM_GROUP: u64 = 4 * MIB;
-/// Size in bytes of a temporary chunk, which has no profile.
+/// Size in bytes of a temporary chunk of mkfs, which has no profile.
 const TEMPORARY: u64 = 8 * MIB;
-/// Maximum devices of a system chunk (`BTRFS_MAX_DEVS_SYS_CHUNK`).
+/// Maximum number of devices of a system chunk (`BTRFS_MAX_DEVS_SYS_CHUNK`).
 const MAX_DEVS_SYSTEM: u64 = 58;
 
-/// Checks that the devices are large enough for mkfs: the temporary chunks and one real chunk of each kind must fit
+/// Checks that the devices are large enough for mkfs. The temporary chunks and one real chunk of each kind must fit
 /// (`btrfs_min_dev_size`, mkfs/common.c).
 pub(super) fn check_sizes(
     sizes: &[u64],
@@ -106,8 +106,8 @@ fn chunk_length(profile: Profile, stripes: u64, stripe: u64) -> u64 {
     }
 }
 
-/// Replays `btrfs_alloc_chunk` of btrfs-progs. Unlike the kernel, it does not take the devices with the most free
-/// space, but those at the front of a list whose order changes with every chunk.
+/// Replays `btrfs_alloc_chunk` of btrfs-progs. The kernel takes the devices with the most free space. btrfs-progs,
+/// however, takes the devices at the front of a list whose order changes with every chunk.
 fn allocate_chunk(
     state: &mut State,
     order: &mut Vec<usize>,

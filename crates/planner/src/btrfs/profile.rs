@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Profile: how a chunk distributes its data over devices. `single` and `dup` keep a chunk on one device.
+/// Profile of btrfs: how a chunk distributes its data over devices. `single` and `dup` keep a chunk on one device.
 #[derive(
     Clone,
     Copy,
@@ -27,11 +27,11 @@ pub enum Profile {
     Dup,
     /// Striped over all devices.
     Raid0,
-    /// Two copies.
+    /// Two copies on different devices.
     Raid1,
-    /// Three copies.
+    /// Three copies on different devices.
     Raid1c3,
-    /// Four copies.
+    /// Four copies on different devices.
     Raid1c4,
     /// Two copies, striped.
     Raid10,
@@ -61,11 +61,11 @@ pub(crate) struct Attributes {
     pub parity: u64,
 }
 
-/// `BTRFS_MAX_DEVS` for nodes of 16 KiB: the maximum number of stripes whose description fits into one item.
+/// Maximum number of stripes whose description fits into one item (`BTRFS_MAX_DEVS` for nodes of 16 KiB).
 const MAX_DEVS: usize = 506;
 
 impl Profile {
-    /// All profiles.
+    /// All profiles of btrfs.
     pub const ALL: [Self; 9] = [
         Self::Single,
         Self::Dup,
@@ -147,8 +147,8 @@ impl Profile {
         }
     }
 
-    /// Returns the default metadata profile: it survives as many failures as the data, and is never a parity
-    /// profile, because an interrupted write can destroy metadata there.
+    /// Returns the default metadata profile, which survives as many failures as the data. It is never a parity profile,
+    /// because an interrupted write can destroy metadata there.
     #[must_use]
     pub fn metadata(self, devices: usize) -> Self {
         match self {

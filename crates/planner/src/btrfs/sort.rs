@@ -1,10 +1,10 @@
-//! Reimplements the kernel's unstable sort: its order of devices with equal free space determines which device
-//! gets the next chunk.
+//! Reimplements the kernel's unstable sort. Among devices with equal free space, the order after the sort determines
+//! which device gets the next chunk.
 
 use std::cmp::Ordering;
 
-/// Sorts like `sort` of lib/sort.c since Linux 6.10: a bottom-up heapsort that removes the two largest
-/// elements at once where possible, and handles the last two or three specially.
+/// Sorts like `sort` of lib/sort.c since Linux 6.10. That is a bottom-up heapsort which removes the two largest
+/// elements at once where possible, and handles the last two or three elements specially.
 pub(crate) fn heapsort<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let mut end = items.len();
     let mut root = end / 2;

@@ -1,27 +1,27 @@
-//! State of a replay: devices, chunks, and their sums.
+//! State of a replay: the devices, the chunks, and sums over them.
 
 use super::{kernel, mkfs, profile::Profile};
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Bytes of a stripe (`BTRFS_STRIPE_LEN`).
+/// Size of a stripe in bytes (`BTRFS_STRIPE_LEN`).
 pub(super) const STRIPE_LEN: u64 = 64 << 10;
 /// `BTRFS_DEVICE_RANGE_RESERVED`: the first MiB of a device contains no chunk.
 pub(super) const RESERVED: u64 = 1 << 20;
 /// Offsets of superblock copies 1 and 2 on every device (`btrfs_sb_offset`, fs.h).
 const SUPERBLOCKS: [u64; 2] = [64 << 20, 256 << 30];
-/// Maximum product of chunks and devices for an exact replay (about a tenth of a second). Above it, several
-/// chunks are replayed at once, see [`Filesystem::bulk`].
+/// Maximum product of chunks and devices for an exact replay, which then takes about a tenth of a second. Above this
+/// product, several chunks are replayed at once, see [`Filesystem::bulk`].
 const EXACT_WORK: u64 = 1_000_000;
 
-/// A device during the replay.
+/// A device with its free ranges during the replay.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     /// Size in bytes, rounded down to 4 KiB.
     pub total: u64,
-    /// Bytes in allocated chunks.
+    /// Bytes of the device in allocated chunks.
     pub used: u64,
-    /// Free ranges in ascending order: start, end.
+    /// Free ranges in ascending order, as (start, end).
     pub holes: Vec<(u64, u64)>,
 }
 
@@ -35,8 +35,8 @@ impl Device {
         }
     }
 
-    /// Returns the first free range of at least `want` bytes. If there is none, returns the largest free range. The
-    /// result is start and length; the length is at most `want` (`find_free_dev_extent`, volumes.c).
+    /// Returns the first free range of at least `want` bytes or, if there is none, the largest free range. The result
+    /// is (start, length), with a length of at most `want` (`find_free_dev_extent`, volumes.c).
     pub fn find(&self, want: u64) -> (u64, u64) {
         let mut largest = (RESERVED, 0);
         for &(start, end) in &self.holes {
@@ -108,9 +108,9 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Returns the bytes of the chunk that cannot be used because of superblock copies. For each copy on one of the
-    /// chunk's devices, the kernel excludes the 64 KiB around it; for parity profiles the full stripe
-    /// (`exclude_super_stripes`, block-group.c; `btrfs_rmap_block`, volumes.c; Linux 6.18).
+    /// Returns the number of bytes in the chunk that cannot be used because of superblock copies. For each copy on one
+    /// of the chunk's devices, the kernel excludes the 64 KiB around the copy; for parity profiles it excludes the full
+    /// stripe (`exclude_super_stripes`, block-group.c; `btrfs_rmap_block`, volumes.c; Linux 6.18).
     pub fn excluded(&self) -> u64 {
         let attributes = self.profile.attributes();
         let stripes = self.stripes.len() as u64;
@@ -141,7 +141,7 @@ impl Chunk {
     }
 }
 
-/// State of a replay.
+/// State of a replay: the devices, and the sums of each kind of chunk.
 pub(super) struct State {
     pub devices: Vec<Device>,
     pub total: u64,
@@ -155,11 +155,11 @@ pub(super) struct State {
 pub(super) struct Sums {
     /// Capacity in bytes, including the parts that superblock copies exclude.
     pub length: u64,
-    /// Bytes excluded by superblock copies.
+    /// Bytes that superblock copies exclude.
     pub excluded: u64,
     /// Raw bytes in these chunks on each device.
     pub per_device: Vec<u64>,
-    /// Number of chunks.
+    /// Number of chunks of this kind.
     pub chunks: u64,
     /// Capacity of the largest chunk in bytes.
     pub longest: u64,
@@ -206,52 +206,52 @@ impl State {
     }
 }
 
-/// Usage of one device of a full file system, in bytes.
+/// Usage of one device of a full file system. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DeviceUse {
-    /// Size of the device in bytes.
+    /// Total size of the device.
     pub size: u64,
-    /// Bytes in data chunks.
+    /// Bytes of the device in data chunks.
     pub data: u64,
-    /// Bytes in metadata chunks.
+    /// Bytes of the device in metadata chunks.
     pub metadata: u64,
-    /// Bytes in system chunks.
+    /// Bytes of the device in system chunks.
     pub system: u64,
-    /// Bytes outside of all chunks: no other device has room for the other stripes of a chunk, or the bytes are in the
-    /// reserved first MiB.
+    /// Bytes outside of all chunks. Either no other device has room for the remaining stripes of a chunk, or the bytes
+    /// are in the reserved first MiB.
     pub unallocated: u64,
 }
 
 /// Space of a file system that is completely full. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Filesystem {
-    /// Data profile.
+    /// Profile of the data chunks.
     pub data: Profile,
-    /// Metadata profile.
+    /// Profile of the metadata chunks.
     pub metadata: Profile,
     /// Maximum amount of file data: the sum of all `fallocate` calls until ENOSPC.
     pub stored: u64,
-    /// Size of the largest data chunk. The result of the replay may be wrong by this size.
+    /// Size of the largest data chunk. The result of the replay may differ from the real value by this size.
     pub chunk: u64,
     /// Number of data chunks of the full file system.
     pub data_chunks: u64,
-    /// Bytes in data chunks that superblock copies exclude.
+    /// Bytes in data chunks that cannot be used because of superblock copies.
     pub superblocks: u64,
-    /// "Device size" of `btrfs filesystem usage -b`.
+    /// Value of "Device size" in `btrfs filesystem usage -b`.
     pub device_size: u64,
-    /// "Device allocated" of a new file system.
+    /// Value of "Device allocated" for a new file system.
     pub allocated_empty: u64,
-    /// "Free (estimated)" of a new file system: unallocated space divided by the data ratio of its first
-    /// chunk. This value is wrong for unequal devices.
+    /// Value of "Free (estimated)" for a new file system: unallocated space divided by the data ratio of its first
+    /// chunk. btrfs reports a wrong value for unequal devices.
     pub usage_free_estimated: u64,
-    /// "Free (estimated) … (min: …)" of a new file system.
+    /// Value of "Free (estimated) … (min: …)" for a new file system.
     pub usage_free_min: u64,
     /// Metadata capacity of a new file system in bytes.
     pub metadata_length: u64,
-    /// Whether several chunks were replayed at once, because chunks × devices exceeds 1,000,000. The result may then be
-    /// wrong by one or two chunks.
+    /// Whether several chunks were replayed at once, because chunks × devices exceeds 1,000,000. The result may then
+    /// differ from the real value by one or two chunks.
     pub bulk: bool,
-    /// Usage of the devices.
+    /// Usage of each device.
     pub devices: Vec<DeviceUse>,
 }
 
@@ -326,8 +326,8 @@ fn replay_mkfs(
     })
 }
 
-/// Computes "Free (estimated)" and its minimum with the floating-point steps of
-/// `print_filesystem_usage_overall` (cmds/filesystem-usage.c, btrfs-progs 6.2).
+/// Computes "Free (estimated)" and its minimum. The floating-point steps are those of `print_filesystem_usage_overall`
+/// (cmds/filesystem-usage.c, btrfs-progs 6.2).
 fn usage_free(
     state: &State,
     empty: &Sums,

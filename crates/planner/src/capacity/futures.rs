@@ -1,7 +1,8 @@
 //! Simulates possible futures of a time series, from the changes in its own history.
 //!
 //! A straight line through the history is a poor forecast: imports come in steps, growth accelerates, and a random walk
-//! does not return to a line. So many futures start at the last value and add changes of the history:
+//! does not return to a line. Therefore many futures are simulated. Each starts at the last value and adds changes that
+//! occurred in the history:
 //!
 //! - Changes are drawn in blocks of random length, which keeps seasons and slow phases together.
 //! - Each future draws from a resampled history, because a short history does not determine the growth exactly (double
@@ -9,12 +10,12 @@
 //!   occurs once more, because rare steps are few in any history.
 //! - Half of the futures draw from the whole history, a quarter from its last half, and a quarter from its last
 //!   quarter, because growth changes.
-//! - Changes are either bytes or fractions of the current value. The proportion of the two kinds depends on which kind
-//!   would have predicted the history better.
+//! - Changes are either bytes or fractions of the current value. The kind that would have predicted the history better
+//!   gets the larger proportion.
 //!
-//! Then the forecast is tested on the history: at a dozen points only the earlier values are used, and the later values
-//! are compared with the forecast. If fewer than 95 % of them are inside the interval, the futures are widened until 95
-//! % are. `bench/plan` measures how often forecasts hold.
+//! Afterwards the forecast is tested on the history. At a dozen points, a forecast is made from the earlier values
+//! only, and the later values are compared with it. If fewer than 95 % of the later values are inside the interval, the
+//! futures are widened until 95 % are inside. `bench/plan` measures how often forecasts hold.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -24,16 +25,16 @@ use rand_chacha::ChaCha8Rng;
 pub struct Coverage {
     /// Number of tested dates at which the value was inside the forecast interval.
     pub held: usize,
-    /// Number of tested dates.
+    /// Number of dates that were tested.
     pub tried: usize,
 }
 
 /// Factors by which the changes may be widened. Factors below 1 are used only if most changes are reversed by the next
-/// change: such a value varies around a line and is not a random walk.
+/// change. In this case the value varies around a line and is not a random walk.
 const SPREADS: [f64; 8] = [0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 const FUTURES: usize = 400;
 const WALKED: usize = 200;
-/// Minimum number of tested dates for a meaningful fraction.
+/// Minimum number of tested dates for which a fraction is meaningful.
 const FEWEST: usize = 6;
 /// Length of a forecast, as a multiple of the history's length.
 const AHEAD: usize = 10;
@@ -47,11 +48,12 @@ pub struct Futures {
     all: Vec<Vec<f64>>,
     /// Factor by which the changes were widened.
     pub spread: f64,
-    /// Result of the test on the history.
+    /// Result of the test on the history, with this factor.
     pub coverage: Coverage,
 }
 
-/// Number of steps until a level is reached: interval and median. Infinite if the level is never reached.
+/// Number of steps until a level is reached, as interval and median. A number is infinite if the level is never
+/// reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
     pub earliest: f64,
@@ -60,7 +62,7 @@ pub struct Passage {
 }
 
 impl Futures {
-    /// Simulates the futures of at least four values at equal time steps.
+    /// Simulates the futures of a history. `values` contains at least four values at equal time steps.
     pub fn of(values: &[f64]) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(1);
         let mut found = (1.0, Coverage { held: 0, tried: 0 });
@@ -117,7 +119,7 @@ fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Returns whether a change is mostly reversed by the next change.
+/// Returns whether most changes are reversed by the next change.
 fn changes_mostly_reverse(values: &[f64]) -> bool {
     let changes = compute_changes(values, false);
     let mean = mean_of(&changes);
@@ -129,8 +131,8 @@ fn changes_mostly_reverse(values: &[f64]) -> bool {
     next < -0.35 * square
 }
 
-/// Returns the fraction of futures that use relative changes. It depends on which would have predicted later values
-/// better: a line, or a constant growth rate from the first value.
+/// Returns the fraction of futures that use relative changes. The fraction is high if a constant growth rate would have
+/// predicted later values better than a line, both from the first value.
 fn part_of_shares(values: &[f64]) -> f64 {
     if values.iter().any(|value| *value <= 0.0) {
         return 0.0;
@@ -228,7 +230,7 @@ fn resample_history(changes: &[f64], random: &mut ChaCha8Rng) -> Drawn {
     }
 }
 
-/// Returns the number of steps until a future reaches the level; infinite if it never does.
+/// Returns the number of steps until a future reaches the level; infinite if the future never reaches it.
 pub fn time_to_level(now: f64, future: &[f64], level: f64) -> f64 {
     if now >= level {
         return 0.0;
@@ -262,8 +264,8 @@ fn times_to_level(now: f64, futures: &[Vec<f64>], level: f64) -> Passage {
     }
 }
 
-/// Tests the forecast at a dozen points of the history. The tested levels are those that are expected after one third
-/// and two thirds of the remaining time.
+/// Tests the forecast at a dozen points of the history. Tests the levels that are expected after one third and after
+/// two thirds of the remaining time.
 fn walk(values: &[f64], spread: f64, random: &mut ChaCha8Rng) -> Coverage {
     let n = values.len() - 1;
     let first = (n * 2 / 5).max(3);

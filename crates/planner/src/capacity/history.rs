@@ -1,4 +1,4 @@
-//! Parses histories: the number of used bytes over time.
+//! Parses histories of storage use: the number of used bytes over time.
 
 use crate::error::PlannerError;
 use crate::size;
@@ -6,23 +6,23 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Columns for `zfs list -Hp -t snapshot -o` that [`parse_snapshots`] requires.
+/// Columns for `zfs list -Hp -t snapshot -o` that [`parse_snapshots`] needs.
 pub const SNAPSHOT_COLUMNS: &str = "name,creation,used,referenced,written";
 
-/// Used bytes at one time.
+/// Number of used bytes at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Point")]
 pub struct UsagePoint {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub time: i64,
-    /// Bytes.
+    /// Used bytes.
     pub used: u64,
 }
 
 /// A snapshot, as listed by `zfs list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZfsSnapshot {
-    /// Dataset of the snapshot.
+    /// Name of the dataset that the snapshot belongs to.
     pub dataset: String,
     /// Creation time in seconds since 1970.
     pub time: i64,
@@ -30,7 +30,7 @@ pub struct ZfsSnapshot {
     pub used: u64,
     /// Bytes that the snapshot references.
     pub referenced: u64,
-    /// Referenced bytes that were written since the previous snapshot.
+    /// Bytes that were written since the previous snapshot and that this snapshot references.
     pub written: u64,
 }
 
@@ -75,9 +75,9 @@ pub fn parse_snapshots(source: &str, text: &str) -> Result<Vec<ZfsSnapshot>, Pla
     Ok(snapshots)
 }
 
-/// Returns the bytes that snapshots occupy in addition to the data. All bytes counted in `written` still exist in a
+/// Returns the bytes that snapshots occupy in addition to the data. All bytes that `written` counts still exist in a
 /// snapshot; the data itself is what the newest snapshot references. The first snapshot of a dataset counts with all
-/// bytes that it references. If the dataset is a clone, it shares these bytes with its origin, so the result is then an
+/// bytes that it references. If the dataset is a clone, it shares these bytes with its origin, and the result is an
 /// upper bound.
 #[must_use]
 pub fn snapshot_held_bytes(snapshots: &[ZfsSnapshot]) -> u64 {
@@ -103,10 +103,12 @@ fn by_dataset(snapshots: &[ZfsSnapshot]) -> BTreeMap<&str, Vec<&ZfsSnapshot>> {
     by_dataset
 }
 
-/// Returns, for the time of each snapshot, the referenced bytes of all datasets together; each dataset counts with its
-/// latest snapshot so far. Snapshots occupied additional space ([`snapshot_held_bytes`]), but earlier amounts are
-/// unknown, because destroyed snapshots are not listed. The series starts when every dataset that still gets snapshots
-/// has one, so that a first snapshot does not look like growth.
+/// Returns, for the time of each snapshot, the sum of the referenced bytes of all datasets. Each dataset counts with
+/// its latest snapshot up to this time.
+///
+/// Snapshots occupied additional space ([`snapshot_held_bytes`]), but the earlier amounts are unknown, because
+/// destroyed snapshots are not listed. The series starts when every dataset that still gets snapshots has one, so that
+/// a first snapshot does not look like growth.
 #[must_use]
 pub fn referenced_series(snapshots: &[ZfsSnapshot]) -> Vec<UsagePoint> {
     let mut first: BTreeMap<&str, i64> = BTreeMap::new();
@@ -137,8 +139,8 @@ pub fn referenced_series(snapshots: &[ZfsSnapshot]) -> Vec<UsagePoint> {
     points
 }
 
-/// Returns the fraction of the data that is rewritten per day: `written` of all snapshots except each
-/// dataset's first, divided by referenced bytes and time. Returns `None` if no dataset has two snapshots.
+/// Returns the fraction of the data that is rewritten per day. Divides `written` of all snapshots, except each
+/// dataset's first snapshot, by referenced bytes and time. Returns `None` if no dataset has two snapshots.
 #[must_use]
 pub fn daily_churn(snapshots: &[ZfsSnapshot]) -> Option<f64> {
     let (mut written, mut byte_days) = (0.0, 0.0);
@@ -152,7 +154,7 @@ pub fn daily_churn(snapshots: &[ZfsSnapshot]) -> Option<f64> {
     (byte_days > 0.0).then(|| written / byte_days)
 }
 
-/// Parses a history. Each line has a date or time (`2026-01-31`, RFC 3339, or seconds since 1970) and the used
+/// Parses a history. Each line contains a date or time (`2026-01-31`, RFC 3339, or seconds since 1970) and the used
 /// bytes, separated by white space.
 ///
 /// # Errors

@@ -11,12 +11,12 @@ use assay_model::size::Convention::Binary;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A text and its source, for messages.
+/// A text, with its source for messages.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// File or command.
+    /// Name of the file, or the command that printed the text.
     pub source: String,
-    /// Content.
+    /// Content of the file, or output of the command.
     pub text: String,
 }
 
@@ -25,39 +25,39 @@ pub struct Recorded {
 pub enum Grown {
     /// No history is known.
     Unknown,
-    /// Lines with a date and a size.
+    /// Text of lines that contain a date and a size.
     History(Recorded),
     /// List of snapshots from `zfs list`, with the columns [`super::SNAPSHOT_COLUMNS`].
     Snapshots {
-        /// The snapshots.
+        /// Output of `zfs list` about the snapshots.
         snapshots: Recorded,
         /// Output of `zfs list -Hp` with `used` and `available` of the pool, in bytes.
         pool: Option<String>,
     },
 }
 
-/// A capacity question.
+/// A question about how much storage is needed. What is unknown is `None`.
 #[derive(Clone, Debug)]
 pub struct CapacityQuestion {
     /// Bytes of data today.
     pub data: Option<u64>,
-    /// Usable space in bytes; the forecasts compute when it is full.
+    /// Usable space in bytes. Forecasts are about when this space is full.
     pub size: Option<u64>,
-    /// Known growth.
+    /// What is known about the growth.
     pub grown: Grown,
-    /// Retention policies from sanoid.conf.
+    /// Text of a sanoid.conf with retention policies.
     pub sanoid: Option<Recorded>,
-    /// Fraction of the data that is rewritten per day. If `None`, it is measured from the snapshots.
+    /// Fraction of the data that is rewritten per day. If `None`, the fraction is measured from the snapshots.
     pub churn: Option<f64>,
     /// Years that the purchase has to last: 0 to 100.
     pub years: f64,
     /// Whether to convert TiB to TB with the exact factor 1.0995 instead of 1.1.
     pub exact_units: bool,
-    /// Factors that replace or extend the default factors: `NAME=VALUE`.
+    /// Factors that replace or extend the default factors, as `NAME=VALUE`.
     pub factors: Vec<String>,
 }
 
-/// Simulation of a retention policy.
+/// Simulated effect of a retention policy.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Simulated {
     /// Dataset to which the policy applies.
@@ -73,24 +73,24 @@ pub struct Simulated {
 #[derive(Clone, Debug, Serialize, Default, schemars::JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct CapacityAnswer {
-    /// Storage to buy.
+    /// How much storage to buy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
-    /// Growth of the data.
+    /// Growth of the data, from its history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trend: Option<Trend>,
-    /// Dates at which fractions of the space are full.
+    /// Dates at which certain fractions of the space are full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forecasts: Vec<Forecast>,
     /// Fraction of the data that is rewritten per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub churn_per_day: Option<f64>,
-    /// Whether `churn` was measured, not given by the user.
+    /// Whether `churn_per_day` was measured from snapshots, instead of given by the user.
     pub churn_measured: bool,
     /// Bytes that snapshots occupy in addition to the data, computed from `zfs list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_snapshots: Option<u64>,
-    /// Simulation of each retention policy.
+    /// Simulated effect of each retention policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retention: Vec<Simulated>,
     /// Usable space in bytes, if known.
@@ -98,7 +98,7 @@ pub struct CapacityAnswer {
     pub size: Option<u64>,
 }
 
-/// Answers the question.
+/// Answers a capacity question.
 ///
 /// # Errors
 /// A text or value is invalid, or the amount of data is unknown.

@@ -4,27 +4,27 @@ use crate::error::PlannerError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of kept snapshots of each kind, as in sanoid.
+/// Number of snapshots of each kind that a retention policy keeps, as in sanoid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Policy {
-    /// Number of snapshots that are taken every 15 minutes.
+    /// Number of snapshots that are kept of those taken every 15 minutes.
     pub frequently: u32,
-    /// Number of hourly snapshots.
+    /// Number of hourly snapshots that are kept.
     pub hourly: u32,
-    /// Number of daily snapshots.
+    /// Number of daily snapshots that are kept.
     pub daily: u32,
-    /// Number of weekly snapshots.
+    /// Number of weekly snapshots that are kept.
     pub weekly: u32,
-    /// Number of monthly snapshots.
+    /// Number of monthly snapshots that are kept.
     pub monthly: u32,
-    /// Number of yearly snapshots.
+    /// Number of yearly snapshots that are kept.
     pub yearly: u32,
 }
 
-/// Snapshots of a policy in the steady state: after all of them exist.
+/// Snapshots of a policy in the steady state, when all of them exist.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Retention {
-    /// Number of snapshots.
+    /// Number of snapshots that exist.
     pub snapshots: usize,
     /// Age of the oldest snapshot in days.
     pub days: f64,
@@ -33,7 +33,7 @@ pub struct Retention {
 }
 
 impl Policy {
-    /// Policy of the storage calculator: 30 hourly, 30 daily, 3 monthly.
+    /// Policy that the "Depressing Storage Calculator" assumes: 30 hourly, 30 daily and 3 monthly snapshots.
     pub const CALCULATOR: Self = Self {
         frequently: 0,
         hourly: 30,
@@ -60,8 +60,8 @@ impl Policy {
     }
 
     /// Computes the space of the snapshots if the fraction `churn` of the data is overwritten or deleted per day,
-    /// evenly distributed. In a time t, the fraction 1 − exp(−churn·t) is removed. All data that was removed since the
-    /// oldest snapshot is counted once, in the interval between two snapshots in which it was removed.
+    /// evenly distributed. In a time t, the fraction 1 − exp(−churn·t) is removed. All data removed since the oldest
+    /// snapshot counts once, in the interval between two snapshots in which it was removed.
     ///
     /// # Errors
     /// `churn` is not between 0 and 1000.
@@ -86,8 +86,8 @@ impl Policy {
         })
     }
 
-    /// Returns the churn at which the snapshots occupy `share` of the data's size (by bisection); `None` if the policy
-    /// never occupies so much.
+    /// Returns the churn at which the snapshots occupy `share` of the size of the data (by bisection); `None` if the
+    /// policy never occupies so much.
     #[must_use]
     pub fn churn_for(self, share: f64) -> Option<f64> {
         let held = |churn: f64| self.simulate(churn).map_or(0.0, |r| r.share);
@@ -107,12 +107,12 @@ impl Policy {
     }
 }
 
-/// Key, value and line number.
+/// A line of sanoid.conf, as (key, value, line number).
 type Setting = (String, String, usize);
 
-/// Parses sanoid.conf: returns the policy of each dataset section, with templates resolved. Missing values
-/// come from `template_default`, else from sanoid's defaults (sanoid.defaults.conf, 2.1: 48 hourly, 90 daily,
-/// 0 weekly, 6 monthly, 0 yearly).
+/// Parses sanoid.conf. Returns the policy of each dataset section, with templates resolved. Missing values come from
+/// `template_default`, else from sanoid's defaults (sanoid.defaults.conf, 2.1: 48 hourly, 90 daily, 0 weekly, 6
+/// monthly, 0 yearly).
 ///
 /// # Errors
 /// [`PlannerError::Record`] for an invalid line, an invalid count, or a missing template.

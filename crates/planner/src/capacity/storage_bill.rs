@@ -4,21 +4,21 @@
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// A factor of the bill.
+/// A factor by which the bill multiplies the size of the data.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Factor {
     /// Short name that identifies the factor.
     pub name: String,
     /// Value, from 0.001 to 1000.
     pub value: f64,
-    /// Reason for the factor, or source of its value.
+    /// Why the factor is needed, or where its value comes from.
     pub why: String,
-    /// Whether the factor multiplies whole systems (backup, hot spare) instead of disks within a system.
+    /// Whether the factor multiplies whole systems (backup, hot spare). Other factors multiply disks within a system.
     pub systems: bool,
 }
 
-/// Returns the factors of the "Depressing Storage Calculator": 1.1 × 1.25 × 2 × 1.3 × 2 within each system,
-/// and 3 systems. So 21.45 TB are bought per TiB of data.
+/// Returns the factors of the "Depressing Storage Calculator": 1.1 × 1.25 × 2 × 1.3 × 2 within each system, and 3
+/// systems. With these factors, 21.45 TB are bought per TiB of data.
 #[must_use]
 pub fn default_factors() -> Vec<Factor> {
     [
@@ -70,18 +70,19 @@ pub fn default_factors() -> Vec<Factor> {
     .collect()
 }
 
-/// A storage bill. Data is in binary units (TiB), purchases are in decimal units (TB); both are stored as bytes.
+/// A storage bill. Data is shown in binary units (TiB) and purchases in decimal units (TB), but both are stored as
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bill {
-    /// Current data in bytes.
+    /// Size of the data today, in bytes.
     pub data: u64,
-    /// Factors with the running total in bytes after each.
+    /// Factors, each with the running total in bytes after it.
     pub lines: Vec<(Factor, u64)>,
     /// Bytes to buy for all systems.
     pub total: u64,
     /// Bytes to buy per system.
     pub per_system: u64,
-    /// TB per system for each TiB of data, rounded up: for example 8 for a rule of "8:1".
+    /// TB to buy per system for each TiB of data, rounded up; 8 for a rule of "8:1", for example.
     pub rule_of_thumb: u64,
     /// Product of all factors: TB to buy per TiB.
     pub factor: f64,
@@ -134,7 +135,7 @@ pub fn compute_bill(data: u64, factors: &[Factor]) -> Result<Bill, PlannerError>
     })
 }
 
-/// Converts TB (after the unit factor) or TiB to bytes.
+/// Converts an amount to bytes. The amount is in TB after the unit factor was applied (`vendor`), else in TiB.
 fn to_bytes(amount: f64, vendor: bool) -> Result<u64, PlannerError> {
     let bytes = amount * if vendor { 1e12 } else { (1u64 << 40) as f64 };
     if bytes.is_finite() && bytes < u64::MAX as f64 {

@@ -1,30 +1,30 @@
-//! Forecasts the growth of a history and when it reaches a limit.
+//! Forecasts the growth of a history, and when the growth reaches a limit.
 
 use super::futures::{Coverage, Futures};
 use super::history::UsagePoint;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Maximum number of equal time steps of a history. Shorter steps show noise instead of growth.
+/// Maximum number of equal time steps into which a history is divided. Shorter steps show noise instead of growth.
 const MOST_STEPS: usize = 48;
 const DAY: f64 = 86_400.0;
 
-/// Growth of a history.
+/// Measured growth of a history, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Trend {
     /// Median growth in bytes per day, over a period as long as the history.
     pub per_day: f64,
     /// 95 % interval of the growth in bytes per day.
     pub interval: (f64, f64),
-    /// Bytes at the last point.
+    /// Number of used bytes at the last point.
     pub now: f64,
-    /// Time of the last point, in seconds since 1970.
+    /// Time of the last point of the history, in seconds since 1970.
     pub at: i64,
-    /// Number of points used.
+    /// Number of points that were used.
     pub points: usize,
     /// Days between the first and the last point.
     pub days: f64,
-    /// How often earlier forecasts on this history would have held.
+    /// How many earlier forecasts on this history would have held.
     pub coverage: Coverage,
     /// Factor by which the futures were widened.
     pub spread: f64,
@@ -32,29 +32,29 @@ pub struct Trend {
 
 /// Growth and simulated futures of a history.
 pub struct Outlook {
-    /// Growth of the history.
+    /// Growth of the history, in numbers.
     pub trend: Trend,
     futures: Futures,
     /// Length of a time step in seconds.
     step: f64,
 }
 
-/// Date at which a fraction of the space is used. Times are in seconds since 1970.
+/// Forecast of the date at which a fraction of the space is used. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Forecast {
-    /// Fraction of the space, 0 to 1.
+    /// The fraction of the space, 0 to 1.
     pub share: f64,
     /// Whether this fraction was already used at the last point of the history.
     pub already: bool,
     /// Median date; `None` if the fraction is not reached within ten times the length of the history.
     pub when: Option<i64>,
-    /// Lower end of the 95 % interval.
+    /// Lower end of the 95 % interval; `None` if this end is not reached either.
     pub earliest: Option<i64>,
-    /// Upper end of the 95 % interval; `None` means perhaps never.
+    /// Upper end of the 95 % interval; `None` means that the fraction may never be reached.
     pub latest: Option<i64>,
 }
 
-/// Forecasts a history. Single spikes are smoothed, but the last point is used unchanged.
+/// Forecasts a history. Single spikes are smoothed, except at the last point.
 ///
 /// # Errors
 /// The history has fewer than three points at different times, or all points are within one hour.
@@ -102,7 +102,7 @@ pub fn compute_outlook(points: &[UsagePoint]) -> Result<Outlook, PlannerError> {
     })
 }
 
-/// Replaces each inner point by the median of itself and its neighbours.
+/// Replaces each point, except the first and the last, by the median of itself and its two neighbours.
 fn without_spikes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut without = points.to_vec();
     for (at, three) in points.windows(3).enumerate() {
@@ -113,7 +113,7 @@ fn without_spikes(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     without
 }
 
-/// Interpolates linearly between the two points around a time.
+/// Interpolates linearly between the points before and after a time.
 fn interpolate(points: &[(f64, f64)], time: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < time);
     let after = after.clamp(1, points.len() - 1);

@@ -5,14 +5,14 @@ use crate::error::PlannerError;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// A dataset or snapshot.
+/// A dataset or snapshot as a node of the graph. Other nodes are referenced by their index.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Properties of the dataset or snapshot, as recorded by `zfs get`.
     pub record: Record,
-    /// For a snapshot, its dataset; for a dataset, its parent.
+    /// Index of the dataset that a snapshot belongs to, or of the parent of a dataset.
     pub parent: Option<usize>,
-    /// For a dataset, its snapshots, oldest first.
+    /// For a dataset, its snapshots, the oldest first.
     pub snapshots: Vec<usize>,
     /// For a dataset, its direct children.
     pub children: Vec<usize>,
@@ -20,7 +20,7 @@ pub struct Node {
     pub origin: Option<usize>,
     /// For a snapshot, its clones.
     pub clones: Vec<usize>,
-    /// For a snapshot, its position among the snapshots of its dataset.
+    /// For a snapshot, its position in the list of its dataset's snapshots.
     pub place: usize,
 }
 
@@ -32,7 +32,7 @@ impl Node {
     }
 }
 
-/// All datasets and snapshots.
+/// All datasets and snapshots of a pool, with their relations.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// Datasets and snapshots in the recorded order.
@@ -40,7 +40,7 @@ pub struct Graph {
     names: HashMap<String, usize>,
 }
 
-/// Recursion option of `zfs destroy`, which decides what may be destroyed together with the target.
+/// Recursion option of `zfs destroy`. It decides what may be destroyed together with the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recursion {
@@ -52,29 +52,29 @@ pub enum Recursion {
     Dependents,
 }
 
-/// Effect of `zfs destroy`.
+/// What a `zfs destroy` would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Destroy {
-    /// Target of the destroy.
+    /// Name of the dataset or snapshots to destroy.
     pub target: String,
-    /// Recursion option.
+    /// Recursion option of the destroy.
     pub recursion: Recursion,
-    /// Everything that would be destroyed, dependents first.
+    /// Names of everything that would be destroyed, dependents first.
     pub takes: Vec<String>,
-    /// Reasons why ZFS would refuse; empty if the destroy would succeed.
+    /// Reasons why ZFS would refuse the destroy; empty if the destroy would succeed.
     pub refused: Vec<String>,
     /// Minimum number of bytes that the destroy frees.
     pub frees_at_least: u64,
-    /// Maximum number of bytes that the destroy frees. Equal to the minimum if the recorded properties determine the
-    /// amount.
+    /// Maximum number of bytes that the destroy frees. The maximum equals the minimum if the recorded properties
+    /// determine the amount.
     pub frees_at_most: u64,
 }
 
 impl Graph {
-    /// Builds the graph.
+    /// Builds the graph from recorded properties.
     ///
     /// # Errors
-    /// [`PlannerError::Lineage`]: a snapshot has no dataset, an origin is missing or not a snapshot, a dataset
+    /// [`PlannerError::Lineage`]: a snapshot has no dataset, an origin is missing or is not a snapshot, a dataset
     /// descends from itself, or a dataset is a clone of its own snapshot.
     pub fn new(records: Vec<Record>) -> Result<Self, PlannerError> {
         let mut names = HashMap::with_capacity(records.len());
@@ -153,7 +153,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Follows the origins of every dataset, and fails if they form a cycle. Visits each dataset once.
+    /// Follows the origins of every dataset. Fails if the origins form a cycle. Visits each dataset once.
     fn check_cycles(&self) -> Result<(), PlannerError> {
         let mut state = vec![0u8; self.nodes.len()];
         for start in 0..self.nodes.len() {
@@ -293,12 +293,17 @@ impl Graph {
 
     /// Returns the minimum and maximum number of bytes that are freed if all of `going` is destroyed.
     ///
-    /// If a dataset is destroyed with all its snapshots, it frees its own `used` minus that of its children. If the
-    /// dataset remains, a run of consecutive snapshots frees the blocks that were born after the snapshot before the
-    /// run and that the snapshot after the run no longer references. Between the snapshots i and i+1, `referenced(i) +
-    /// written(i+1) − referenced(i+1)` bytes were removed. A single snapshot frees its `used`. A run that starts with
-    /// the first snapshot frees the sum of the removed bytes. Any other run frees at least the sum of `used`, and at
-    /// most the smaller of the removed and the born bytes.
+    /// If a dataset is destroyed with all its snapshots, it frees its own `used` minus the `used` of its children. If
+    /// the dataset remains, each run of consecutive destroyed snapshots is considered separately. A run frees the
+    /// blocks that were born after the snapshot before the run and that the snapshot after the run no longer
+    /// references.
+    ///
+    /// Between the snapshots i and i+1, `written(i+1)` bytes were born, and `referenced(i) + written(i+1) −
+    /// referenced(i+1)` bytes were removed.
+    ///
+    /// - A single snapshot frees its `used`.
+    /// - A run that starts with the first snapshot frees the sum of the removed bytes.
+    /// - Any other run frees at least the sum of `used`, and at most the smaller of the removed and the born bytes.
     fn freed(&self, order: &[usize], going: &HashSet<usize>) -> (u64, u64) {
         let (mut least, mut most) = (0u64, 0u64);
         for &at in order {
@@ -343,7 +348,7 @@ impl Graph {
         (least, most)
     }
 
-    /// Computes [`Graph::freed`] for snapshots `start..end` of one dataset.
+    /// Computes the result of [`Graph::freed`] for the snapshots `start..end` of one dataset.
     fn run_freed(&self, owner: usize, start: usize, end: usize) -> (u64, u64) {
         let all = &self.nodes[owner].snapshots;
         let record = |place: usize| match all.get(place) {

@@ -4,7 +4,7 @@ use crate::error::PlannerError;
 use crate::size;
 use std::collections::HashMap;
 
-/// Properties to request from `zfs get`.
+/// Properties that [`parse_zfs_get`] needs from `zfs get`.
 pub const PROPERTIES: &str = "type,used,referenced,written,origin,usedbysnapshots,usedbydataset,usedbychildren,createtxg,userrefs";
 
 /// Properties of one dataset or snapshot. Sizes are in bytes.
@@ -12,33 +12,33 @@ pub const PROPERTIES: &str = "type,used,referenced,written,origin,usedbysnapshot
 pub struct Record {
     /// Full name of the dataset or snapshot.
     pub name: String,
-    /// `used`: bytes that are freed if only this object is destroyed.
+    /// Bytes that are freed if only this object is destroyed (`used`).
     pub used: u64,
-    /// `referenced`: bytes that this object references.
+    /// Bytes that this object references (`referenced`).
     pub referenced: u64,
-    /// `written`: referenced bytes that were written since the previous snapshot.
+    /// Referenced bytes that were written since the previous snapshot (`written`).
     pub written: Option<u64>,
-    /// `origin`: the snapshot from which the dataset was cloned.
+    /// Snapshot from which the dataset was cloned (`origin`).
     pub origin: Option<String>,
     /// Bytes used by snapshots (`usedbysnapshots`).
     pub by_snapshots: Option<u64>,
     /// Bytes used by the dataset itself (`usedbydataset`).
     pub by_dataset: Option<u64>,
-    /// `createtxg`: determines the order of snapshots.
+    /// Transaction group of the creation (`createtxg`), which determines the order of snapshots.
     pub createtxg: Option<u64>,
-    /// `userrefs`: number of holds, which prevent a destroy.
+    /// Number of holds (`userrefs`), which prevent a destroy.
     pub holds: u64,
-    /// Number of the input line in which the object first occurs.
+    /// Number of the first input line about this object.
     pub line: usize,
 }
 
-/// Parses `zfs get -Hp PROPERTIES -t filesystem,volume,snapshot -r POOL`: name, property, value and optionally
-/// source, separated by tabs. Skips empty lines and lines that start with `#`. Sizes may have a unit
-/// (`64MiB`), so that users can write such a file by hand to plan datasets. Ignores unknown properties.
+/// Parses `zfs get -Hp PROPERTIES -t filesystem,volume,snapshot -r POOL`. Each line contains name, property, value and
+/// optionally source, separated by tabs. Empty lines and lines that start with `#` are skipped. Sizes may have a unit
+/// (`64MiB`), so that users can write such a file by hand to plan datasets. Unknown properties are ignored.
 ///
 /// # Errors
-/// [`PlannerError::Record`] with the line: a truncated line, an invalid size, a repeated property, or a record
-/// without `used` or `referenced`.
+/// [`PlannerError::Record`] with the line: a truncated line, an invalid size, a repeated property, or a record without
+/// `used` or `referenced`.
 pub fn parse_zfs_get(source: &str, text: &str) -> Result<Vec<Record>, PlannerError> {
     let mut records: Vec<Record> = Vec::new();
     let mut seen: HashMap<&str, (usize, u16)> = HashMap::new();

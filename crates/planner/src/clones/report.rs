@@ -1,4 +1,4 @@
-//! Reports clones, their shared data, and snapshots that clones keep from being destroyed.
+//! Reports clones, the data that they share, and the snapshots that cannot be destroyed because of them.
 
 use super::graph::{Graph, Recursion};
 use crate::error::PlannerError;
@@ -7,23 +7,24 @@ use serde::Serialize;
 /// A clone and its relation to its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CloneReport {
-    /// Name of the clone.
+    /// Full name of the clone.
     pub name: String,
-    /// Origin snapshot.
+    /// Name of the origin snapshot.
     pub origin: String,
-    /// Referenced bytes.
+    /// Bytes that the clone references.
     pub referenced: u64,
     /// Minimum number of bytes that the clone still shares with its origin.
     pub shared: u64,
-    /// Whether `shared` is exact, not only a minimum: the clone has no snapshots of its own, and `written` is known.
+    /// Whether `shared` is the exact number and not only a minimum. It is exact if the clone has no snapshots of its
+    /// own and `written` is known.
     pub exact: bool,
-    /// Effect of promoting the clone.
+    /// What promoting the clone would do.
     pub promote: Promote,
-    /// Effect of replacing the clone by a full copy.
+    /// What replacing the clone by a full copy would need and free.
     pub copy_out: CopyOut,
 }
 
-/// Effect of `zfs promote`.
+/// What `zfs promote` would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Promote {
     /// Number of snapshots that would move to the clone.
@@ -34,58 +35,58 @@ pub struct Promote {
     /// `used` of the clone after the promotion; `None` if the recorded properties do not determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clone_used_after: Option<u64>,
-    /// Bytes that are freed if the origin's dataset is destroyed after the promotion, which then affects nothing else.
-    /// The promotion itself frees nothing.
+    /// Bytes that are freed if the origin's dataset is destroyed after the promotion, which then affects no other
+    /// dataset. The promotion itself frees nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then_frees: Option<u64>,
 }
 
-/// Effect of replacing the clone by a full copy (`zfs send | zfs receive`), after which the clone is destroyed.
+/// Effect of replacing the clone by a full copy (`zfs send | zfs receive`). The clone is destroyed afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CopyOut {
     /// Bytes that the full copy needs.
     pub needs: u64,
-    /// Bytes that destroying the clone frees.
+    /// Bytes that are freed when the clone is destroyed.
     pub frees: u64,
-    /// Further bytes that destroying the origin snapshot then frees, if it has no other clone.
+    /// Additional bytes that are freed when the origin snapshot is destroyed afterwards, if it has no other clone.
     pub origin_frees: u64,
 }
 
-/// A snapshot that cannot be destroyed because it has clones.
+/// A snapshot that cannot be destroyed, because it has clones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostageReport {
-    /// Name of the snapshot.
+    /// Full name of the snapshot.
     pub snapshot: String,
     /// Direct clones of the snapshot.
     pub clones: Vec<String>,
-    /// Bytes that only this snapshot references. They cannot be freed as long as the clones exist.
+    /// Bytes that only this snapshot references. They cannot be freed while the clones exist.
     pub hostage: u64,
     /// Number of datasets and snapshots that `destroy -R` would destroy, including this snapshot. `None` in large
-    /// graphs, where it is computed only on request.
+    /// graphs, where the number is computed only on request.
     pub destroy_takes: Option<usize>,
-    /// Minimum bytes that `destroy -R` would free.
+    /// Minimum number of bytes that `destroy -R` would free.
     pub destroy_frees: Option<u64>,
 }
 
-/// Complete report on clones.
+/// Report on the clones of a pool, or of a dataset and its children.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Report")]
 pub struct LineageReport {
-    /// Number of datasets.
+    /// Number of datasets in the report.
     pub datasets: usize,
-    /// Number of snapshots.
+    /// Number of snapshots in the report.
     pub snapshots: usize,
-    /// Clones.
+    /// The clones, with what they share with their origins.
     pub clones: Vec<CloneReport>,
     /// Snapshots that cannot be destroyed because they have clones.
     pub hostages: Vec<HostageReport>,
 }
 
-/// Maximum number of datasets to visit, to compute `destroy -R` for all snapshots with clones. Without the limit, long
-/// chains of clones would take quadratic time.
+/// Maximum number of datasets to visit when the effect of `destroy -R` is computed for all snapshots with clones.
+/// Without the limit, long chains of clones would take quadratic time.
 const DESTROY_BUDGET: usize = 300_000;
 
-/// Reports on `dataset` and its children, or on everything.
+/// Reports on `dataset` and its children, or on the whole pool.
 ///
 /// # Errors
 /// [`PlannerError::Lineage`] if `dataset` does not exist.
@@ -174,7 +175,7 @@ fn clone_report(graph: &Graph, at: usize, origin: usize) -> CloneReport {
 }
 
 /// Computes the effect of `zfs promote`. The origin's dataset becomes a clone of the snapshot that is moved, and uses
-/// only what it has written since that snapshot. The sum of the `used` of both datasets does not change
+/// only what was written to it since that snapshot. The sum of the `used` of both datasets does not change
 /// (`dsl_dataset_promote_sync`, dsl_dataset.c, OpenZFS 2.1.11).
 fn promote_clone(graph: &Graph, at: usize, origin: usize) -> Promote {
     let snapshot = &graph.nodes[origin];

@@ -11,9 +11,9 @@ fn vdev(name: &str, size: u64, used: u64, speed: f64) -> Vdev {
     }
 }
 
-/// Compares with a recorded pool of two vdevs of 1063 MB, of which one was throttled. The speeds come from the
-/// recording: 11.7 MB/s for the fast vdev (64 MB on two fast vdevs in 2.9 s), 4 MB/s for the slow vdev (103 MB in 25.7
-/// s).
+/// Compares the simulation with a recorded pool of two vdevs of 1063 MB, one of which was throttled. The speeds come
+/// from the recording: 11.7 MB/s for the fast vdev (64 MB on two fast vdevs in 2.9 s), 4 MB/s for the slow vdev (103 MB
+/// in 25.7 s).
 #[test]
 fn shares_have_the_measured_shape() {
     let rows: Vec<Value> =
@@ -92,8 +92,8 @@ fn sizes_decide_between_equally_fast_vdevs() {
     assert!((3.2..4.8).contains(&ratio), "{ratio}");
 }
 
-/// Compares with a measurement on OpenZFS 2.1.11, in a guest limited by its CPU: 80 % of 96 MiB went to the vdev of 2
-/// GiB.
+/// Compares the simulation with a measurement on OpenZFS 2.1.11, in a guest that was limited by its CPU: 80 % of 96 MiB
+/// went to the vdev of 2 GiB.
 #[test]
 fn a_slow_writer_is_spread_by_free_space_and_a_fast_one_by_speed() {
     let pool = [

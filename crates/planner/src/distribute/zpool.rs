@@ -3,7 +3,7 @@
 use super::Vdev;
 use crate::error::PlannerError;
 
-/// Parses `zpool list -vHp POOL`. Returns the vdevs with their sizes and used bytes; `speed` is set for all of them.
+/// Parses `zpool list -vHp POOL`. Returns the vdevs with their sizes and used bytes. All vdevs get the given `speed`.
 ///
 /// # Errors
 /// [`PlannerError::Record`] for a truncated line or an invalid number.
@@ -63,9 +63,9 @@ pub fn parse_zpool_list(source: &str, text: &str, speed: f64) -> Result<Vec<Vdev
     }
 }
 
-/// Parses `zpool iostat -vHp POOL SECONDS 2` and returns the written bytes per second of each vdev. Columns:
-/// name, alloc, free, read and write operations, read and write bytes. Uses the last report, because the first
-/// is the mean since the import of the pool.
+/// Parses `zpool iostat -vHp POOL SECONDS 2`. Returns, for each vdev, the bytes written per second. Columns: name,
+/// alloc, free, read and write operations, read and write bytes. Uses the last report, because the first report is the
+/// mean since the import of the pool.
 ///
 /// # Errors
 /// [`PlannerError::Record`] for a truncated line or an invalid number.

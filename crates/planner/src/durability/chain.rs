@@ -4,7 +4,7 @@ use super::HOURS_A_YEAR;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Text about what the model cannot predict. It must accompany every output of the model's figures.
+/// Text about what the model cannot predict. Every output of the model's figures must contain this text.
 pub const CANNOT_TELL: &str = "The model knows disks that fail at a constant rate, rebuild times \
 and unreadable sectors. It does not know your hand on the wrong cable, a firmware that fails a \
 whole batch at once, a power supply, a fire, theft, a bug in the file system, or the years after \
@@ -14,22 +14,22 @@ use them to compare layouts, never as a promise. Redundancy is not a backup.";
 /// Assumptions about disks and repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Assumptions {
-    /// Fraction of disks that fail per year, from 0 to below 1.
+    /// Fraction of disks that fail per year (annualised failure rate), from 0 to below 1.
     pub afr: f64,
     /// Hours from a failure until the rebuild starts on a spare or replacement.
     pub replace_hours: f64,
     /// Duration of the rebuild in hours.
     pub rebuild_hours: f64,
-    /// Unreadable sectors per bit read, 1e-15 in many data sheets; 0 disables them.
+    /// Unreadable sectors per bit read, 1e-15 in many data sheets. With 0, all sectors are readable.
     pub ure_per_bit: f64,
-    /// Factor by which the failure rate of the other disks increases while one disk is failed (same batch, same
+    /// Factor by which the failure rate of the other disks increases while one disk has failed (same batch, same
     /// enclosure, higher load). 1 means that failures are independent.
     pub correlation: f64,
 }
 
 impl Default for Assumptions {
-    /// Returns the default values: failure rate 1.5 % per year, replacement after one day, rebuild in 24 h,
-    /// one unreadable bit in 10¹⁵, factor 3.
+    /// Returns the default values: a failure rate of 1.5 % per year, replacement after one day, a rebuild in 24 h, one
+    /// unreadable bit in 10¹⁵, and factor 3.
     fn default() -> Self {
         Self {
             afr: 0.015,
@@ -42,10 +42,10 @@ impl Default for Assumptions {
 }
 
 impl Assumptions {
-    /// Checks the ranges.
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// [`PlannerError::Value`] names the value that is out of range.
+    /// [`PlannerError::Value`] with the value that is out of range.
     pub fn check(&self) -> Result<(), PlannerError> {
         let rules: [(&str, f64, f64, f64); 5] = [
             ("afr", self.afr, 0.0, 0.999_999),
@@ -65,14 +65,14 @@ impl Assumptions {
         Ok(())
     }
 
-    /// Returns the failures per hour of one disk.
+    /// Returns the number of failures per hour of one disk.
     #[must_use]
     pub fn failures_an_hour(&self) -> f64 {
         -(-self.afr).ln_1p() / HOURS_A_YEAR
     }
 }
 
-/// A redundancy group of disks.
+/// A group of disks with common redundancy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct DiskGroup {
@@ -80,23 +80,26 @@ pub struct DiskGroup {
     pub disks: u64,
     /// Number of failures that the group survives.
     pub survives: u64,
-    /// Bytes that must be read to rebuild a disk when no redundancy remains.
+    /// Number of bytes that must be read to rebuild a disk when no redundancy remains.
     pub rebuild_reads: f64,
 }
 
-/// Transition rates of each state, per hour.
+/// Transition rates of each state of the chain, per hour.
 pub(super) struct Rates {
-    /// For each state, the rate of one more failure. For the last state, the rate of data loss.
+    /// For each state, the rate at which one more disk fails. For the last state, the rate of data loss.
     pub fail: Vec<f64>,
     /// For each state, the rate at which one failed disk is rebuilt.
     pub repair: Vec<f64>,
-    /// For each state, the rate of data loss because a sector without another copy is unreadable.
+    /// For each state, the rate at which data is lost because a sector without another copy is unreadable.
     pub unreadable: Vec<f64>,
 }
 
-/// Returns the transition rates of a group with n disks. From i to i + 1 failed disks: `(n − i)·λ·κ`; back: `i·μ`,
-/// because all failed disks are rebuilt in parallel. In the last state before loss, a rebuild finds an unreadable
-/// sector with probability `1 − exp(−bits·ure)`, and data is lost.
+/// Returns the transition rates of a group with n disks.
+///
+/// - From i to i + 1 failed disks: `(n − i)·λ·κ`.
+/// - Back: `i·μ`, because all failed disks are rebuilt in parallel.
+/// - In the last state before loss, a rebuild finds an unreadable sector with probability `1 − exp(−bits·ure)`, and
+///   data is lost.
 pub(super) fn group_rates(group: DiskGroup, assumptions: &Assumptions) -> Rates {
     let lambda = assumptions.failures_an_hour();
     let mu = 1.0 / (assumptions.replace_hours + assumptions.rebuild_hours);
@@ -128,7 +131,7 @@ pub(super) fn group_rates(group: DiskGroup, assumptions: &Assumptions) -> Rates 
     rates
 }
 
-/// Returns the mean hours to data loss, starting with all disks healthy. Every step adds, multiplies or
+/// Returns the mean number of hours to data loss, starting with all disks healthy. Every step adds, multiplies or
 /// divides positive numbers, so rates of 10⁻³⁰ lose no digits (after Grassmann, Taksar and Heyman, 1985).
 #[must_use]
 pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
@@ -143,16 +146,17 @@ pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
     total
 }
 
-/// Limit of the work in [`loss_in`]: maximum product of ticks and states.
+/// Maximum product of ticks and states in [`loss_in`], which limits its computing time.
 const MOST_STEPS: f64 = 2e6;
 
-/// Returns the probability, 0 to 1, that the group loses data (even one sector) within `hours`.
+/// Returns the probability, 0 to 1, that the group loses any data within `hours`, even if only one sector.
 ///
 /// Uses uniformization: the chain is observed at the ticks of a Poisson process whose rate is at least the chain's
 /// fastest rate. The probabilities of loss after k ticks are added with Poisson weights. All terms are positive, so
-/// small probabilities keep their digits. If ticks × states exceeds two million (rebuilds of seconds, mirrors of
-/// hundreds of disks), loss is so rare that its time is exponentially distributed, and the probability is computed from
-/// the mean time to loss.
+/// small probabilities keep their digits.
+///
+/// If ticks × states exceeds two million (rebuilds of seconds, mirrors of hundreds of disks), loss is so rare that its
+/// time is exponentially distributed. The probability is then computed from the mean time to loss.
 #[must_use]
 pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     let rates = group_rates(group, assumptions);
@@ -195,12 +199,12 @@ pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     result.min(1.0)
 }
 
-/// Probabilities of data loss, 0 to 1, by the amount that is lost.
+/// Probabilities of data loss, 0 to 1, by how much is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Loss {
-    /// Probability that any data is lost, even one sector.
+    /// Probability that any data is lost, even if only one sector.
     pub any: f64,
-    /// Probability that the whole pool is lost: more disks fail than the redundancy tolerates.
+    /// Probability that the whole pool is lost, because more disks fail than the redundancy tolerates.
     pub pool: f64,
     /// Probability that only the blocks on an unreadable sector are lost, while there was no redundancy.
     pub blocks: f64,
@@ -209,10 +213,10 @@ pub struct Loss {
 /// Returns the probabilities of each kind of loss within `hours`.
 ///
 /// An unreadable sector during the last rebuild destroys only the blocks on this sector: ZFS and btrfs identify these
-/// blocks by checksums, md by its list of bad blocks (md(4), "BAD BLOCK LIST"). So the whole pool is lost only by
-/// failed disks; its probability comes from the chain without unreadable sectors. Both kinds of loss leave the last
-/// state. So the probability that the first loss is a loss of blocks is the rate of this kind divided by the sum of
-/// both rates.
+/// blocks by checksums, md by its list of bad blocks (md(4), "BAD BLOCK LIST"). So only failed disks destroy the whole
+/// pool, and the probability of this comes from the chain without unreadable sectors. Both kinds of loss occur in the
+/// last state. So the probability that the first loss is a loss of blocks is the rate of this kind divided by the sum
+/// of both rates.
 #[must_use]
 pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Loss {
     let any = loss_in(group, assumptions, hours);
@@ -238,7 +242,7 @@ pub fn losses_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> Los
     }
 }
 
-/// Returns, for each kind of loss, the probability that at least one of the groups has it within a year.
+/// Returns, for each kind of loss, the probability that it happens to at least one of the groups within a year.
 #[must_use]
 pub fn loss_of_groups(groups: &[DiskGroup], assumptions: &Assumptions) -> Loss {
     let mut known: Vec<(DiskGroup, u32)> = Vec::new();

@@ -8,11 +8,11 @@ use serde::Serialize;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of arrays per block of work. Each block has its own random stream, so the result does not depend on
-/// the number of threads.
+/// Number of arrays per block of work. Each block has its own stream of random numbers, so the result does not depend
+/// on the number of threads.
 const BLOCK: u64 = 8192;
 
-/// Result of the simulation.
+/// How often data was lost in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Estimate")]
 pub struct LossEstimate {
@@ -22,7 +22,7 @@ pub struct LossEstimate {
     pub losses: u64,
     /// Fraction of array-years in which data was lost, 0 to 1.
     pub loss: f64,
-    /// 95 % interval of `loss` (Wilson 1927). Without any loss, its upper end is 3.84 ÷ years.
+    /// 95 % interval of `loss` (Wilson 1927). If no data was lost, the upper end is 3.84 ÷ years.
     pub interval: (f64, f64),
 }
 
@@ -61,7 +61,8 @@ pub fn simulate_arrays(
     }
 }
 
-/// Simulates `arrays` arrays and returns how many lost data. `seed` and `block` select the stream of random numbers.
+/// Simulates `arrays` arrays, and returns how many of them lost data. `seed` and `block` select the stream of random
+/// numbers.
 fn run_block(
     group: DiskGroup,
     assumptions: &Assumptions,

@@ -1,4 +1,4 @@
-//! Computes all properties of a layout: capacity, redundancy, durability, speed, cost.
+//! Computes all properties of a layout: capacity, redundancy, durability, speed and cost.
 
 use super::families::{btrfs_facts, declustered_facts, md_facts};
 use super::growth::list_growth;
@@ -13,13 +13,13 @@ use serde::Serialize;
 /// Speed as a multiple of the speed of one disk. The values are calculated, not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Scaling {
-    /// Speed of long sequential reads.
+    /// Speed of long sequential reads, 1 for one disk.
     pub stream_read: f64,
-    /// Speed of long sequential writes.
+    /// Speed of long sequential writes, 1 for one disk.
     pub stream_write: f64,
-    /// Speed of small random reads.
+    /// Speed of small random reads, 1 for one disk.
     pub random_read: f64,
-    /// Speed of small random writes.
+    /// Speed of small random writes, 1 for one disk.
     pub random_write: f64,
 }
 
@@ -27,33 +27,33 @@ pub struct Scaling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Content {
-    /// Data, first copy.
+    /// The first copy of data.
     Data,
-    /// Data, second and further copies.
+    /// The second copy of data, and any additional copies.
     Copy,
-    /// Parity.
+    /// Parity of the data.
     Parity,
     /// Metadata and system chunks of btrfs.
     Metadata,
-    /// Distributed or hot spare.
+    /// A distributed or hot spare.
     Spare,
-    /// Special, dedup, log or cache vdev.
+    /// A special, dedup, log or cache vdev.
     Special,
-    /// Unusable: no other disk has room for the other copies or stripes.
+    /// Space that cannot be used, because no other disk has room for the other copies or stripes.
     Idle,
 }
 
-/// A part of a disk.
+/// A part of a disk with one kind of content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Segment {
-    /// Content of the part.
+    /// What the part is used for.
     pub content: Content,
     /// Size of the part in bytes.
     pub bytes: u64,
 }
 
 impl LayoutPlan {
-    /// Returns whether the manual of the file system advises against the profile: btrfs(5), "RAID56 status and
+    /// Returns whether the manual of the file system advises against the layout's profile: btrfs(5), "RAID56 status and
     /// recommended practices".
     #[must_use]
     pub fn advised_against(&self) -> bool {
@@ -63,7 +63,7 @@ impl LayoutPlan {
     }
 }
 
-/// A way to extend a layout.
+/// A way to extend a layout, with its effect.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Growth {
     /// Steps to extend the layout, as text.
@@ -72,53 +72,52 @@ pub struct Growth {
     pub disks: u64,
     /// Additional usable bytes, as the tools report them.
     pub gives: u64,
-    /// For a wider raidz vdev: additional bytes in blocks of 128 KiB, while existing blocks keep their old
+    /// For a raidz vdev that gets wider: additional bytes in blocks of 128 KiB, while existing blocks keep their old
     /// parity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<u64>,
-    /// For a wider raidz vdev: additional bytes after all existing data was rewritten.
+    /// For a raidz vdev that gets wider: additional bytes after all existing data was rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds_rewritten: Option<u64>,
 }
 
-/// Space efficiency for one block size.
+/// Space efficiency for data of one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BlockShare {
-    /// recordsize or volblocksize in bytes, after compression.
+    /// Block size (recordsize or volblocksize) in bytes, after compression.
     pub block: u64,
-    /// ZFS: allocated bytes per block on the first data vdev, as reported by `zdb` and `zpool list`. For a mirror, one
-    /// copy; for raidz and dRAID, including parity and padding.
+    /// ZFS: allocated bytes per block on the first data vdev, as reported by `zdb` and `zpool list`. The number is one
+    /// copy for a mirror; for raidz and dRAID it includes parity and padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated: Option<u64>,
     /// ZFS: `refreservation` of a volume of the requested size with this block size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreservation: Option<u64>,
-    /// Bytes of data per byte on the disks, 0 to 1: the rest is parity, padding and copies.
+    /// Bytes of data per byte on the disks, 0 to 1. The rest is parity, padding and copies.
     pub share: f64,
     /// Bytes of data that fit if all blocks have this size.
     pub fits: u64,
-    /// ZFS: maximum bytes of block pointers when the pool is full of such blocks; see
-    /// [`crate::zfs::pointers`].
+    /// ZFS: maximum bytes of block pointers when the pool is full of blocks of this size; see [`crate::zfs::pointers`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointers: Option<u64>,
 }
 
-/// Parameters of the cost calculation.
+/// Parameters for the costs over several years.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ownership {
     /// Period in years, above 0 and at most 30.
     pub years: f64,
     /// Power of a disk in watts, 0 to 100.
     pub watts: f64,
-    /// Price per kilowatt hour, in the currency of the disks.
+    /// Price of a kilowatt hour, in the currency of the disks.
     pub kwh: f64,
 }
 
 impl Ownership {
-    /// Checks the ranges.
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// [`PlannerError::Value`] names the value that is out of range.
+    /// [`PlannerError::Value`] with the value that is out of range.
     pub fn check(&self) -> Result<(), PlannerError> {
         for (what, value, low, high) in [
             ("years", self.years, 0.01, 30.0),
@@ -136,7 +135,7 @@ impl Ownership {
     }
 }
 
-/// Costs of a layout over the years, in the currency of the disks.
+/// Costs of a layout over several years, in the currency of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Costs {
     /// Cost of purchasing all disks.
@@ -145,13 +144,13 @@ pub struct Costs {
     pub replaced: f64,
     /// Cost of electricity. The disks are assumed to run all the time.
     pub power: f64,
-    /// Sum of all costs.
+    /// Sum of all costs over the period.
     pub total: f64,
     /// Cost per usable TiB and year.
     pub per_tib_year: f64,
 }
 
-/// Computes the costs of `disks` disks that cost `purchase` together.
+/// Computes the costs of `disks` disks whose total price is `purchase`.
 fn compute_costs(own: Ownership, disks: usize, purchase: f64, afr: f64, usable: u64) -> Costs {
     let power = disks as f64 * own.watts / 1000.0 * HOURS_A_YEAR * own.years * own.kwh;
     let replaced = purchase * -(-afr).ln_1p() * own.years;
@@ -170,7 +169,7 @@ fn to_tib(bytes: u64) -> f64 {
     bytes.max(1) as f64 / (1u64 << 40) as f64
 }
 
-/// A layout and its properties. Sizes are in bytes.
+/// A layout with its properties. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct LayoutPlan {
@@ -178,13 +177,13 @@ pub struct LayoutPlan {
     pub layout: String,
     /// Family of the layout: `zfs`, `btrfs`, `mdraid` or `declustered`.
     pub family: &'static str,
-    /// Total size of all disks.
+    /// Total size of all disks in bytes.
     pub raw: u64,
-    /// Usable bytes: used + available of `zfs list`; for btrfs the maximum amount of data.
+    /// Usable bytes: used + available of `zfs list`, or for btrfs the maximum amount of data.
     pub usable: u64,
     /// Usable bytes ÷ raw bytes.
     pub efficiency: f64,
-    /// Whether the figures are exact. If not, they are a bound or an approximation.
+    /// Whether the figures are exact. If false, they are a bound or an approximation.
     pub exact: bool,
     /// ZFS: the sizes that the tools report.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -192,31 +191,32 @@ pub struct LayoutPlan {
     /// btrfs: the sizes that the tools report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub btrfs: Option<btrfs::Filesystem>,
-    /// btrfs: the maximum amount of file data, the same as `usable`, for scripts.
+    /// btrfs: the maximum amount of file data. Equals `usable`; repeated for scripts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
     /// Number of failed disks that the layout always survives.
     pub survives: u64,
     /// Number of failed disks that the layout survives if the right disks fail.
     pub survives_at_best: u64,
-    /// Description of the next failure that would lose data, with its probability.
+    /// Description of the failures that would lose data, such as two disks of one mirror.
     pub unlucky: String,
-    /// Of all sets of `survives + 1` failed disks, the fraction that loses data, 0 to 1.
+    /// Fraction of all sets of `survives + 1` failed disks in which data is lost, 0 to 1.
     pub unlucky_share: f64,
     /// Space efficiency for each block size.
     pub blocks: Vec<BlockShare>,
     /// Seconds until redundancy is restored, at the assumed speed and fill level; `None` without redundancy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild_seconds: Option<f64>,
-    /// Speed as multiples of one disk.
+    /// Speed of the layout as multiples of the speed of one disk.
     pub scaling: Scaling,
     /// Probability that any data is lost within a year, 0 to 1, under the given assumptions.
     pub loss_per_year: f64,
-    /// Probability that the whole pool is lost within a year: more disks fail than the redundancy tolerates.
+    /// Probability that the whole pool is lost within a year, because more disks fail than the redundancy tolerates.
     pub pool_loss_per_year: f64,
-    /// Probability that only some blocks are lost within a year, by an unreadable sector while there was no redundancy.
+    /// Probability that only some blocks are lost within a year, because a sector is unreadable while there is no
+    /// redundancy.
     pub block_loss_per_year: f64,
-    /// Ways to extend the layout.
+    /// Ways to extend the layout later.
     pub growth: Vec<Growth>,
     /// Price of all disks; `None` unless all prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -230,13 +230,13 @@ pub struct LayoutPlan {
     /// Warnings about the layout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Whether the layout is on the Pareto front: no other layout of the answer is better in every respect.
+    /// Whether the layout is on the Pareto front, that is, no other layout of the answer is better in every respect.
     pub pareto: bool,
-    /// Content of each disk from front to back.
+    /// Content of each disk, from its beginning to its end.
     pub disks: Vec<Vec<Segment>>,
 }
 
-/// Properties that are computed differently for each family of layouts.
+/// Properties that each family of layouts computes differently.
 pub(super) struct Facts {
     pub usable: u64,
     pub exact: bool,

@@ -9,25 +9,30 @@ use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of disks in a proposed raidz group. Wider groups would rebuild for days.
+/// Maximum number of disks in a proposed raidz group. A wider group would rebuild for days.
 const WIDEST: usize = 16;
 /// Maximum number of disks for a thorough search. With more disks, the search tries fewer group sizes and no groups of
 /// unequal size.
 const THOROUGH: usize = 32;
 
-/// Result of a search: all layouts found.
+/// Layouts that a search found.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Search {
     /// Layouts, in the order in which they were found.
     pub plans: Vec<LayoutPlan>,
-    /// Which layouts were omitted, if the search was limited.
+    /// Description of the layouts that a limited search omitted; `None` if the search was complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded: Option<String>,
 }
 
-/// Finds every sensible layout: ZFS stripes, mirrors, raidz1–3 and dRAID in groups of equal and, below 33
-/// disks, unequal width; all btrfs profiles; Linux software RAID; declustered stripes. Sorts the disks by
-/// size. `special` contains the sizes of fast disks for a mirrored special vdev in each ZFS layout.
+/// Finds every sensible layout for the disks:
+///
+/// - ZFS stripes, mirrors, raidz1–3 and dRAID, in groups of equal width and, below 33 disks, of unequal width;
+/// - all btrfs profiles;
+/// - Linux software RAID;
+/// - declustered stripes.
+///
+/// Sorts the disks by size. `special` contains the sizes of fast disks for a mirrored special vdev in each ZFS layout.
 ///
 /// # Errors
 /// The disks are invalid.
@@ -99,7 +104,7 @@ pub fn search(disks: &[Disk], special: &[u64], context: &Context) -> Result<Sear
     })
 }
 
-/// Computes the properties of layouts on all CPUs; the order of the layouts is kept. Omits a layout that does not fit,
+/// Computes the properties of layouts on all CPUs. Keeps the order of the layouts. Omits a layout that does not fit,
 /// for example because a disk is smaller than the minimum of a file system.
 fn describe_all(layouts: &[Layout], disks: &[Disk], context: &Context) -> Vec<LayoutPlan> {
     let next = AtomicUsize::new(0);
@@ -252,8 +257,8 @@ fn zfs_layouts(
     Ok(())
 }
 
-/// Divides the sorted disks into consecutive groups, each of at least `parity + 2` disks, so that the total capacity is
-/// largest. Uses dynamic programming over the start of the last group. Consecutive groups suffice: for given widths,
+/// Divides the sorted disks into consecutive groups with the largest total capacity. Each group has at least `parity +
+/// 2` disks. Uses dynamic programming over the start of the last group. Consecutive groups suffice: for given widths,
 /// groups of disks with similar sizes are best.
 fn best_groups(sizes: &[u64], parity: usize) -> Option<Vec<usize>> {
     let n = sizes.len();

@@ -1,4 +1,4 @@
-//! Computes ways to extend a layout, and the capacity that each adds.
+//! Computes ways to extend a layout, and the capacity that each way adds.
 
 use super::describe::Growth;
 use super::families::md_facts;
@@ -8,7 +8,7 @@ use crate::btrfs;
 use crate::zfs::{self, Class, Pool, PoolVdev, VdevKind};
 use assay_model::size::Convention::Decimal;
 
-/// Computes only the usable bytes of a layout.
+/// Computes the usable bytes of a layout, without its other properties.
 fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64> {
     Some(match layout {
         Layout::Zfs(pool) => pool.capacity().ok()?.zfs_usable,
@@ -22,7 +22,7 @@ fn usable_bytes(layout: &Layout, sizes: &[u64], context: &Context) -> Option<u64
     })
 }
 
-/// Maximum number of disks up to which every step of extending btrfs is simulated.
+/// Maximum number of disks for which every step of extending btrfs is simulated.
 const GROWTH_LIMIT: usize = 40;
 
 /// Number of steps to show for each way of extending a layout.
@@ -70,7 +70,7 @@ fn format_disks(times: u64, size: u64) -> String {
 }
 
 impl Growth {
-    /// Creates a step that changes the usable bytes from `now` to `then`; returns `None` if the capacity would shrink.
+    /// Creates a step that changes the usable bytes from `now` to `then`. Returns `None` if the capacity would shrink.
     fn new(action: String, disks: u64, now: u64, then: u64) -> Option<Self> {
         Some(Self {
             action,
@@ -82,7 +82,7 @@ impl Growth {
     }
 }
 
-/// Computes the ways to extend a ZFS pool: further vdevs, wider vdevs and larger disks.
+/// Computes the ways to extend a ZFS pool: additional vdevs, wider vdevs and larger disks.
 fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
     let Some(first) = pool.vdevs.iter().find(|v| v.class == Class::Normal) else {
         return Vec::new();
@@ -117,10 +117,10 @@ fn of_pool(pool: &Pool, now: u64, context: &Context) -> Vec<Growth> {
 
 /// Widens a raidz vdev by `times` disks.
 ///
-/// `zfs list` continues to use the deflate ratio of the old width (`vdev_set_deflate_ratio`, vdev.c, 2.3).
-/// Existing blocks keep their old fraction of parity until they are rewritten (zpool-attach(8)). So there are
-/// three figures: the output of the tools, the capacity beside the old blocks, and the capacity after a
-/// rewrite (`zfs rewrite`, or copy and delete).
+/// `zfs list` continues to use the deflate ratio of the old width (`vdev_set_deflate_ratio`, vdev.c, 2.3). Existing
+/// blocks keep their old fraction of parity until they are rewritten (zpool-attach(8)). So there are three figures: the
+/// output of the tools, the capacity while the old blocks remain, and the capacity after a rewrite (`zfs rewrite`, or
+/// copy and delete).
 fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> Option<Growth> {
     let VdevKind::Raidz { parity, children } = vdev.kind else {
         return None;
@@ -155,7 +155,7 @@ fn widen_raidz(pool: &Pool, vdev: &PoolVdev, times: u64, context: &Context) -> O
     })
 }
 
-/// Replaces the smallest disks of the last vdev with unequal disks by disks of the size of its largest disk.
+/// Finds the last vdev with unequal disks, and replaces its smallest disks by disks of the size of its largest disk.
 fn replace_smallest(
     pool: &Pool,
     now: u64,

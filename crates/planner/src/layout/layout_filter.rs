@@ -15,7 +15,7 @@ pub enum Io {
     Stream,
 }
 
-/// A requirement, such as `usable>=6TiB`.
+/// A requirement on a property of a layout, such as `usable>=6TiB`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Want {
     field: Field,
@@ -86,7 +86,7 @@ impl FromStr for Want {
 }
 
 impl Want {
-    /// Creates the requirement that a layout survives any `failures` failed disks.
+    /// Creates the requirement that a layout survives any combination of `failures` failed disks.
     #[must_use]
     pub fn survive(failures: u64) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Want {
         }
     }
 
-    /// Returns whether a layout meets the requirement. A layout of unknown cost meets no requirement on cost.
+    /// Returns whether a layout meets the requirement. A layout of unknown cost never meets a requirement on cost.
     #[must_use]
     pub fn met(&self, plan: &LayoutPlan) -> bool {
         match (self.value(plan), self.at_least) {
@@ -116,7 +116,7 @@ impl Want {
         }
     }
 
-    /// Returns the property of a layout that the requirement limits; `None` if it is unknown.
+    /// Returns the value of the required property for a layout; `None` if it is unknown.
     fn value(&self, plan: &LayoutPlan) -> Option<f64> {
         Some(match self.field {
             Field::Usable => plan.usable as f64,
@@ -129,8 +129,8 @@ impl Want {
     }
 }
 
-/// Removes layouts that miss a requirement and sorts the others by: survival of a failed disk (unless a
-/// requirement mentions failures), sensible layouts, the requested kind of speed, usable space.
+/// Removes layouts that miss a requirement. Sorts the remaining layouts by these criteria, in this order: survival of a
+/// failed disk (unless a requirement mentions failures), sensible layouts, the requested kind of speed, usable space.
 pub fn rank(plans: &mut Vec<LayoutPlan>, wants: &[Want], io: Option<Io>) {
     plans.retain(|plan| wants.iter().all(|want| want.met(plan)));
     let any_loss = wants.iter().any(|want| want.field == Field::Survive);
@@ -152,7 +152,7 @@ pub fn rank(plans: &mut Vec<LayoutPlan>, wants: &[Want], io: Option<Io>) {
     });
 }
 
-/// Returns the layout that misses the requirements least, among those that can be built.
+/// Returns the buildable layout that misses the requirements least.
 #[must_use]
 pub fn nearest_buildable<'p>(plans: &'p [LayoutPlan], wants: &[Want]) -> Option<&'p LayoutPlan> {
     let missed = |plan: &LayoutPlan| wants.iter().map(|want| want.shortfall(plan)).sum::<f64>();
@@ -170,13 +170,17 @@ pub fn is_buildable(plan: &LayoutPlan) -> bool {
     plan.family != "declustered"
 }
 
-/// Returns whether the layout is buildable and its manual does not advise against it.
+/// Returns whether the layout can be built and its manual does not advise against it.
 fn is_sensible(plan: &LayoutPlan) -> bool {
     is_buildable(plan) && !plan.advised_against()
 }
 
-/// Returns a rank, 0 to 3, by how reliable the layout's figures are: cannot be built, manual advises against it, upper
-/// bound without a file system, space as a file system reports it.
+/// Returns a rank for the reliability of the layout's figures:
+///
+/// - 0: the layout cannot be built.
+/// - 1: its manual advises against it.
+/// - 2: the space is an upper bound without a file system.
+/// - 3: the space is as a file system reports it.
 fn layout_rank(plan: &LayoutPlan) -> u8 {
     match (is_sensible(plan), plan.exact) {
         (false, _) if !is_buildable(plan) => 0,
@@ -194,15 +198,15 @@ fn is_standard(plan: &LayoutPlan) -> bool {
     alone && (mirrors || (layout.starts_with("raidz") && !layout.contains('*')))
 }
 
-/// Removes each layout that another layout beats in every respect. Keeps pools of a common shape, so that the user sees
+/// Removes each layout that another layout beats in every respect. Pools of a common shape stay, so that the user sees
 /// the difference.
 pub fn best(plans: &mut Vec<LayoutPlan>) {
     plans.retain(|plan| plan.pareto || is_standard(plan));
 }
 
-/// Marks the layouts that no other layout beats in usable space, survived failures, probability of loss, and
-/// random and streaming speed. A layout beats only layouts whose figures are not more reliable: btrfs raid6,
-/// or a bound for md, hides no pool.
+/// Marks the layouts that no other layout beats in usable space, survived failures, probability of loss, and random and
+/// streaming speed. A layout beats only layouts whose figures are not more reliable than its own. For example, btrfs
+/// raid6 or a bound for md does not hide any pool.
 pub fn pareto(plans: &mut [LayoutPlan]) {
     let value = |plan: &LayoutPlan| {
         [

@@ -1,19 +1,19 @@
-//! Computes declustered stripes of n data and p parity chunks over unequal disks. The chunks of a stripe must be on
-//! different disks; otherwise they may be anywhere.
+//! Computes declustered stripes of n data and p parity chunks over unequal disks. All chunks of a stripe must be on
+//! different disks; otherwise a chunk may be anywhere.
 
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// Capacity of the stripes, in bytes.
+/// Space of declustered stripes, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Placement {
-    /// Bytes of file data.
+    /// Bytes of file data that fit.
     pub data: u64,
-    /// Bytes used on all disks together, including parity.
+    /// Used bytes on all disks together, including parity.
     pub raw_used: u64,
-    /// Bytes that cannot be used, on all disks together.
+    /// Unusable bytes on all disks together.
     pub unusable: u64,
-    /// Bytes used on each disk.
+    /// Used bytes on each disk.
     pub per_disk: Vec<u64>,
 }
 
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// Places the stripes one by one, always on the disks with the most free space.
+    /// Places the stripes one by one, always on the disks with the most free space. Returns the number of stripes.
     fn greedy(sizes: &[u64], width: usize) -> u64 {
         let mut left = sizes.to_vec();
         let mut stripes = 0;

@@ -1,20 +1,18 @@
-//! Computes the part of a whole disk that `zpool create` leaves for data.
+//! Computes how much of a whole disk `zpool create` leaves for data.
 
 use crate::error::PlannerError;
 
-/// Returns the bytes of partition 1 when ZFS gets a whole disk of `bytes` with sectors of `lba` bytes.
+/// Returns the size in bytes of partition 1 when ZFS gets a whole disk of `bytes` bytes with sectors of `lba` bytes.
 ///
-/// ZFS writes a GPT label: 33 sectors at each end for 512-byte sectors (5 for 4 KiB). The data partition
-/// starts at sector 2048. After it, 16,384 sectors are reserved (partition 9, 8 MiB with 512-byte sectors, 64
-/// MiB with native 4 KiB sectors). The length is rounded down to 2048 sectors.
+/// ZFS writes a GPT label: 33 sectors at each end for 512-byte sectors (5 for 4 KiB). The data partition starts at
+/// sector 2048. After it, 16,384 sectors are reserved (partition 9, 8 MiB with 512-byte sectors, 64 MiB with native 4
+/// KiB sectors). The length is rounded down to 2048 sectors.
 ///
-/// Source: `zpool_label_disk` (lib/libzfs/os/linux/libzfs_pool_os.c), `efi_alloc_and_init`
-/// (lib/libefi/rdwr_efi.c), `NEW_START_BLOCK` and `PARTITION_END_ALIGNMENT` (vdev_disk.h), OpenZFS 2.1.11; the
-/// same in 0.7 to 2.4.
+/// Source: `zpool_label_disk` (lib/libzfs/os/linux/libzfs_pool_os.c), `efi_alloc_and_init` (lib/libefi/rdwr_efi.c),
+/// `NEW_START_BLOCK` and `PARTITION_END_ALIGNMENT` (vdev_disk.h), OpenZFS 2.1.11; the same in 0.7 to 2.4.
 ///
 /// # Errors
-/// [`PlannerError::Size`] if no space remains, [`PlannerError::Value`] for a sector size other than 512 or
-/// 4096.
+/// [`PlannerError::Size`] if no space remains, [`PlannerError::Value`] if the sector size is neither 512 nor 4096.
 pub fn partition_bytes(bytes: u64, lba: u64) -> Result<u64, PlannerError> {
     if lba != 512 && lba != 4096 {
         return Err(PlannerError::value(

@@ -1,66 +1,66 @@
-//! Computes the capacity of a whole pool: its vdevs, allocation classes and slop.
+//! Computes the capacity of a whole pool from its vdevs, allocation classes and slop space.
 
 use super::vdev::{Geometry, VdevKind, vdev_geometry};
 use super::version::Version;
 use crate::error::PlannerError;
 use serde::Serialize;
 
-/// log₂ of valid sector sizes, 512 bytes to 64 KiB (`ASHIFT_MIN`, `ASHIFT_MAX`, vdev_impl.h).
+/// Valid base-2 logarithms of the sector size, 512 bytes to 64 KiB (`ASHIFT_MIN`, `ASHIFT_MAX`, vdev_impl.h).
 const ASHIFT: std::ops::RangeInclusive<u32> = 9..=16;
 
-/// Allocation class of a vdev.
+/// Allocation class: what a vdev stores.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Data.
+    /// File data and volume data.
     Normal,
     /// Metadata and small blocks.
     Special,
     /// Deduplication tables.
     Dedup,
-    /// Separate intent log; not included in `zpool list` or `zfs list`.
+    /// Separate intent log. `zpool list` and `zfs list` do not include it.
     Log,
-    /// L2ARC; contains only copies and is not included in any capacity.
+    /// L2ARC. It contains only copies, so no capacity includes it.
     Cache,
-    /// Hot spare; not included in any capacity until a disk fails.
+    /// Hot spare. No capacity includes it until a disk fails.
     Spare,
 }
 
-/// A top-level vdev and the sizes of its disks in bytes.
+/// A top-level vdev with the sizes of its disks in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PoolVdev {
     /// Allocation class of the vdev.
     pub class: Class,
-    /// Redundancy of the vdev.
+    /// How the vdev stores data redundantly.
     pub kind: VdevKind,
-    /// Bytes of each disk or partition.
+    /// Size of each disk or partition in bytes.
     pub disks: Vec<u64>,
 }
 
-/// A planned pool.
+/// A pool that is planned, not yet created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pool {
     /// Top-level vdevs of the pool.
     pub vdevs: Vec<PoolVdev>,
-    /// log₂ of the sector size, 9 to 16.
+    /// Base-2 logarithm of the sector size, 9 to 16.
     pub ashift: u32,
-    /// OpenZFS version that creates the pool.
+    /// OpenZFS version with which the pool is created.
     pub version: Version,
 }
 
 /// Capacity of one vdev.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VdevCapacity {
-    /// Layout in the syntax of `zpool create`.
+    /// Layout of the vdev in the syntax of `zpool create`.
     pub layout: String,
     /// Allocation class of the vdev.
     pub class: Class,
-    /// Metaslabs of the vdev.
+    /// Metaslabs of the vdev and their space.
     #[serde(flatten)]
     pub geometry: Geometry,
-    /// Usable bytes of the vdev if all blocks have 128 KiB.
+    /// Usable bytes of the vdev if all blocks have a size of 128 KiB.
     pub deflated: u64,
     /// Bytes of the vdev that are reserved for the embedded log.
     pub embedded_log: u64,
@@ -71,28 +71,27 @@ pub struct VdevCapacity {
 pub struct Capacity {
     /// SIZE of `zpool list -p`: raw bytes for raidz and dRAID (including parity), one copy for mirrors.
     pub zpool_size: u64,
-    /// USED + AVAIL of the pool's root dataset in `zfs list -p`, independent of the fill level. In a new pool,
-    /// the pool's own metadata uses a few hundred KiB of it.
+    /// USED + AVAIL of the pool's root dataset in `zfs list -p`; the sum does not depend on the fill level. In a new
+    /// pool, the pool's own metadata uses a few hundred KiB of it.
     pub zfs_usable: u64,
-    /// Usable bytes before subtracting the slop.
+    /// Usable bytes before the slop space is subtracted.
     pub deflated: u64,
-    /// Slop space: reserved so that files can still be deleted in a full pool.
+    /// Slop space, which is reserved so that files can still be deleted in a full pool.
     pub slop: u64,
     /// Raw bytes reserved for the embedded log.
     pub embedded_log: u64,
-    /// Raw bytes after the last whole metaslab of each vdev, which are lost.
+    /// Raw bytes after the last whole metaslab of each vdev, which cannot be used.
     pub tail: u64,
-    /// The vdevs.
+    /// Capacity of each vdev.
     pub vdevs: Vec<VdevCapacity>,
 }
 
 impl Pool {
-    /// Computes the output of `zpool list` and `zfs list`.
+    /// Computes what `zpool list` and `zfs list` print.
     ///
-    /// SIZE is the sum of the metaslabs of the normal, special, dedup and embedded-log classes
-    /// (`spa_prop_get_config`, spa.c). Usable space counts only the normal class, deflated
-    /// (`spa_update_dspace`, spa_misc.c), less the slop (`spa_get_slop_space`, spa_misc.c;
-    /// `dsl_pool_adjustedsize`, dsl_pool.c). OpenZFS 2.1.11.
+    /// SIZE is the sum of the metaslabs of the normal, special, dedup and embedded-log classes (`spa_prop_get_config`,
+    /// spa.c). Usable space counts only the normal class, deflated (`spa_update_dspace`, spa_misc.c), minus the slop
+    /// (`spa_get_slop_space`, spa_misc.c; `dsl_pool_adjustedsize`, dsl_pool.c). OpenZFS 2.1.11.
     ///
     /// # Errors
     /// `zpool create` would refuse the layout, or a sum exceeds 64 bits.
@@ -163,8 +162,8 @@ impl Pool {
         })
     }
 
-    /// Returns the bytes of file data that fit if every block has `block` bytes after compression. Excludes
-    /// metadata (about 0.3 to 1 %).
+    /// Returns the number of bytes of file data that fit if every block has `block` bytes after compression. Metadata
+    /// (about 0.3 to 1 %) is not subtracted.
     #[must_use]
     pub fn data_at(&self, block: u64, capacity: &Capacity) -> u64 {
         let mut bytes = 0u128;
@@ -239,8 +238,9 @@ impl Pool {
     }
 }
 
-/// Computes the slop (`spa_get_slop_space`, spa_misc.c): 1/32 of the usable space, at most 128 GiB since
-/// 2.0.6, less the embedded log (at most half of it), at least 128 MiB or half of the pool.
+/// Computes the slop space (`spa_get_slop_space`, spa_misc.c). It is 1/32 of the usable space, at most 128 GiB since
+/// version 2.0.6. From this the embedded log is subtracted, but at most half. The result is at least the smaller of 128
+/// MiB and half of the pool.
 fn slop_space(space: u64, embedded_log: u64, version: Version) -> u64 {
     let mut slop = space >> 5;
     if version.slop_is_capped() {

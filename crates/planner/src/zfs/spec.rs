@@ -1,10 +1,10 @@
-//! Parses layouts: `raidz2:6`, `2*mirror:2+special/mirror:2+log/single`, `draid2:4d:8c:1s`.
+//! Parses layouts of ZFS pools, such as `raidz2:6`, `2*mirror:2+special/mirror:2+log/single` or `draid2:4d:8c:1s`.
 
 use super::pool::{Class, PoolVdev};
 use super::vdev::VdevKind;
 use crate::error::PlannerError;
 
-/// Parses a layout and assigns `disks` in the given order. A vdev without a number takes all remaining disks.
+/// Parses a layout, and assigns `disks` in the given order. A vdev without a number takes all remaining disks.
 ///
 /// # Errors
 /// [`PlannerError::Layout`] with the mistake and its correction.

@@ -1,67 +1,69 @@
-//! Computes the allocatable space of one top-level vdev, and the bytes that a block uses on it.
+//! Computes the allocatable space of one top-level vdev, and the bytes that a block uses on the vdev.
 //!
-//! The functions named below are those of OpenZFS 2.1.11. They were compared with 0.7.13, 0.8.6, 2.0.7, 2.1.0, 2.2.0,
-//! 2.2.11, 2.3.0, 2.3.9, 2.4.0 and 2.4.4, and are the same in all of these versions, except where [`Version`] names a
-//! difference.
+//! The functions mentioned below are those of OpenZFS 2.1.11. They were compared with the versions 0.7.13, 0.8.6,
+//! 2.0.7, 2.1.0, 2.2.0, 2.2.11, 2.3.0, 2.3.9, 2.4.0 and 2.4.4. They are the same in all of these versions, except for
+//! the differences that [`Version`] describes.
 
 use super::version::Version;
 use crate::error::PlannerError;
 use serde::Serialize;
 use std::fmt;
 
-/// `sizeof (vdev_label_t)`: device sizes are rounded down to it (`vdev_open`, vdev.c).
+/// Size of a label in bytes, `sizeof (vdev_label_t)`. Device sizes are rounded down to a multiple of it (`vdev_open`,
+/// vdev.c).
 const LABEL: u64 = 256 << 10;
-/// Space at the start of a device (`VDEV_LABEL_START_SIZE`): two labels and the boot block of 3.5 MiB (vdev_impl.h).
+/// Bytes reserved at the start of a device (`VDEV_LABEL_START_SIZE`): two labels and the boot block of 3.5 MiB
+/// (vdev_impl.h).
 const LABELS_FRONT: u64 = 4 << 20;
-/// Space at the end of a device (`VDEV_LABEL_END_SIZE`): two labels.
+/// Bytes reserved at the end of a device (`VDEV_LABEL_END_SIZE`): two labels.
 const LABELS_BACK: u64 = 512 << 10;
 /// Minimum size of a device in bytes (`SPA_MINDEVSIZE`, spa.h).
 pub const MIN_DEVICE: u64 = 64 << 20;
-/// log₂ of the largest block, 16 MiB (`SPA_MAXBLOCKSHIFT`). A metaslab is at least as large.
+/// Base-2 logarithm of the largest block, 16 MiB (`SPA_MAXBLOCKSHIFT`). A metaslab is at least as large.
 const MAX_BLOCK_SHIFT: u32 = 24;
 /// Height of a row in dRAID, in bytes (`VDEV_DRAID_ROWHEIGHT`, vdev_draid.h).
 const DRAID_ROW: u64 = 16 << 20;
 /// Maximum number of disks in a dRAID vdev (`VDEV_DRAID_MAX_CHILDREN`, fs/zfs.h).
 pub const DRAID_MAX_CHILDREN: u64 = 255;
-/// Block size that `zfs list` assumes to convert raw space to usable space (`vdev_set_deflate_ratio`, vdev.c).
+/// Block size that `zfs list` assumes when it converts raw space to usable space (`vdev_set_deflate_ratio`, vdev.c).
 pub const DEFLATE_BLOCK: u64 = 128 << 10;
 
-/// Redundancy of a top-level vdev.
+/// How a top-level vdev stores data redundantly.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase", tag = "type")]
 #[schemars(rename = "Kind")]
 pub enum VdevKind {
-    /// One disk.
+    /// One disk, without redundancy.
     Single,
     /// Every disk contains all data.
     Mirror {
-        /// Disks, 2 or more.
+        /// Number of disks, at least 2.
         children: u64,
     },
     /// Stripes of variable width with 1 to 3 parity sectors.
     Raidz {
-        /// Parity sectors per stripe.
+        /// Number of parity sectors per stripe.
         parity: u64,
-        /// Disks, more than `parity`.
+        /// Number of disks, more than `parity`.
         children: u64,
     },
     /// Fixed stripes over permuted disks, with distributed spares.
     Draid {
-        /// Parity sectors per stripe.
+        /// Number of parity sectors per stripe.
         parity: u64,
-        /// Data sectors per stripe.
+        /// Number of data sectors per stripe.
         data: u64,
-        /// Disks.
+        /// Number of disks.
         children: u64,
-        /// Distributed spares.
+        /// Number of distributed spares in the vdev.
         spares: u64,
     },
 }
 
 impl VdevKind {
-    /// Returns the number of disks.
+    /// Returns the number of disks in the vdev.
     #[must_use]
     pub fn children(self) -> u64 {
         match self {
@@ -72,8 +74,8 @@ impl VdevKind {
         }
     }
 
-    /// Returns the number of disks that may fail at the same time, whichever they are. Distributed spares of dRAID do
-    /// not count, because they help only after a rebuild.
+    /// Returns the number of disks that may fail at the same time, whichever disks they are. Distributed spares of
+    /// dRAID do not count, because they help only after a rebuild.
     #[must_use]
     pub fn survives(self) -> u64 {
         match self {
@@ -83,11 +85,11 @@ impl VdevKind {
         }
     }
 
-    /// Returns the bytes allocated for a block of `psize` bytes after compression, as `zfs` counts them: one
+    /// Returns the number of bytes allocated for a block of `psize` bytes after compression, as `zfs` counts them: one
     /// copy for a mirror; data, parity and padding for raidz and dRAID.
     ///
-    /// Source: `vdev_default_asize` (vdev.c), `vdev_raidz_asize` (vdev_raidz.c; called
-    /// `vdev_raidz_psize_to_asize` since 2.4), `vdev_draid_asize` (vdev_draid.c).
+    /// Source: `vdev_default_asize` (vdev.c), `vdev_raidz_asize` (vdev_raidz.c; called `vdev_raidz_psize_to_asize`
+    /// since 2.4), `vdev_draid_asize` (vdev_draid.c).
     #[must_use]
     pub fn allocated(self, psize: u64, ashift: u32) -> u64 {
         let sectors = psize.max(1).div_ceil(1 << ashift);
@@ -103,8 +105,8 @@ impl VdevKind {
         }
     }
 
-    /// Returns the bytes on all disks for a block of `psize` bytes: like [`VdevKind::allocated`], but
-    /// including every copy of a mirror.
+    /// Returns the number of bytes on all disks for a block of `psize` bytes. Unlike [`VdevKind::allocated`], the
+    /// result includes every copy of a mirror.
     #[must_use]
     pub fn raw(self, psize: u64, ashift: u32) -> u64 {
         let copies = match self {
@@ -121,7 +123,7 @@ impl VdevKind {
         DEFLATE_BLOCK / (self.allocated(DEFLATE_BLOCK, ashift) >> 9)
     }
 
-    /// Checks the numbers by the rules of `zpool create`.
+    /// Checks the numbers of disks, parity and spares by the rules of `zpool create`.
     ///
     /// # Errors
     /// [`PlannerError::Layout`] with the violated rule.
@@ -187,16 +189,16 @@ impl fmt::Display for VdevKind {
     }
 }
 
-/// Space of a top-level vdev.
+/// Allocatable space of a top-level vdev, and its metaslabs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Geometry {
-    /// `asize` of `zdb -C`: allocatable bytes before the division into metaslabs.
+    /// Allocatable bytes before the division into metaslabs (`asize` of `zdb -C`).
     pub asize: u64,
-    /// log₂ of the metaslab size, as in `zdb -C`.
+    /// Base-2 logarithm of the metaslab size, as in `zdb -C`.
     pub metaslab_shift: u32,
-    /// Number of whole metaslabs. Space after them is lost.
+    /// Number of whole metaslabs. Space after them cannot be used.
     pub metaslabs: u64,
-    /// Bytes in all metaslabs: SIZE of `zpool list`.
+    /// Bytes in all metaslabs, which `zpool list` prints as SIZE.
     pub space: u64,
     /// Bytes of the first metaslab, which the embedded log uses in a new pool.
     pub first_metaslab: u64,
@@ -272,7 +274,7 @@ pub fn vdev_geometry(
     })
 }
 
-/// Returns the index of the highest set bit, counted from 1, as `highbit64`.
+/// Returns the index of the highest set bit, counted from 1, like `highbit64`.
 fn highest_bit(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
@@ -303,8 +305,8 @@ fn metaslab_shift(asize: u64, version: Version) -> u32 {
     }
 }
 
-/// Returns the total space of the metaslabs of a dRAID vdev, and the space of the first one. Each metaslab must start
-/// and end on a group boundary, so each loses a little space.
+/// Returns the total space of the metaslabs of a dRAID vdev, and the space of the first metaslab. Each metaslab must
+/// start and end on a group boundary, so it loses a little space.
 fn draid_space(group: u64, shift: u32, metaslabs: u64) -> (u64, u64) {
     let size = |id: u64| {
         let start = id << shift;

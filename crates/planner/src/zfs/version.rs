@@ -1,4 +1,4 @@
-//! OpenZFS versions and their differences in space accounting.
+//! OpenZFS versions, and how they differ in space accounting.
 
 use crate::error::PlannerError;
 use std::fmt;
@@ -12,14 +12,14 @@ pub struct Version {
     patch: u16,
 }
 
-/// Supported series; others are refused.
+/// Series of OpenZFS that are supported; other versions are refused.
 const SERIES: [(u16, u16); 7] = [(0, 7), (0, 8), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4)];
 
 impl Version {
     /// Version whose results were compared with measured pools.
     pub const CHECKED: Self = Self::new(2, 1, 11);
 
-    /// Creates a version from its three numbers.
+    /// Creates a version from its three numbers, such as 2, 1 and 11.
     #[must_use]
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self {
@@ -29,8 +29,8 @@ impl Version {
         }
     }
 
-    /// Returns whether metaslabs have 512 MiB to 16 GiB (`vdev_metaslab_set_size`, vdev.c, 0.8.0). Older
-    /// versions always have about 200 per vdev.
+    /// Returns whether a metaslab has a size of 512 MiB to 16 GiB (`vdev_metaslab_set_size`, vdev.c, 0.8.0). Older
+    /// versions always create about 200 metaslabs per vdev.
     #[must_use]
     pub fn sized_metaslabs(self) -> bool {
         self >= Self::new(0, 8, 0)
@@ -43,7 +43,7 @@ impl Version {
         self >= Self::new(0, 8, 2)
     }
 
-    /// Returns whether the slop is at most 128 GiB (`spa_max_slop`, spa_misc.c, 2.0.6).
+    /// Returns whether the slop space is limited to 128 GiB (`spa_max_slop`, spa_misc.c, 2.0.6).
     #[must_use]
     pub fn slop_is_capped(self) -> bool {
         self >= Self::new(2, 0, 6)
@@ -56,25 +56,26 @@ impl Version {
         self >= Self::new(2, 1, 0)
     }
 
-    /// Returns whether special vdevs give a metaslab to the embedded log, too (`vdev_metaslab_init`, 2.4.0).
+    /// Returns whether one metaslab of each special vdev belongs to the embedded log, too (`vdev_metaslab_init`,
+    /// 2.4.0).
     #[must_use]
     pub fn embedded_log_on_special(self) -> bool {
         self >= Self::new(2, 4, 0)
     }
 
-    /// Returns whether dRAID exists (2.1.0).
+    /// Returns whether the version supports dRAID (2.1.0).
     #[must_use]
     pub fn draid(self) -> bool {
         self >= Self::new(2, 1, 0)
     }
 
-    /// Returns whether allocation classes, and so special and dedup vdevs, exist (0.8.0).
+    /// Returns whether the version supports allocation classes, and so special and dedup vdevs (0.8.0).
     #[must_use]
     pub fn special(self) -> bool {
         self >= Self::new(0, 8, 0)
     }
 
-    /// Returns whether special and dedup vdevs count as available space, and not only as used space
+    /// Returns whether special and dedup vdevs are counted as available space, and not only as used space
     /// (`spa_update_dspace`, spa_misc.c, 2.2.10, 2.3.7 and 2.4.1).
     #[must_use]
     pub fn special_is_available(self) -> bool {
@@ -85,14 +86,14 @@ impl Version {
         }
     }
 
-    /// Returns whether a raidz vdev can be widened by a disk (`zpool attach`, 2.3.0).
+    /// Returns whether a raidz vdev can be widened by one disk (`zpool attach`, 2.3.0).
     #[must_use]
     pub fn raidz_expansion(self) -> bool {
         self >= Self::new(2, 3, 0)
     }
 
-    /// Returns whether the ARC may use all memory except 1 GiB, but at least five eighths (2.3.0). In older versions it
-    /// uses at most half of the memory.
+    /// Returns whether the ARC may use all memory except 1 GiB, but at least five eighths (2.3.0). In older versions
+    /// the ARC uses at most half of the memory.
     #[must_use]
     pub fn arc_takes_most(self) -> bool {
         self >= Self::new(2, 3, 0)

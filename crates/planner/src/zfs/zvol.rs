@@ -8,8 +8,8 @@ use super::version::Version;
 /// Source: `zvol_volsize_to_reservation`, `volsize_from_vdevs` (libzfs_dataset.c, OpenZFS 2.1.11). The reservation is a
 /// sum of two parts. The first part is the data blocks, scaled by their cost on the worst raidz or dRAID vdev relative
 /// to a 128 KiB block. The second part is twice the indirect blocks: at each level an uncompressed block of 128 KiB per
-/// 1024 blocks. Before 0.8.2, data counted with its plain size, regardless of raidz (`zvol_volsize_to_reservation` of
-/// 0.8.1).
+/// 1024 blocks. Before version 0.8.2, data counted with its plain size, even on raidz (`zvol_volsize_to_reservation` of
+/// version 0.8.1).
 #[must_use]
 pub fn zvol_refreservation(
     vdevs: &[VdevKind],
@@ -41,14 +41,16 @@ pub fn zvol_refreservation(
     u64::try_from(scaled + indirect * 2 * (128 << 10)).unwrap_or(u64::MAX)
 }
 
-/// Bytes of a block pointer, `sizeof (blkptr_t)` (spa.h).
+/// Size of a block pointer in bytes, `sizeof (blkptr_t)` (spa.h).
 const POINTER: u64 = 128;
-/// Block pointers in an indirect block of 128 KiB, the default (`DN_MAX_INDBLKSHIFT` 17, dnode.h).
+/// Number of block pointers in an indirect block of 128 KiB, which is the default size (`DN_MAX_INDBLKSHIFT` 17,
+/// dnode.h).
 const POINTERS: u64 = 1024;
 
-/// Returns the maximum bytes of block pointers for `data` bytes in blocks of `block` bytes. Indirect blocks are stored
-/// twice (`redundant_metadata=all`, zfsprops(7)); their compression is ignored. These blocks are the largest part of
-/// what a special vdev stores. In addition, each file has a dnode of at least 512 bytes, also stored twice.
+/// Returns the maximum number of bytes of block pointers for `data` bytes in blocks of `block` bytes. Indirect blocks
+/// are stored twice (`redundant_metadata=all`, zfsprops(7)); their compression is ignored. Indirect blocks are the
+/// largest part of what a special vdev stores. In addition, each file has a dnode of at least 512 bytes, also stored
+/// twice.
 #[must_use]
 pub fn block_pointer_bytes(data: u64, block: u64) -> u64 {
     let mut blocks = data.div_ceil(block.max(1));

@@ -1,4 +1,4 @@
-//! Lists every rule of a check with its source, by service, and whether it applied. The other formats list the
+//! Lists every rule of a check with its source, by service, and whether the rule applied. The other formats list the
 //! findings.
 
 use super::{WITHOUT_RULES, counts_of_service, without_rules};
@@ -8,8 +8,8 @@ use assay_render::Style;
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// Renders the list by service; services that do not exist here follow at the end, with the number
-/// of their rules.
+/// Renders the list by service. Services that do not exist on this machine follow at the end, with the number of their
+/// rules.
 #[must_use]
 pub fn coverage(checked: &Checked, style: Style) -> String {
     let mut out = String::new();
@@ -59,7 +59,7 @@ pub(super) fn describe_outcome(rule: &Looked) -> String {
     }
 }
 
-/// Returns the services that do not exist here, each with the number of its rules.
+/// Returns the services that do not exist on this machine, each with the number of its rules.
 fn list_absent_services(checked: &Checked) -> Vec<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let missing = checked

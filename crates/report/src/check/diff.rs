@@ -1,5 +1,6 @@
 //! Differences between two JSON documents of `assay check --json`: findings that appeared or disappeared, and why. A
-//! finding that disappeared is not always fixed: its rule may be gone, or its source may be unreadable now.
+//! finding that disappeared is not always fixed. The new check may not have its rule, or may be unable to read its
+//! source.
 
 use assay_model::finding::{Certainty, Looked, Seen, Severity};
 use assay_render::text::escape_line;
@@ -8,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Contents of a document of `assay check --json`, as far as the comparison needs them.
+/// The fields of an `assay check --json` document that the comparison uses.
 #[derive(Debug, Deserialize)]
 pub struct Document {
     findings: Vec<Item>,
@@ -33,7 +34,7 @@ struct AcceptedItem {
     reason: String,
 }
 
-/// State of an item in a check.
+/// State of a rule for one subject in a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "State")]
@@ -42,13 +43,13 @@ pub enum CheckState {
     Violated,
     /// The machine violated the rule, and the user accepted it.
     Accepted,
-    /// The state was unknown.
+    /// It was unknown whether the machine violates the rule.
     Unknown,
-    /// The rule had a subject and found no violation.
+    /// The rule applied to a subject and found no violation.
     Fine,
-    /// The rule had no subject.
+    /// The rule applied to no subject.
     NothingThere,
-    /// That check did not have the rule.
+    /// The check did not contain the rule, because the rule was added or removed between the two checks.
     NoRule,
 }
 
@@ -65,39 +66,40 @@ impl CheckState {
     }
 }
 
-/// A rule and subject whose state or reason differs.
+/// A rule and a subject whose state or reason differs between two checks.
 #[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
-    /// Rule and subject.
+    /// Identity of the rule and subject, equal in both checks.
     pub fingerprint: String,
-    /// Title on one line.
+    /// Title of the finding on one line.
     pub title: String,
-    /// Severity in the newer of the checks that contain it.
+    /// Severity in the new check, or in the old check if only that contains the finding.
     pub severity: Severity,
     /// State in the old check.
     pub was: CheckState,
     /// State in the new check.
     pub is: CheckState,
-    /// Facts that differ or supported the finding; reasons of unknown or accepted findings.
+    /// What explains the difference: facts that differ or that supported the finding. For unknown or accepted findings,
+    /// the reasons.
     pub why: Vec<String>,
 }
 
-/// Differences between two checks.
+/// How two checks differ.
 #[derive(Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Difference {
-    /// Findings of the new check only, the worst first.
+    /// Findings that only the new check has, the worst first.
     pub came: Vec<Change>,
-    /// Findings of the old check only.
+    /// Findings that only the old check has.
     pub went: Vec<Change>,
     /// Other differences of state or supporting facts.
     pub changed: Vec<Change>,
-    /// Rules of the new check only.
+    /// Rules that only the new check has.
     pub rules_came: Vec<String>,
-    /// Rules of the old check only.
+    /// Rules that only the old check has.
     pub rules_went: Vec<String>,
 }
 
-/// Compares two checks.
+/// Compares the JSON documents of two checks.
 #[must_use]
 pub fn diff(old: &Document, new: &Document) -> Difference {
     let (old, new) = (Side::new(old), Side::new(new));
@@ -223,7 +225,7 @@ fn explain_change(old: Known<'_>, new: Known<'_>, was: CheckState, is: CheckStat
     why
 }
 
-/// Returns facts with another value, and facts of one side only.
+/// Returns the facts whose values differ, and the facts that only one side has.
 fn list_differing_facts(old: &[Seen], new: &[Seen]) -> Vec<String> {
     let value = |side: &[Seen], key: &str| {
         let found = side.iter().find(|seen| seen.key == key);
@@ -262,7 +264,7 @@ fn format_value(value: &serde_json::Value) -> String {
     }
 }
 
-/// Renders the differences for people. Texts in a document may be untrusted, so they are escaped.
+/// Renders the differences for people. Texts of a document may be untrusted, so they are escaped.
 #[must_use]
 pub fn diff_text(difference: &Difference) -> String {
     let mut out = String::new();

@@ -56,7 +56,7 @@ struct FindingView {
     not_here: Option<String>,
 }
 
-/// Renders the page.
+/// Renders a check as one self-contained HTML page.
 #[must_use]
 pub fn html(view: &View<'_>) -> String {
     let checked = view.checked;
@@ -118,7 +118,7 @@ pub fn html(view: &View<'_>) -> String {
     )
 }
 
-/// Returns the checked services with their rules.
+/// Returns the services that the check read, with their rules.
 fn list_services(checked: &Checked) -> Vec<ServiceView> {
     let question = |rule: &Looked| QuestionView {
         rule: rule.rule.clone(),

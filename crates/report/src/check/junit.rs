@@ -6,7 +6,7 @@ use assay_model::finding::{Certainty, Finding};
 use assay_render::html::escape_html;
 use std::fmt::Write as _;
 
-/// Renders the document.
+/// Renders a check as a JUnit XML document.
 #[must_use]
 pub fn junit(view: &View<'_>) -> String {
     let checked = view.checked;

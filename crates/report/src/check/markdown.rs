@@ -9,7 +9,7 @@ use assay_render::markdown::escape_markdown;
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// Renders the document.
+/// Renders a check as a Markdown document.
 #[must_use]
 pub fn markdown(view: &View<'_>) -> String {
     let checked = view.checked;
@@ -117,7 +117,7 @@ fn write_finding(out: &mut String, finding: &Finding) {
     }
 }
 
-/// Formats text as code, with a longer fence than any run of backquotes in it.
+/// Formats text as Markdown code. The fence has more backquotes than any run of backquotes in the text.
 fn format_code(text: &str) -> String {
     format!("`{}`", escape_line(text).replace('`', "'"))
 }

@@ -6,8 +6,8 @@ use assay_model::finding::{Checked, Finding, Severity};
 use assay_render::units::format_plural;
 use std::fmt::Write as _;
 
-/// Returns one line for Nagios and Icinga (Monitoring Plugins Development Guidelines), and the exit
-/// status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+/// Returns one line for Nagios and Icinga (Monitoring Plugins Development Guidelines), and the exit status: 0 OK, 1
+/// WARNING, 2 CRITICAL, 3 UNKNOWN.
 #[must_use]
 pub fn nagios(view: &View<'_>) -> (String, u8) {
     let checked = view.checked;
@@ -28,8 +28,8 @@ pub fn nagios(view: &View<'_>) -> (String, u8) {
     (line, status)
 }
 
-/// Returns the line and status for many machines: the worst decides. A machine that could not be
-/// checked is UNKNOWN.
+/// Returns the line and the exit status for several machines. The worst machine decides the status. A machine that
+/// could not be checked counts as UNKNOWN.
 #[must_use]
 pub fn nagios_of(all: &[AskedMachine<'_>], fail_on: Severity) -> (String, u8) {
     let checked: Vec<(&str, &Checked)> = checked_of(all).collect();
@@ -97,7 +97,7 @@ fn choose_status(
     }
 }
 
-/// Replaces pipes, which would begin the performance data.
+/// Replaces pipe characters, because a pipe begins the performance data.
 fn replace_pipes(text: &str) -> String {
     assay_render::text::escape_line(text).replace('|', "/")
 }
@@ -111,7 +111,7 @@ fn name_finding(finding: &Finding, machine: Option<&str>) -> String {
     )
 }
 
-/// Formats the performance data.
+/// Formats the performance data at the end of a plugin's line.
 fn format_performance_data(count: impl Fn(Severity) -> usize, more: &[(&str, usize)]) -> String {
     let counts = Severity::ALL
         .into_iter()
@@ -123,15 +123,14 @@ fn format_performance_data(count: impl Fn(Severity) -> usize, more: &[(&str, usi
     all.join(" ")
 }
 
-/// Formats gauges in the text format of Prometheus, for the textfile directory of the node
-/// exporter.
+/// Formats a check as gauges in the text format of Prometheus, for the textfile directory of the node exporter.
 #[must_use]
 pub fn prometheus(view: &View<'_>) -> String {
     format_gauges(&[(String::new(), view.checked)])
 }
 
-/// Formats the gauges of many machines, with the name of the machine as a label, and whether it
-/// could be checked.
+/// Formats the gauges of several machines. Each gauge has the machine's name as a label. Another gauge shows whether a
+/// machine could be checked.
 #[must_use]
 pub fn prometheus_of(all: &[AskedMachine<'_>]) -> String {
     let label = |name: &str| {

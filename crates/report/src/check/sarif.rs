@@ -1,5 +1,6 @@
-//! Renders a check as SARIF 2.1.0 (OASIS) for code scanning services. The document declares all rules, also without
-//! findings, because a service closes an earlier finding when a new run of its rule does not contain it.
+//! Renders a check as SARIF 2.1.0 (OASIS) for code scanning services. The document declares all rules, also rules
+//! without findings. A service closes an earlier finding if its rule is declared and the new run no longer contains the
+//! finding.
 
 use super::View;
 use assay_model::finding::{Accepted, Certainty, Finding, Severity};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json";
 
-/// Renders the document.
+/// Renders a check as a SARIF document. `version` is the version of assay.
 #[must_use]
 pub fn sarif(view: &View<'_>, version: &str) -> Value {
     let checked = view.checked;
@@ -46,8 +47,8 @@ pub fn sarif(view: &View<'_>, version: &str) -> Value {
     })
 }
 
-/// Builds the suppression of an accepted finding. Owner and last day are custom properties, because SARIF has no fields
-/// for them.
+/// Builds the suppression of an accepted finding. The owner and the last day are custom properties, because SARIF has
+/// no fields for them.
 fn build_suppression(accepted: &Accepted) -> Value {
     json!({
         "kind": "external",
@@ -91,7 +92,7 @@ fn name_level(severity: Severity) -> &'static str {
 }
 
 /// Builds the location of a fact. Returns `None` if the source is not a file; commands and interfaces are described as
-/// text.
+/// text instead.
 fn build_location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     match place {
         FactPlace::File { path, line, span } => {
@@ -109,7 +110,7 @@ fn build_location(view: &View<'_>, place: &FactPlace) -> Option<Value> {
     }
 }
 
-/// Builds the region within a line. SARIF counts columns in UTF-16 code units, assay's spans count bytes.
+/// Builds the region within a line. SARIF counts columns in UTF-16 code units, but assay's spans count bytes.
 fn build_region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     let mut region = json!({ "startLine": line });
     if let Some((span, text)) = span.zip(text) {
@@ -124,8 +125,8 @@ fn build_region(line: usize, span: Option<Span>, text: Option<&str>) -> Value {
     region
 }
 
-/// Converts a path to a URI with percent encoding (RFC 3986). A path relative to the working
-/// directory gives a relative URI.
+/// Converts a path to a URI with percent encoding (RFC 3986). A path relative to the working directory becomes a
+/// relative URI.
 fn encode_uri(path: &str) -> String {
     let mut out = match path.starts_with('/') {
         true => String::from("file://"),

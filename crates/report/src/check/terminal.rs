@@ -12,16 +12,16 @@ use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
 use std::fmt::Write as _;
 
-/// Widest line in columns; longer lines are hard to read.
+/// Maximum width of a line in columns, because longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Maximum number of lines of one finding at 80 columns; a long title or text may need more.
+/// Maximum number of lines for one finding at 80 columns. A finding with a long title or text may need more.
 const MOST_LINES: usize = 12;
-/// Indentation of the title and text of a finding, in columns.
+/// Number of columns by which the title and the text of a finding are indented.
 const INDENT: usize = 2;
-/// Maximum characters of a value in a list of evidence.
+/// Maximum number of characters of a value in a list of evidence.
 const LONGEST_VALUE: usize = 60;
 
-/// Renders the whole report.
+/// Renders the whole report of a check for a terminal.
 #[must_use]
 pub fn terminal(view: &View<'_>, style: Style) -> String {
     let style = Style {
@@ -153,8 +153,8 @@ fn write_finding(out: &mut String, view: &View<'_>, style: Style, finding: &Find
     out.push_str(&test);
 }
 
-/// Writes how to fix a finding, in at most about `room` lines. Steps that do not fit are replaced by the command that
-/// shows them.
+/// Writes how to fix a finding, in about `room` lines. If not all steps fit, the command that shows all steps replaces
+/// the others.
 fn write_fix(out: &mut String, style: Style, finding: &Finding, remedy: &Remedy, room: usize) {
     let (mut todo, mut undo, mut by_assay) = (String::new(), String::new(), String::new());
     write_steps(&mut todo, style, "  Do:   ", &remedy.steps);
@@ -220,8 +220,8 @@ fn write_steps(out: &mut String, style: Style, label: &str, steps: &[String]) {
     }
 }
 
-/// Writes the line that causes the finding with the statement marked; without a line, the source
-/// and its value.
+/// Writes the guilty line, with the statement marked that causes the finding. Without a line, writes the source and its
+/// value.
 fn write_place(out: &mut String, view: &View<'_>, style: Style, finding: &Finding) {
     let marked = line_place(finding).and_then(|(path, number, span)| {
         let line = (view.line)(path, number)?;

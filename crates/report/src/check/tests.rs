@@ -184,7 +184,7 @@ fn a_line_is_marked_where_the_statement_stands() {
     assert!(lines[source - 2].contains("/etc/a b:2:3"), "{text}");
 }
 
-/// If rules were not evaluated, every format reports this beside the result.
+/// Every format reports the rules that were not evaluated beside the result.
 #[test]
 fn rules_that_were_not_asked_are_named_in_every_form() {
     let mut checked = checked();

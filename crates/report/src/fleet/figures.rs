@@ -1,4 +1,4 @@
-//! Reports results of repeated plans that shifted at some run.
+//! Reports the change points in the results of repeated plans.
 
 use super::describe_change;
 use assay_model::drift::{Change, FigureChange};
@@ -8,10 +8,10 @@ use assay_render::text::escape_line;
 use assay_render::units::{format_plural, format_timestamp};
 use std::fmt::Write as _;
 
-/// Most causes in one list; further causes are counted.
+/// Maximum number of causes in one list. Additional causes are only counted.
 const CAUSES: usize = 6;
 
-/// Formats the shifts; empty without shifts.
+/// Formats the change points; empty if there are none.
 #[must_use]
 pub fn figures(all: &[FigureChange], style: Style) -> String {
     let mut out = String::new();
@@ -69,7 +69,7 @@ pub(super) fn count_runs(one: &FigureChange) -> String {
     )
 }
 
-/// Formats another change of the machine and its cause.
+/// Formats a change of the machine that may have caused the shift, and the cause of this change.
 pub(super) fn describe_cause(change: &Change) -> String {
     let (_, text) = describe_change(change);
     let cause = change.cause.as_deref();

@@ -1,4 +1,4 @@
-//! Renders changes as one page: figures with their runs over time, then each machine.
+//! Renders changes as one page: first figures with their runs over time, then each machine.
 
 use super::{Changed, describe_change, figures, format_interval};
 use crate::trial::trial_tables::compute_median;
@@ -50,7 +50,7 @@ struct Line {
     when: Option<String>,
 }
 
-/// Renders the page.
+/// Renders the page of changes.
 #[must_use]
 pub fn html(all: &[Changed<'_>], figures: &[FigureChange]) -> String {
     let machines = all.iter().filter(|one| !one.changes.is_empty());

@@ -23,7 +23,8 @@ article.finding li, td { overflow-wrap: anywhere }
 #[derive(Serialize)]
 struct MachineRow {
     name: String,
-    /// Number of findings by severity, then of unknown and accepted ones; empty if the machine was not checked.
+    /// Number of findings by severity, followed by the number of unknown and of accepted findings; empty if the machine
+    /// was not checked.
     counts: Vec<String>,
     note: String,
 }
@@ -45,10 +46,10 @@ struct Line {
     places: String,
 }
 
-/// Data of a rule: its worst severity, its title, the machines, and their findings.
+/// Data about a rule: its worst severity, its title, the machines that violate it, and their findings.
 type Gathered<'a> = (Severity, String, BTreeSet<&'a str>, Vec<Line>);
 
-/// Renders the page.
+/// Renders the page of a check of several machines.
 #[must_use]
 pub fn checks_html(all: &[AskedMachine<'_>]) -> String {
     let severities = Severity::ALL;

@@ -4,7 +4,7 @@ use assay_model::Doubt;
 use assay_render::text::escape_line;
 use serde::Serialize;
 
-/// Values of the macro `doubts` of `parts.html`.
+/// Values that the template macro `doubts` of `parts.html` needs.
 #[derive(Serialize)]
 pub(crate) struct DoubtView {
     code: String,
@@ -15,7 +15,7 @@ pub(crate) struct DoubtView {
 }
 
 impl DoubtView {
-    /// Creates the view. `carried` names the samples to which the doubt applies.
+    /// Creates the view. `carried` describes the samples that the doubt applies to.
     pub(crate) fn new(doubt: &Doubt, carried: String) -> Self {
         Self {
             code: escape_line(&doubt.code),

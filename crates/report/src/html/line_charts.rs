@@ -10,12 +10,12 @@ use assay_render::svg::{percentile_curves, rate_panels};
 use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_latency, format_value};
 
-/// Largest number of curves in a panel that is not part of a grid.
+/// Maximum number of curves in a panel that is not part of a grid.
 const MOST_CURVES: usize = 6;
 const CURVE_COLUMNS: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
-/// Builds the percentile curves: for a grid one panel per block size with a curve per depth; else a
-/// few workloads per panel.
+/// Builds the charts of percentile curves. A grid gets one panel per block size with one curve per queue depth. Other
+/// workloads share panels, a few in each.
 pub(super) fn build_curve_charts(
     grids: &[&ResultGrid],
     rest: &[&WorkloadResult],
@@ -130,7 +130,7 @@ fn build_curve_table(members: &[&(String, &WorkloadResult)]) -> ChartTable {
     }
 }
 
-/// Builds the rate over time of each workload that has a series.
+/// Builds the charts of the rate over time, for each workload that has a time series.
 pub(super) fn build_rate_charts(results: &[&WorkloadResult], prefix: &str) -> Vec<Chart> {
     let with_points =
         |result: &&&WorkloadResult| result.series.iter().any(|(_, line)| !line.is_empty());
@@ -174,7 +174,7 @@ pub(super) fn build_rate_charts(results: &[&WorkloadResult], prefix: &str) -> Ve
         .collect()
 }
 
-/// Formats a rate as text: `0.1 s: 120 · 0.2 s: 121`.
+/// Formats a rate over time as text, such as `0.1 s: 120 · 0.2 s: 121`.
 fn format_rate_line(line: &rate_panels::RateLine) -> String {
     let points = line.iter().map(|(ms, rate)| {
         format!(

@@ -14,7 +14,7 @@ use assay_render::units::{
 };
 use serde::Serialize;
 
-/// Largest number of panels of one kind on a page; the tables contain all workloads.
+/// Maximum number of panels of one kind on a page. The tables still contain all workloads.
 pub(super) const MOST_PANELS: usize = 64;
 
 /// The heat maps of one quantity, which share a scale.
@@ -35,7 +35,7 @@ fn find_figure(result: &WorkloadResult, quantity: Quantity) -> Option<f64> {
     Some(result.estimates.get(&Metric::all(quantity))?.value)
 }
 
-/// Formats a figure; a void result has none.
+/// Formats a figure; empty for a result that is void.
 fn format_figure(result: &WorkloadResult, quantity: Quantity) -> String {
     match (result.validity, find_figure(result, quantity)) {
         (Validity::Void, _) => "void".to_owned(),
@@ -145,7 +145,7 @@ fn build_heat_map(
     }
 }
 
-/// Builds the charts of operations per second (with the heading `rates`) and of p99: each workload
+/// Builds the chart of operations per second (with the heading `rates`) and the chart of p99. Each shows every workload
 /// with its interval and its rounds.
 pub(super) fn build_interval_charts(
     judged: &Judged,

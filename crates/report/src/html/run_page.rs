@@ -1,5 +1,5 @@
-//! Builds the values of the template of a run's page. Foreign text is cleaned here and escaped by
-//! the template; charts escape their own text and are passed on as markup.
+//! Builds the values for the template of a run's page. Untrusted text is cleaned here and escaped by the template.
+//! Charts escape their own text and are passed on as markup.
 
 use super::doubt_view::DoubtView;
 use super::line_charts;
@@ -27,7 +27,7 @@ use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// Description of the run as a whole.
+/// Heading and description of the run.
 #[derive(Serialize)]
 struct RunHead {
     title: String,
@@ -44,7 +44,7 @@ struct RunHead {
 
 #[derive(Serialize)]
 struct TargetSection {
-    /// Empty if the run has a single target.
+    /// Name of the target; empty if the run has a single target.
     target: String,
     id: usize,
     heat: Vec<HeatColumn>,
@@ -478,7 +478,7 @@ pub fn group_facts(facts: &Facts) -> Vec<(String, Vec<FactRow>)> {
     groups
 }
 
-/// Formats a list with commas, other values unchanged.
+/// Formats a list with commas; other values stay unchanged.
 fn format_fact(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Array(items) => items

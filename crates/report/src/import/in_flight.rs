@@ -1,18 +1,17 @@
-//! What limited an imported result, from the number of I/Os in flight. The limits of assay's own
-//! runs are found in `assay-judge`.
+//! Describes what limited an imported result, from the number of I/Os in flight. The limits of assay's own runs are
+//! found in `assay-judge`.
 
 use assay_fio::json::DiskUtil;
 use assay_fio::options::JobOptions;
 use assay_model::sample::Worker;
 use assay_model::units::format_significant;
 
-/// Percentage from which a CPU or a device counts as full.
+/// Percentage of use from which a CPU or a device counts as full.
 const FULL: f64 = 95.0;
-/// Largest mean number of I/Os in flight at which I/Os run one after the other.
+/// Maximum mean number of I/Os in flight at which the I/Os count as running one after the other.
 const ALONE: f64 = 1.1;
 
-/// Describes the number of I/Os in flight (Little's law: rate × latency), and its conclusion about
-/// the limit.
+/// Describes the number of I/Os in flight (Little's law: rate × latency), and what follows from it about the limit.
 pub(super) fn describe_in_flight(jobs: &[Worker], disks: &[DiskUtil]) -> String {
     let mut in_flight = 0.0;
     let mut flushing = 0.0;

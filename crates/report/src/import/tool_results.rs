@@ -9,36 +9,36 @@ use assay_render::text::{escape_line, format_paragraph, measure_width, pad_left,
 /// An imported result of another tool.
 #[derive(Debug)]
 pub struct ImportedTool {
-    /// Name of the file, control characters escaped.
+    /// Name of the file, with control characters escaped.
     pub file: String,
-    /// The result.
+    /// The result as parsed from the file.
     pub result: ToolResult,
-    /// What it measures, and the doubts about it.
+    /// What the tool measures, and the doubts about the result.
     pub judged: JudgedTool,
-    /// The run as stored.
+    /// The run as it is stored.
     pub run: Run,
-    /// The samples of the run.
+    /// Samples that belong to the run.
     pub samples: Vec<Sample>,
     /// Whether the store did not contain the run before.
     pub new: bool,
 }
 
-/// A workload of another tool.
+/// A workload in a result of another tool.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct ToolRow<'a> {
-    /// Name as the tool prints it.
+    /// Name of the workload as the tool prints it.
     name: &'a str,
     pattern: assay_model::workload::Pattern,
-    /// Size of one I/O; null if unknown.
+    /// Size of one I/O in bytes; null if unknown.
     block_size: Option<u64>,
-    /// I/Os in flight per thread.
+    /// Number of I/Os in flight per thread.
     queue_depth: u32,
     threads: u32,
     read: Option<ToolFigures>,
     write: Option<ToolFigures>,
 }
 
-/// Figures of a direction; null where the tool prints none.
+/// Figures of a direction. A figure that the tool does not print is null.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct ToolFigures {
     iops: Option<f64>,
@@ -69,14 +69,14 @@ impl<'a> ToolRow<'a> {
     }
 }
 
-/// Names the tool with its version.
+/// Returns the name of the tool with its version.
 pub(super) fn name_tool(result: &ToolResult) -> String {
     format!("{} {}", result.tool.name(), escape_line(&result.version))
         .trim_end()
         .to_owned()
 }
 
-/// Formats the figures as a table; the caller adds doubts and the run's number.
+/// Formats the figures as a table. The caller adds the doubts and the number of the run.
 pub(super) fn format_tool_result(imported: &ImportedTool, columns: usize) -> String {
     let result = &imported.result;
     let time = match result.time {

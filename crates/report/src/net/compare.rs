@@ -1,4 +1,4 @@
-//! Compares two runs: who has a better experience, and which network people would choose.
+//! Compares two runs of a network test: which people have a better experience, and which network they would choose.
 
 use super::{format_mbit, format_ms, format_percent, grade_word};
 use assay_model::SCHEMA_VERSION;
@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// A run with its name.
+/// A run with the name under which it is shown.
 pub struct NamedRun<'a> {
-    /// Display name.
+    /// Name that the report shows for the run.
     pub name: String,
-    /// The run as stored.
+    /// The run as it is stored.
     pub run: &'a Run,
 }
 
@@ -26,11 +26,11 @@ fn sum_bit_rates(judged: &[PersonVerdict]) -> f64 {
     roles.filter_map(|role| role.bit_per_s).sum()
 }
 
-/// Comparison of two networks.
+/// Comparison of two networks by the experience of the people on each.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
-    /// `net-comparison`.
+    /// Always `net-comparison`.
     kind: &'static str,
     /// Names of the two runs.
     runs: [&'a str; 2],
@@ -42,7 +42,7 @@ pub struct Document<'a> {
     judged: [Vec<PersonVerdict>; 2],
 }
 
-/// Returns one JSON object.
+/// Returns the comparison as one JSON object.
 #[must_use]
 pub fn json(runs: &[NamedRun<'_>; 2]) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
@@ -64,8 +64,7 @@ pub fn json(runs: &[NamedRun<'_>; 2]) -> String {
     format!("{value:#}\n")
 }
 
-/// Renders the comparison for a terminal: every role of all people in both runs, then the better
-/// run.
+/// Renders the comparison for a terminal: every role of all people in both runs, then the better run.
 #[must_use]
 pub fn compared(runs: &[NamedRun<'_>; 2], style: Style) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
@@ -93,7 +92,7 @@ pub fn compared(runs: &[NamedRun<'_>; 2], style: Style) -> String {
     out
 }
 
-/// Returns sentences about the network that people would choose.
+/// Returns sentences about which network the people would choose.
 pub(super) fn describe_preference(
     runs: &[NamedRun<'_>; 2],
     judged: &[Vec<PersonVerdict>; 2],

@@ -1,4 +1,4 @@
-//! The page of two runs: the verdicts in each, every role side by side, and both curves on one axis.
+//! The page that compares two runs: the verdicts of each, every role side by side, and both curves on one axis.
 
 use super::compare::{NamedRun, describe_preference, describe_role};
 use super::page::of_whole;
@@ -13,7 +13,7 @@ use assay_render::text::escape_line;
 use assay_render::units::NONE;
 use jiff::tz::TimeZone;
 
-/// Renders one self-contained page.
+/// Renders the comparison as one self-contained page.
 #[must_use]
 pub fn compared_page(runs: &[NamedRun<'_>; 2], zone: &TimeZone) -> String {
     let judged = runs.each_ref().map(|named| named.run.judged());
@@ -35,7 +35,7 @@ pub fn compared_page(runs: &[NamedRun<'_>; 2], zone: &TimeZone) -> String {
     render_page_of_verb("assay net", "Two runs beside each other", &intro, &sections)
 }
 
-/// The same person in the first and in the second run.
+/// A person's results in the first and in the second run.
 struct Both<'a> {
     person: [Option<&'a PersonVerdict>; 2],
     roles: [Vec<Role>; 2],
@@ -121,7 +121,7 @@ fn build_verdicts_section(nets: &[Net<'_>; 2]) -> PlanSection {
     }
 }
 
-/// Returns person, role, and the verdict of each run for all people.
+/// Returns person, role, and the verdict of each run, for the roles of all people.
 fn pair_roles<'a>(nets: &'a [Net<'a>; 2]) -> Vec<(&'a str, Role, [Option<&'a RoleVerdict>; 2])> {
     let mut out: Vec<(&str, Role, [Option<&RoleVerdict>; 2])> = Vec::new();
     for both in pair_people(nets) {

@@ -8,8 +8,7 @@ use assay_net::verdict::{LossUnit, Lost, PersonVerdict};
 use assay_render::text::escape_line;
 use assay_render::units::format_grouped;
 
-/// Least fraction of retransmissions that is reported: TCP retransmits a little on every link that
-/// it fills.
+/// Minimum fraction of retransmissions that is reported. TCP retransmits a little on every link that it fills.
 const SENT_AGAIN: f64 = 0.005;
 
 /// Describes the queue with its evidence: the delay under load and before, its duration, and the
@@ -41,8 +40,8 @@ pub(super) fn describe_queue(queue: &Queue) -> String {
     text
 }
 
-/// Describes the flows that filled a queue: `download` of Ben with 9.1 Mbit/s, 96 % of the traffic
-/// in this direction.
+/// Describes the flows that filled a queue, such as `download` of Ben with 9.1 Mbit/s, 96 % of the traffic in this
+/// direction.
 fn filled_by(fillers: &[Filler]) -> String {
     let one = |filler: &Filler| {
         format!(
@@ -67,7 +66,7 @@ fn filled_by(fillers: &[Filler]) -> String {
     }
 }
 
-/// Describes the losses of every role, independent of its grade; `None` without losses.
+/// Describes the losses of every role, whatever the grade of the role is; `None` without losses.
 pub(super) fn describe_losses(person: &PersonVerdict) -> Option<String> {
     // The sentence about the queue reports its drops.
     let in_queue = |lost: &Lost| {
@@ -110,7 +109,7 @@ pub(super) fn format_loss(lost: Lost) -> String {
     }
 }
 
-/// Returns the distinct algorithms of all people.
+/// Returns the congestion control algorithms of all people, without duplicates.
 fn list_algorithms(
     run: &Run,
     of: impl Fn(&assay_net::record::Congestion) -> Option<&String>,
@@ -127,8 +126,8 @@ fn list_algorithms(
     }
 }
 
-/// Describes the congestion control of both ends, and the other algorithms that the server
-/// supports; `None` for runs of older servers.
+/// Describes the congestion control at both ends, and the other algorithms that the server supports; `None` for a run
+/// of an older server.
 pub(super) fn describe_congestion(run: &Run) -> Option<String> {
     let mut records = run.people.iter().filter_map(|taken| taken.record.as_ref());
     if records.all(|record| record.congestion.is_unknown()) {

@@ -1,5 +1,5 @@
-//! The page: verdicts first, then the figures of every role, and what all people experienced second by second on one
-//! time axis.
+//! The page of a network test: first the verdicts, then the figures of every role, then what all people experienced,
+//! second by second on one time axis.
 
 use super::person_sentences::{cross, headline};
 use super::{
@@ -12,7 +12,7 @@ use assay_render::svg::canvas::{Svg, TextAnchor, shorten_name};
 use assay_render::text::escape_line;
 use assay_render::units::NONE;
 
-/// Renders one self-contained page.
+/// Renders a network test as one self-contained page.
 #[must_use]
 pub fn page(net: &Net) -> String {
     let mut sections = vec![
@@ -72,7 +72,7 @@ fn build_verdicts_section(net: &Net) -> PlanSection {
     }
 }
 
-/// Creates an empty section whose axis is a fraction from 0 to 100 %.
+/// Creates an empty section whose axis goes from 0 to 100 %.
 pub(super) fn of_whole() -> PlanSection {
     PlanSection {
         full: Some(1.0),
@@ -123,12 +123,12 @@ fn build_figures_section(net: &Net) -> PlanSection {
 pub(super) const NAME: f64 = 170.0;
 /// Width in pixels of a drawing with curve names on the left.
 pub(super) const WIDTH: f64 = 720.0;
-/// Width in pixels of a drawing with each name above its row; it fits a phone.
+/// Width in pixels of a drawing in which each name is above its row, so that it fits on a phone.
 pub(super) const SECONDS: f64 = 560.0;
 /// Height in pixels of a name above its row.
 pub(super) const ABOVE: f64 = 16.0;
 const ROW: f64 = 18.0;
-/// Longest name above a row, in characters.
+/// Maximum length of a name above a row, in characters.
 pub(super) const LETTERS: usize = 56;
 
 fn build_timeline_section(net: &Net) -> PlanSection {
@@ -173,7 +173,7 @@ fn build_timeline_section(net: &Net) -> PlanSection {
     }
 }
 
-/// Draws the times of day below a drawing whose x axis covers `seconds` from `from` to `to` (pixels).
+/// Draws the times of day below a drawing. Its x axis covers `seconds`, and extends from pixel `from` to pixel `to`.
 pub(super) fn draw_axis(
     svg: &mut Svg,
     net: &Net,

@@ -1,4 +1,4 @@
-//! One plain sentence for each person, and the cause.
+//! Sentences about each person: what the person experienced, and the cause.
 
 use super::link_sentences::{describe_losses, describe_queue};
 use super::radio::{describe_radio as radio, format_channel_change, format_dbm};
@@ -11,10 +11,10 @@ use assay_net::wire::{ClientSeen, Status};
 use assay_render::text::escape_line;
 use assay_render::units::{format_latency, format_plural};
 
-/// Least fraction of late events for the word "hopeless".
+/// Minimum fraction of late events for which the report uses the word "hopeless".
 const HOPELESS: f64 = 0.8;
 
-/// Describes what a person experienced in plain words: the worst role and its cause.
+/// Describes in plain words what a person experienced: the worst role and its cause.
 #[must_use]
 pub fn headline(
     person: &PersonVerdict,
@@ -65,7 +65,7 @@ fn capitalize(text: &str) -> String {
     first.chain(chars).collect()
 }
 
-/// Describes one role.
+/// Describes one role of a person.
 fn describe_role(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> String) -> String {
     let thing = escape_line(&role.thing);
     let within = format_ms(role.within_us());
@@ -138,8 +138,8 @@ fn describe_role(role: &Role, verdict: &RoleVerdict, clock: &dyn Fn(u64) -> Stri
     }
 }
 
-/// Describes the number of breaks and the longest one: `the call broke up 3 times, 14:02:11 the
-/// longest, 2.1 s`.
+/// Describes the number of breaks and the longest break, such as `the call broke up 3 times, 14:02:11 the longest, 2.1
+/// s`.
 fn describe_breaks(words: &str, breaks: &[(u64, u64)], clock: &dyn Fn(u64) -> String) -> String {
     let words = escape_line(words);
     let long = |(from, to): &(u64, u64)| format_latency(to.saturating_sub(*from) as f64 * 1e3);
@@ -278,7 +278,7 @@ pub fn cause(cause: &Cause, clock: &dyn Fn(u64) -> String) -> String {
     }
 }
 
-/// Describes the people who currently have problems, for a status line.
+/// Describes which people have problems at the moment, for a status line.
 #[must_use]
 pub fn live(status: &Status) -> String {
     let mut suffering = Vec::new();

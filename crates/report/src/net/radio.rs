@@ -34,7 +34,7 @@ pub(super) fn format_channel_change(from: Option<Channel>, to: Option<Channel>) 
     }
 }
 
-/// Describes unusual radio events of a person that the causes do not mention.
+/// Describes unusual radio events of a person that are not mentioned as causes.
 pub(super) fn describe_radio(
     air: &AirVerdict,
     causes: &[&Cause],
@@ -127,7 +127,7 @@ fn list_radios<'a>(net: &'a Net) -> impl Iterator<Item = (&'a str, &'a AirVerdic
     })
 }
 
-/// Writes the table for a terminal; empty without radios.
+/// Writes the table of radios for a terminal; empty if no device reported its radio.
 pub(super) fn write_table(out: &mut String, net: &Net, style: Style) {
     let mut rows: Vec<Vec<String>> = vec![COLUMNS.map(str::to_owned).to_vec()];
     rows.extend(list_radios(net).map(|(person, judged, _)| {
@@ -148,10 +148,10 @@ pub(super) fn write_table(out: &mut String, net: &Net, style: Style) {
 }
 
 const ROW: f64 = 46.0;
-/// Ends of the scale in dBm.
+/// Signal strengths in dBm at the ends of the scale.
 const SCALE: (f64, f64) = (-90.0, -30.0);
 
-/// Builds the section of the page; `None` without radios.
+/// Builds the section about radios for the page; `None` if no device reported its radio.
 pub(super) fn build_section(net: &Net) -> Option<PlanSection> {
     let all: Vec<_> = list_radios(net).collect();
     let rows: Vec<BarLine> = all

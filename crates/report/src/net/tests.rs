@@ -1,4 +1,4 @@
-//! All widths of a report contain the same figures, and hostile names are escaped.
+//! Tests that reports of any width contain the same figures, and that hostile names are escaped.
 
 use super::*;
 use assay_net::air::{Air, Point, Sample};
@@ -9,8 +9,7 @@ use assay_wifi::channel::Channel;
 
 const HOSTILE: &str = "<b>Anna\u{202e}";
 
-/// A run: a call whose packets are all late, a video that stalled, a download, and a person who
-/// left.
+/// Returns a run with a call whose packets are all late, a video that stalled, a download, and a person who left.
 fn run() -> Run {
     let plan = format!(
         "name = 'x'\nseconds = 30\n[[person]]\nname = '{HOSTILE}'\nroles = ['call', 'gaming']\n\
@@ -205,7 +204,7 @@ fn two_runs_on_one_page() {
     assert!(page.matches("class=\"line\"").count() > 3);
 }
 
-/// The bars of the page are shares of its width, so that 80 and 100 % differ on a phone.
+/// The length of the bars is a fraction of the page's width, so that 80 and 100 % differ on a phone.
 #[test]
 fn bars_of_verdicts_are_shares_of_the_drawing() {
     let plan = "name = 'x'\nseconds = 10\n[[person]]\nname = 'Anna'\nroles = ['call']\n\

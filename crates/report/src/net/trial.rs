@@ -14,7 +14,7 @@ use assay_render::terminal_style::Style;
 use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_plural};
 
-/// Returns one JSON object: the judgement, the outcome of each person, and the raw runs.
+/// Returns one JSON object with the judgement, the outcome for each person, and the raw runs.
 #[must_use]
 pub fn trial_json(trial: &Trial) -> String {
     let value = serde_json::json!(TrialDocument {
@@ -27,18 +27,18 @@ pub fn trial_json(trial: &Trial) -> String {
     format!("{value:#}\n")
 }
 
-/// Output of [`trial_json`].
+/// What [`trial_json`] returns.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub struct TrialDocument<'a> {
     schema: u32,
-    /// `net-trial`.
+    /// Always `net-trial`.
     kind: &'static str,
     judgement: Judgement,
     people: Vec<PersonOutcome>,
     trial: &'a Trial,
 }
 
-/// Formats the verdict: `BETTER: fq-codel …`.
+/// Formats the verdict as a line, such as `BETTER: fq-codel …`.
 #[must_use]
 pub fn trial_verdict(trial: &Trial, judgement: &Judgement) -> String {
     let [now, changed] = trial.sides.each_ref().map(|side| escape_line(side));
@@ -97,8 +97,8 @@ fn format_share(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), format_percent)
 }
 
-/// Formats the change for a person and its interval. The guardrail stores worsening as a factor; the report shows the
-/// inverse, where above 1 is better.
+/// Formats the change for a person, with its interval. The guardrail stores worsening as a factor. The report shows the
+/// inverse, for which above 1 is better.
 fn format_change(person: &PersonOutcome, judgement: &Judgement) -> [String; 2] {
     let guard = person.guard.and_then(|at| judgement.guards.get(at));
     let Some(guard) = guard.filter(|guard| guard.worsening > 0.0) else {
@@ -124,7 +124,7 @@ fn format_cells(trial: &Trial, person: &PersonOutcome, judgement: &Judgement) ->
     ]
 }
 
-/// Renders the report for a terminal.
+/// Renders the report of a trial for a terminal.
 #[must_use]
 pub fn trial_terminal(trial: &Trial, style: Style) -> String {
     let judgement = trial.judgement();
@@ -155,7 +155,7 @@ pub fn trial_terminal(trial: &Trial, style: Style) -> String {
     out
 }
 
-/// Formats a line for a judged pair.
+/// Formats the line that is printed after a pair has been judged.
 #[must_use]
 pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
     let pair = trial.slots.last().map_or(0, |slot| slot.pair);
@@ -174,7 +174,7 @@ pub fn trial_pair(trial: &Trial, judgement: &Judgement) -> String {
     }
 }
 
-/// Renders one self-contained page.
+/// Renders the report of a trial as one self-contained page.
 #[must_use]
 pub fn trial_page(trial: &Trial) -> String {
     let judgement = trial.judgement();

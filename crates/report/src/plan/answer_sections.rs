@@ -17,8 +17,8 @@ fn build_part(colour: &'static str, amount: f64, says: String) -> BarPart {
     }
 }
 
-/// Builds the section of a capacity bill: each factor with the capacity before it, and the capacity
-/// it takes.
+/// Builds the section of a capacity bill. For each factor it shows the capacity before the factor, and the capacity
+/// that the factor takes.
 #[must_use]
 pub fn build_capacity_section(bill: &Bill) -> PlanSection {
     let first = BarLine {
@@ -82,8 +82,8 @@ pub fn build_capacity_section(bill: &Bill) -> PlanSection {
     }
 }
 
-/// Builds the section of a write's distribution: for each vdev its share of the write, its busy
-/// time, and its fill level afterwards.
+/// Builds the section that shows how a write is distributed: for each vdev its share of the write, its busy time, and
+/// its fill level after the write.
 #[must_use]
 pub fn build_distribution_section(outcome: &Distribution) -> PlanSection {
     let name = match outcome.rules {
@@ -133,8 +133,7 @@ pub fn build_distribution_section(outcome: &Distribution) -> PlanSection {
     }
 }
 
-/// Builds the sections of caches: bytes that caches take or hold, and fractions of requests that
-/// they serve.
+/// Builds the sections of caches: the bytes that caches use, and the fractions of requests that they serve.
 #[must_use]
 pub fn build_cache_sections(question: &CacheQuestion, answer: &CacheAnswer) -> Vec<PlanSection> {
     let sizes = [
@@ -188,8 +187,8 @@ pub fn build_cache_sections(question: &CacheQuestion, answer: &CacheAnswer) -> V
     sections.into_iter().filter(drawn).collect()
 }
 
-/// Builds the section of the probability of loss within a year: of one group, of all groups, and as
-/// simulated, on a logarithmic scale.
+/// Builds the section of the probability of data loss within a year, on a logarithmic scale: for one group, for all
+/// groups, and from the simulation.
 #[must_use]
 pub fn build_durability_section(
     one: f64,

@@ -1,4 +1,4 @@
-//! The answer about capacity as text. Its charts are in `answer_sections` and `growth_chart`.
+//! The answer about capacity as text. The charts of the answer are in `answer_sections` and `growth_chart`.
 
 use super::{build_capacity_section, build_growth_section, format_section};
 use assay_model::size::Convention::Binary;
@@ -7,7 +7,7 @@ use assay_render::text::{format_named_value, wrap_indented};
 use jiff::Timestamp;
 use std::fmt::Write as _;
 
-/// Builds the chart sections of the answer: the bill, and the growth.
+/// Builds the chart sections of the answer: the capacity bill and the growth.
 #[must_use]
 pub fn build_answer_sections(answer: &CapacityAnswer) -> Vec<super::PlanSection> {
     let bill = answer.bill.as_ref().map(build_capacity_section).into_iter();
@@ -18,8 +18,7 @@ pub fn build_answer_sections(answer: &CapacityAnswer) -> Vec<super::PlanSection>
     bill.chain(growth).collect()
 }
 
-/// Narrowest terminal, in columns, in which the reason of a factor stands beside it instead of
-/// below.
+/// Minimum number of terminal columns at which the reason of a factor is printed beside the factor instead of below it.
 const WIDE: usize = 60;
 
 /// Formats decimal terabytes with two decimals, as disk vendors count them.
@@ -34,7 +33,7 @@ fn format_date(time: i64) -> String {
     }
 }
 
-/// Formats the whole answer for a terminal, sentences in at most `columns`.
+/// Formats the whole answer for a terminal. Sentences are wrapped at `columns`.
 #[must_use]
 pub fn format_answer(answer: &CapacityAnswer, columns: usize) -> String {
     let size = answer.size;
@@ -131,7 +130,7 @@ pub fn format_answer(answer: &CapacityAnswer, columns: usize) -> String {
     text
 }
 
-/// Describes in a sentence when a fill level is reached.
+/// Describes in a sentence when a fill level will be reached.
 fn describe_forecast(forecast: &Forecast, trend: &Trend, size: u64) -> String {
     let share = forecast.share * 100.0;
     if forecast.already {
@@ -160,7 +159,7 @@ fn describe_forecast(forecast: &Forecast, trend: &Trend, size: u64) -> String {
     }
 }
 
-/// Describes the reliability of such dates by a backtest on the history itself.
+/// Describes how reliable the forecast dates are, from a backtest on the history itself.
 fn describe_backtest(trend: &Trend) -> String {
     let seen = trend.coverage;
     match seen.tried {
@@ -173,7 +172,7 @@ fn describe_backtest(trend: &Trend) -> String {
     }
 }
 
-/// Describes the space that snapshots hold, a sentence for each policy.
+/// Describes the space that snapshots use, in one sentence for each policy.
 #[must_use]
 pub fn describe_snapshots(answer: &CapacityAnswer) -> Vec<String> {
     let Some(rate) = answer.churn_per_day else {

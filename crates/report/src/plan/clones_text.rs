@@ -1,11 +1,11 @@
-//! Answers of `assay plan clones` as text. The chart of the same lineage is in `lineage_section`.
+//! Answers of `assay plan clones` as text. The chart of the same clone tree is in `lineage_section`.
 
 use assay_model::size::Convention::Binary;
 use assay_planner::clones::{Destroy, Graph, LineageReport, Recursion};
 use std::fmt::Write as _;
 
-/// Formats the lineage as an indented list: snapshots with clones below their dataset, clones below
-/// the snapshots.
+/// Formats the clone tree as an indented list. Snapshots with clones are below their dataset, and clones below their
+/// snapshot.
 #[must_use]
 pub fn format_clone_tree(graph: &Graph, dataset: Option<&str>, limit: usize) -> String {
     let mut text = String::new();
@@ -55,8 +55,7 @@ pub fn format_clone_tree(graph: &Graph, dataset: Option<&str>, limit: usize) -> 
     text
 }
 
-/// Formats what clones share with their origins, and which snapshots they hold; at most `limit` of
-/// each.
+/// Formats how much data clones share with their origins, and which snapshots they keep alive; at most `limit` of each.
 #[must_use]
 pub fn format_clone_overview(report: &LineageReport, limit: usize) -> String {
     let mut text = format!(

@@ -1,14 +1,14 @@
-//! Text bars of disks. Bars as SVG are in `layout`.
+//! Bars of disks as text. Bars as SVG are in `layout`.
 
 use super::{content_name, join_equal_disks, list_contents};
 use assay_model::size::Convention::Decimal;
 use assay_planner::layout::{Content, Segment};
 use std::fmt::Write as _;
 
-/// Columns before a bar.
+/// Number of columns before a bar.
 const LEAD: usize = 17;
 const LONGEST: usize = 56;
-/// Largest number of rows; further disks are counted, not drawn.
+/// Maximum number of rows. Additional disks are only counted.
 const MOST: usize = 24;
 
 fn content_mark(content: Content) -> char {
@@ -23,8 +23,7 @@ fn content_mark(content: Content) -> char {
     }
 }
 
-/// Draws one bar for each disk in so many columns, scaled to the largest disk; equal neighbours
-/// share a line.
+/// Draws one bar for each disk, `columns` wide for the largest disk. Equal neighbouring disks share a line.
 #[must_use]
 pub fn draw_bars(disks: &[Vec<Segment>], columns: usize) -> String {
     let longest = columns.max(40).saturating_sub(LEAD).min(LONGEST);
@@ -61,7 +60,7 @@ pub fn draw_bars(disks: &[Vec<Segment>], columns: usize) -> String {
     text
 }
 
-/// Formats the legend of the marks in a chart.
+/// Formats the legend of the marks that a chart contains.
 #[must_use]
 pub fn format_legend(disks: &[Vec<Segment>]) -> String {
     let words: Vec<String> = list_contents(disks.iter())

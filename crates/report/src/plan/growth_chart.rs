@@ -1,5 +1,5 @@
-//! The growth chart: the trend with its interval and the days on which the pool is full. The trend
-//! is fitted in `assay-planner`.
+//! The growth chart: the trend with its interval, and the days on which the pool reaches each fill level of the
+//! forecast. The trend is fitted in `assay-planner`.
 
 use super::planner_page::{BarLine, PlanSection};
 use assay_model::size::Convention::Binary;
@@ -9,8 +9,8 @@ use assay_render::svg::canvas::{Svg, TextAnchor};
 /// Seconds in a day.
 const DAY: f64 = 86_400.0;
 
-/// Builds the section of a trend from its first point to the last forecast date, at most 20 years
-/// ahead. `date` formats a time in seconds since 1970.
+/// Builds the section of a trend, from its first point to the last forecast date or at most 20 years ahead. `date`
+/// formats a time in seconds since 1970.
 #[must_use]
 pub fn build_growth_section(
     trend: &Trend,

@@ -69,8 +69,7 @@ pub fn render_layouts_page(question: &str, assumptions: &[String], plans: &[Layo
     )
 }
 
-/// Describes a step of growth: the sizes that the tools will show, and the real capacity of a
-/// widened vdev.
+/// Describes a step of growth: the sizes that the tools will show, and the real capacity of a vdev that was widened.
 #[must_use]
 pub fn describe_growth_step(growth: &Growth) -> String {
     let mut text = format!("{}: {} more", growth.action, Binary.show(growth.gives));
@@ -145,7 +144,7 @@ fn describe_plan(plan: &LayoutPlan) -> Vec<String> {
     lines
 }
 
-/// Draws disks as bars, equal neighbours once.
+/// Draws disks as bars. Equal neighbouring disks are drawn once.
 fn draw_disks(disks: &[Vec<Segment>], id: &str) -> String {
     const WIDTH: f64 = 560.0;
     const LEFT: f64 = 92.0;

@@ -1,12 +1,12 @@
-//! The lineage of clones as a tree. The lineage as text is in `clones_text`.
+//! The clone tree as a chart. The clone tree as text is in `clones_text`.
 
 use super::planner_page::{BarLine, BarPart, PlanSection};
 use assay_model::size::Convention::Binary;
 use assay_planner::clones::{Graph, LineageReport};
 use std::collections::HashMap;
 
-/// Builds the section of datasets with clones, their snapshots, and the clones, at most `most` of
-/// them; the rest is counted and summed. `found` is the report on the same graph and `dataset`.
+/// Builds the section of datasets with clones, their snapshots and the clones. It shows at most `most` clones; the
+/// remaining ones are counted and summed. `found` is the report on the same graph and `dataset`.
 #[must_use]
 pub fn build_lineage_section(
     graph: &Graph,

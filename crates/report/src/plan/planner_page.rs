@@ -1,5 +1,5 @@
-//! The planner's page: bar charts as SVG and as text from the same figures. The sections of each
-//! question are in `answer_sections`.
+//! The page of `assay plan`: bar charts as SVG and as text from the same figures. The sections of each question are in
+//! `answer_sections`.
 
 use super::STYLE;
 use assay_render::html::render_page;
@@ -15,9 +15,9 @@ const TEMPLATE: &str = include_str!("sheet.html");
 /// A part of a bar.
 #[derive(Clone, Debug)]
 pub struct BarPart {
-    /// Colour: `data`, `copy`, `parity`, `metadata`, `spare`, `special` or `idle`.
+    /// Colour of the part: `data`, `copy`, `parity`, `metadata`, `spare`, `special` or `idle`.
     pub colour: &'static str,
-    /// Length in the unit of the section; a negative or invalid length draws nothing.
+    /// Length of the part in the unit of the section. A negative or invalid length draws nothing.
     pub amount: f64,
     /// Description of the part with its figure.
     pub says: String,
@@ -26,40 +26,40 @@ pub struct BarPart {
 /// A row of the chart and of the table.
 #[derive(Clone, Debug, Default)]
 pub struct BarLine {
-    /// Name of the row; may be foreign text.
+    /// Name of the row, which may be untrusted text.
     pub label: String,
-    /// Level of indentation.
+    /// Level of indentation of the name.
     pub depth: usize,
-    /// Bars below each other; each consists of consecutive parts.
+    /// Bars of the row, one below the other. Each bar consists of consecutive parts.
     pub lanes: Vec<Vec<BarPart>>,
-    /// Interval drawn over the bars.
+    /// Interval that is drawn above the bars.
     pub interval: Option<(f64, f64)>,
-    /// Cells of the table after the name.
+    /// Cells of the table after the name of the row.
     pub cells: Vec<String>,
 }
 
 /// A chart and a table of the same figures.
 #[derive(Clone, Debug, Default)]
 pub struct PlanSection {
-    /// Heading of the section.
+    /// Heading above the chart.
     pub heading: String,
-    /// Description of the chart in a sentence.
+    /// Sentence that describes the chart.
     pub about: String,
-    /// Columns of the table.
+    /// Headings of the table's columns.
     pub columns: Vec<&'static str>,
     /// Rows of the chart and of the table.
     pub rows: Vec<BarLine>,
-    /// Length of the whole axis; none uses the longest row.
+    /// Length of the whole axis; `None` uses the length of the longest row.
     pub full: Option<f64>,
-    /// Marks on the axis.
+    /// Marks on the axis, as (position, label).
     pub ticks: Vec<(f64, String)>,
-    /// A finished chart of [`super::growth_section`], shown instead of bars.
+    /// A finished SVG chart, such as the growth chart, that replaces the bars.
     pub drawing: Option<String>,
     /// Sentences below the chart.
     pub notes: Vec<String>,
 }
 
-/// Clamps an amount to finite values from 0 up.
+/// Replaces a negative or non-finite amount by 0.
 fn clamp_amount(value: f64) -> f64 {
     match value.is_finite() {
         true => value.max(0.0),
@@ -106,7 +106,7 @@ pub fn render_planner_page(title: &str, intro: &[String], sections: &[PlanSectio
     render_page_of_verb("assay plan", title, intro, sections)
 }
 
-/// Renders the same kind of page for another verb.
+/// Renders a page of the same kind for another verb of assay.
 #[must_use]
 pub fn render_page_of_verb(
     verb: &str,
@@ -145,8 +145,7 @@ pub fn render_page_of_verb(
     )
 }
 
-/// Draws a section. Each row's name stands above its bars, so that both have the whole width, also
-/// on a phone.
+/// Draws a section. The name of each row is above its bars, so that both can use the whole width, even on a phone.
 fn draw_section(section: &PlanSection, id: &str) -> String {
     const WIDTH: f64 = 560.0;
     const NAME: f64 = 16.0;
@@ -196,7 +195,7 @@ fn draw_section(section: &PlanSection, id: &str) -> String {
     svg.finish(id, &section.heading, &description)
 }
 
-/// Formats the bars as text in `columns` terminal columns; `figure` is the table column that is printed after each bar.
+/// Formats the bars as text, `columns` wide. `figure` is the table column that is printed after each bar.
 #[must_use]
 pub fn format_section(section: &PlanSection, figure: usize, columns: usize) -> String {
     let rows = || section.rows.iter().filter(|row| !row.lanes.is_empty());

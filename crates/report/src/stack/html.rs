@@ -1,4 +1,4 @@
-//! The HTML page of a stack with its diagram. The diagram is drawn in `assay-render`.
+//! The HTML page of a stack with its diagram. `assay-render` renders the diagram.
 
 use super::StackView;
 use super::layer_text::{

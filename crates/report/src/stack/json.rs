@@ -7,19 +7,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-/// The layers under a target.
+/// The storage layers under a target.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct StackDocument<'a> {
     schema: u32,
     target: &'a str,
-    /// All layers; `below` contains indices into this list.
+    /// All layers. `below` contains indices into this list.
     layers: &'a [Layer],
-    /// Hints about the layers' settings.
+    /// Hints about the settings of layers.
     hints: &'a [Hint],
 }
 
-/// Converts a stack to one JSON document: the layers with their indices, and the hints.
+/// Converts a stack to one JSON document with the layers, their indices, and the hints.
 #[must_use]
 pub fn stack_to_json(view: &StackView<'_>) -> String {
     let document = json!(StackDocument {

@@ -4,12 +4,12 @@ use super::StackView;
 use assay_model::stack::{Hint, Layer};
 use assay_render::text::escape_line;
 
-/// Formats the source of a hint, with a reference to more details.
+/// Formats the source of a hint, with a reference to further information.
 pub(super) fn format_hint_source(hint: &Hint) -> String {
     format!("Source: {}. More: assay advice {}", hint.source, hint.page)
 }
 
-/// The most important settings, shown first; all others follow alphabetically.
+/// The most important settings, which are listed first. All other settings follow in alphabetical order.
 const FIRST: [&str; 30] = [
     "type",
     "bus",
@@ -61,7 +61,7 @@ pub(super) fn format_settings(layer: &Layer) -> String {
     words.join(", ")
 }
 
-/// Returns a layer's kind and name: `disk sda`, or the name alone if it contains the kind.
+/// Returns a layer's kind and name, such as `disk sda`; only the name if it contains the kind.
 pub(super) fn layer_title(layer: &Layer) -> String {
     let (label, name) = (layer.kind.label(), escape_line(&layer.name));
     match name.strip_prefix("virtual ") {
@@ -70,7 +70,7 @@ pub(super) fn layer_title(layer: &Layer) -> String {
     }
 }
 
-/// Returns the numbers of the hints on a layer, from 1.
+/// Returns the numbers of the hints that concern a layer, from 1.
 pub(super) fn list_hint_numbers(view: &StackView<'_>, at: usize) -> Vec<usize> {
     let hints = view.hints.iter().enumerate();
     hints
@@ -79,7 +79,7 @@ pub(super) fn list_hint_numbers(view: &StackView<'_>, at: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Lists the unknown facts, with the layers they concern.
+/// Lists the unknown facts with the layers that they concern.
 pub(super) fn list_unknown(view: &StackView<'_>) -> Vec<(String, String)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for layer in &view.stack.layers {
@@ -97,7 +97,7 @@ pub(super) fn list_unknown(view: &StackView<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Formats the heading.
+/// Formats the heading of a stack's report.
 pub(super) fn format_heading(view: &StackView<'_>) -> String {
     format!("The layers under {}", escape_line(&view.stack.target))
 }

@@ -8,8 +8,7 @@ use super::layer_text::{
 use super::tree_rows::build_rows;
 use assay_render::markdown::escape_markdown;
 
-/// Renders a table of the layers, in which indentation marks a branch, then hints and unknown
-/// facts.
+/// Renders a table of the layers (indentation marks a branch), followed by the hints and the unknown facts.
 #[must_use]
 pub fn render_stack_markdown(view: &StackView<'_>) -> String {
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! The terminal report of a stack: a tree on the left, settings on the right, or below in a narrow
+//! The terminal report of a stack: a tree on the left, and settings on the right, or below the tree in a narrow
 //! terminal. Shared text is in `layer_text`.
 
 use super::StackView;
@@ -10,9 +10,9 @@ use super::tree_rows::build_rows;
 use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 
-/// The left column takes at most the terminal's width divided by this number.
+/// The tree takes at most the terminal's width divided by this number.
 const LEFT: usize = 2;
-/// Columns that settings need beside the tree.
+/// Number of columns that settings need to the right of the tree.
 const RIGHT: usize = 36;
 
 /// Renders the layers, the hints, the unknown facts, and the next steps.

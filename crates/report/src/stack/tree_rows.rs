@@ -1,4 +1,4 @@
-//! The layers in drawing order. A chain goes straight down; branches begin only at a layer on top
+//! The layers in the order in which they are drawn. A chain goes straight down. Branches begin only at a layer on top
 //! of several others.
 
 use assay_model::stack::Stack;
@@ -6,13 +6,13 @@ use assay_model::stack::Stack;
 /// A row of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeRow {
-    /// Index of the layer.
+    /// Index of the layer in the stack.
     pub(super) at: usize,
-    /// For each branch above the layer: whether a sibling branch follows below.
+    /// For each branch above the layer, whether a sibling branch follows below.
     pub(super) open: Vec<bool>,
-    /// The layer begins the last of these branches.
+    /// Whether the layer begins the last branch in `open`.
     pub(super) begins: bool,
-    /// The layer was drawn before, with everything below it.
+    /// Whether an earlier row already shows the layer, with everything below it.
     pub(super) again: bool,
 }
 
@@ -58,12 +58,12 @@ pub(super) fn build_rows(stack: &Stack) -> Vec<TreeRow> {
 }
 
 impl TreeRow {
-    /// Returns the prefix before the layer's name: `│  ├─ `.
+    /// Returns the prefix before the layer's name, such as `│  ├─ `.
     pub(super) fn name_prefix(&self) -> String {
         self.branch_prefix(self.begins)
     }
 
-    /// Returns the prefix of further lines of the layer.
+    /// Returns the prefix of the layer's lines after the first.
     pub(super) fn line_prefix(&self) -> String {
         self.branch_prefix(false)
     }

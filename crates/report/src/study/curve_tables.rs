@@ -1,5 +1,5 @@
-//! Figures that are points of a curve, as one table: configurations as rows, points as columns.
-//! Charts of the same curves are in `html::curve_charts`.
+//! Tables of the figures that are points of a curve: configurations are rows, points are columns. Charts of the same
+//! curves are in `html::curve_charts`.
 
 use super::{StudyView, study_text};
 use assay_model::study::{Cell, Configuration, Figure, Study};
@@ -8,11 +8,11 @@ use assay_render::units::NONE;
 
 /// A curve with its points in the order of the study.
 pub(super) struct StudyCurve<'a> {
-    /// Quantity of the curve.
+    /// Quantity on the y axis of the curve.
     pub of: &'a str,
-    /// Quantity in which the points differ.
+    /// Quantity on the x axis, by which the points differ.
     pub over: &'a str,
-    /// Position and figure of each point.
+    /// Position on the x axis and figure of each point.
     pub points: Vec<(u32, &'a Figure)>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn collect_curves(study: &Study) -> Vec<StudyCurve<'_>> {
     all
 }
 
-/// Returns the figures that belong to no curve.
+/// Returns the figures that are not points of a curve.
 pub(super) fn list_single_figures(study: &Study) -> Vec<&Figure> {
     let all = study.figures.iter();
     all.filter(|figure| figure.curve.is_none()).collect()
@@ -54,10 +54,10 @@ pub(super) fn find_cell<'a>(
     cells.find(|cell| cell.configuration == configuration.name && cell.figure == figure.name)
 }
 
-/// Longest title that fits into a row; a longer title is replaced by the name.
+/// Maximum length of a title that fits into a row, in characters. A longer title is replaced by the name.
 const TITLE: usize = 18;
 
-/// Returns the short label of a row.
+/// Returns the short label of a configuration's row.
 pub(super) fn choose_row_label(configuration: &Configuration) -> String {
     escape_line(match configuration.title() {
         title if title.chars().count() <= TITLE => title,
@@ -67,18 +67,18 @@ pub(super) fn choose_row_label(configuration: &Configuration) -> String {
 
 /// A row of a curve's table.
 pub(super) struct CurveRow<'a> {
-    /// The configuration.
+    /// The configuration that the row is about.
     pub configuration: &'a Configuration,
-    /// Cells by point.
+    /// Cells in the order of the points; `None` without a figure.
     pub cells: Vec<Option<&'a Cell>>,
-    /// The row shows published figures.
+    /// Whether the row shows published figures.
     pub published: bool,
-    /// No row of measured figures precedes this row.
+    /// Whether the previous row does not belong to the same configuration.
     pub alone: bool,
 }
 
 impl CurveRow<'_> {
-    /// Formats the cells as short as possible, in units of `by`.
+    /// Formats the cells as short as possible, in multiples of `by`.
     pub fn short_cells(&self, by: f64) -> Vec<String> {
         let text = |cell: &Cell| match (self.published, &cell.published, &cell.estimate) {
             (true, Some(one), _) => study_text::format_number(one.value / by),
@@ -115,7 +115,7 @@ impl CurveRow<'_> {
 }
 
 impl StudyCurve<'_> {
-    /// Restricts the curve to the points with a figure.
+    /// Restricts the curve to the points that have a figure.
     pub fn restrict_to_known<'v>(&self, view: &StudyView<'v>) -> StudyCurve<'_>
     where
         Self: 'v,
@@ -136,7 +136,7 @@ impl StudyCurve<'_> {
         StudyCurve { points, ..*self }
     }
 
-    /// Builds a row of measured figures for each configuration, and a row of published figures.
+    /// Builds the rows of the curve: for each configuration a row of measured figures, and a row of published figures.
     pub fn build_rows<'v>(&self, view: &StudyView<'v>) -> Vec<CurveRow<'v>> {
         let mut rows = Vec::new();
         for configuration in &view.run.study.configurations {
@@ -164,7 +164,7 @@ impl StudyCurve<'_> {
         rows
     }
 
-    /// Chooses a unit for the whole table, with the divisor of its values: `µs`, 1,000.
+    /// Chooses one unit for the whole table. Returns the unit with the divisor of the values, such as `µs` and 1,000.
     pub fn choose_unit(&self, rows: &[CurveRow<'_>]) -> (String, f64) {
         let values = rows.iter().flat_map(|row| {
             let cells = row.cells.iter().flatten();
@@ -185,7 +185,7 @@ impl StudyCurve<'_> {
         }
     }
 
-    /// Formats the title: `requests per second over clients, req/s`.
+    /// Formats the title, such as `requests per second over clients, req/s`.
     pub fn format_title(&self, unit: &str) -> String {
         let unit = match unit {
             "" => String::new(),

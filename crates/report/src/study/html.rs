@@ -37,7 +37,7 @@ struct ClaimView {
     why: String,
 }
 
-/// Returns the CSS class of a finding; the page always shows its word too.
+/// Returns the CSS class of a finding. The page always shows the finding as a word too.
 fn finding_class(finding: Support) -> &'static str {
     match finding {
         Support::Supported => "met",
@@ -77,7 +77,7 @@ fn format_tick(unit: &str, value: f64) -> String {
     }
 }
 
-/// Formats a number on an axis, also one that [`format_rate_tick`] would round to 0.
+/// Formats a number on an axis, including numbers that [`format_rate_tick`] would round to 0.
 fn format_small_number(value: f64) -> String {
     match value.abs() < 0.1 {
         true => value.to_string(),
@@ -85,7 +85,7 @@ fn format_small_number(value: f64) -> String {
     }
 }
 
-/// Longest name of a row beside a plot, in characters.
+/// Maximum length of a row's name beside a plot, in characters.
 const LABEL: usize = 28;
 
 fn build_chart(view: &StudyView<'_>, number: usize, figure: &Figure) -> Option<Chart> {

@@ -6,7 +6,7 @@ use crate::markdown::end_sentence;
 use assay_render::markdown::{escape_markdown, render_table};
 use assay_render::units::{NONE, format_timestamp};
 
-/// Renders GitHub-flavoured Markdown: conclusions, figures, what was not tried, the machine.
+/// Renders GitHub-flavoured Markdown: conclusions, figures, a list of what was not tried, and the machine.
 #[must_use]
 pub fn render_study_markdown(view: &StudyView<'_>) -> String {
     let (run, study) = (view.run, &view.run.study);

@@ -1,5 +1,5 @@
-//! Lists of the available studies, and of the studies that were carried out. The report of a
-//! single study is in the sibling modules.
+//! Lists of the available studies, and of the studies that were carried out. The reports of a single study are in the
+//! sibling modules.
 
 use super::{StudyView, study_text};
 use assay_model::study::{Study, Support};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The available studies.
+/// JSON document of the available studies.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Catalogue")]
 pub struct CatalogueDocument<'a> {
@@ -18,7 +18,7 @@ pub struct CatalogueDocument<'a> {
     studies: &'a [Study],
 }
 
-/// Studies that were carried out.
+/// JSON document of the studies that were carried out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Runs")]
 pub struct StudyRunsDocument<'a> {
@@ -33,11 +33,11 @@ struct StudyRunEntry<'a> {
     id: Option<i64>,
     uid: &'a str,
     name: &'a str,
-    /// `quick` or `full`.
+    /// Size of the study: `quick` or `full`.
     form: &'a str,
     started: jiff::Timestamp,
     ended: Option<jiff::Timestamp>,
-    /// False if the study was cut off.
+    /// False if the study ended before its last step.
     complete: bool,
     findings: Vec<ConclusionEntry<'a>>,
 }
@@ -71,7 +71,7 @@ pub fn catalogue_to_json(studies: &[Study]) -> Value {
     json!(CatalogueDocument { schema: 1, studies })
 }
 
-/// Counts the findings: `3 supported, 1 contradicted`.
+/// Counts the findings, such as `3 supported, 1 contradicted`.
 fn count_findings(view: &StudyView<'_>) -> String {
     let kinds = [
         Support::Supported,

@@ -8,27 +8,27 @@ use assay_render::Style;
 use assay_render::text::escape_line;
 use assay_render::units::format_count;
 
-/// Known properties of a study before it begins.
+/// What is known about a study before it begins.
 pub struct StudyPreview<'a> {
-    /// `quick` or `full`.
+    /// Size of the study: `quick` or `full`.
     pub name: &'a str,
-    /// The form.
+    /// Extent of this size, such as the number of rounds.
     pub form: &'a Form,
     /// Working directory or pool of the study.
     pub place: &'a str,
-    /// Things that will be created, a line each.
+    /// What will be created, one line for each object.
     pub makes: &'a [String],
     /// Names of configurations that cannot be tried.
     pub leaves_out: &'a [String],
-    /// Number of steps.
+    /// Number of measuring steps of the study.
     pub steps: usize,
-    /// Rough duration.
+    /// Rough duration of the study.
     pub time: Nanos,
     /// Seed of the randomised order.
     pub seed: u64,
 }
 
-/// Renders the plan for a terminal.
+/// Renders the plan of a study for a terminal.
 #[must_use]
 pub fn render_study_plan(study: &Study, before: &StudyPreview<'_>, style: Style) -> String {
     let mut out = format!("{}\n", style.bold(&escape_line(&study.title)));

@@ -21,7 +21,7 @@ pub(super) fn format_value(unit: &str, value: f64) -> String {
     }
 }
 
-/// Formats a number without a unit, with three significant digits; counts are exact.
+/// Formats a number without a unit, with three significant digits. Counts are exact.
 pub(super) fn format_number(value: f64) -> String {
     match value.abs() {
         a if value.fract() == 0.0 && a < 1000.0 => format!("{value:.0}"),
@@ -33,7 +33,7 @@ pub(super) fn format_number(value: f64) -> String {
     }
 }
 
-/// Formats an estimate: `1,234 IOPS ±5 %`.
+/// Formats an estimate, such as `1,234 IOPS ±5 %`.
 pub(super) fn format_estimate(figure: &Figure, estimate: &Estimate) -> String {
     let number = format_value(&figure.unit, estimate.value);
     match format_plus_minus(estimate) {
@@ -48,7 +48,7 @@ fn is_unchanging(estimate: &Estimate) -> bool {
     interval.is_some_and(|interval| interval.low == interval.high)
 }
 
-/// Formats a published figure: `about 1,234 IOPS`.
+/// Formats a published figure, such as `about 1,234 IOPS`.
 pub(super) fn format_published(figure: &Figure, one: &Published) -> String {
     let word = match one.is {
         Bound::Exactly => "",
@@ -59,7 +59,7 @@ pub(super) fn format_published(figure: &Figure, one: &Published) -> String {
     format!("{word}{}", format_value(&figure.unit, one.value))
 }
 
-/// Returns a word for a finding.
+/// Returns the word for a finding, such as `supported`.
 pub(super) fn finding_word(finding: Support) -> &'static str {
     match finding {
         Support::Supported => "supported",
@@ -69,7 +69,7 @@ pub(super) fn finding_word(finding: Support) -> &'static str {
     }
 }
 
-/// Describes the finding from the author's own figures; none without such figures.
+/// Describes the finding that follows from the published figures; `None` without published figures.
 pub(super) fn describe_published_finding(found: Option<Support>) -> Option<&'static str> {
     Some(match found? {
         Support::Supported => "the published figures support it",
@@ -82,7 +82,7 @@ pub(super) fn configuration_title<'a>(study: &'a Study, name: &'a str) -> &'a st
     study.configuration(name).map_or(name, Configuration::title)
 }
 
-/// Formats both bounds; `show` formats a number.
+/// Formats the lower and the upper bound. `show` formats a number.
 fn format_bounds(
     at_least: Option<f64>,
     at_most: Option<f64>,
@@ -101,7 +101,7 @@ fn format_times(ratio: f64) -> String {
     format!("×{}", format_number(ratio))
 }
 
-/// Describes a claim: `random write 4 KiB: none ÷ writethrough at least ×2`.
+/// Describes a claim, such as `random write 4 KiB: none ÷ writethrough at least ×2`.
 pub(super) fn describe_claim(study: &Study, claim: &Claim) -> String {
     let name = |figure: &str| {
         let known = study.figure(figure);
@@ -145,7 +145,7 @@ pub(super) fn describe_claim(study: &Study, claim: &Claim) -> String {
     }
 }
 
-/// Describes the evidence: `here ×3.40 (2.90 to 4.10), published ×5.00`; empty without evidence.
+/// Describes the evidence, such as `here ×3.40 (2.90 to 4.10), published ×5.00`; empty without evidence.
 pub(super) fn describe_evidence(study: &Study, judged: &JudgedClaim) -> String {
     let show = |number: f64| match &judged.claim {
         Claim::Value { figure, .. } => {
@@ -170,7 +170,7 @@ pub(super) fn describe_evidence(study: &Study, judged: &JudgedClaim) -> String {
     parts.join(", ")
 }
 
-/// Describes what could not be tried, each configuration or figure once: `name: why`.
+/// Describes a configuration or figure that could not be tried, as `name: why`.
 pub(super) fn describe_not_tried(study: &Study, not: &NotTried) -> String {
     let configuration = configuration_title(study, &not.configuration);
     match &not.figure {
@@ -184,14 +184,13 @@ pub(super) fn describe_not_tried(study: &Study, not: &NotTried) -> String {
 
 /// A row of a ranking.
 pub(super) struct RankedRow {
-    /// Position in the ranking.
+    /// Index of the row in the ranking, from 0.
     pub at: usize,
-    /// Rank, title, figure, difference from the next row, published rank.
+    /// Cells of the row: rank, title, figure, difference from the next row, published rank.
     pub cells: Vec<String>,
 }
 
-/// Builds the rows of a ranking, best first, and marks those that do not differ significantly from
-/// the next.
+/// Builds the rows of a ranking, best first. Marks the rows that do not differ significantly from the next row.
 pub(super) fn rank_rows(study: &Study, figure: &Figure, ranking: &Ranking) -> Vec<RankedRow> {
     let rows = ranking.places.iter().enumerate();
     rows.map(|(at, place)| RankedRow {
@@ -221,7 +220,7 @@ pub(super) fn format_rough_time(time: assay_model::Nanos) -> String {
     }
 }
 
-/// Lists doubts with their extent: `too-short`, `3 figures of 2 configurations`.
+/// Lists the doubts, each with its extent, such as `too-short`, `3 figures of 2 configurations`.
 pub(super) fn list_doubts(cells: &[&assay_model::study::Cell]) -> Vec<(String, String)> {
     use std::collections::{BTreeMap, BTreeSet};
     let mut carried: BTreeMap<&String, (u32, BTreeSet<&str>)> = BTreeMap::new();
@@ -246,7 +245,7 @@ pub(super) fn list_doubts(cells: &[&assay_model::study::Cell]) -> Vec<(String, S
     lines.collect()
 }
 
-/// Formats title and year of the source.
+/// Formats the title and the year of the study's source.
 pub(super) fn format_source(study: &Study) -> String {
     match study.source.year {
         Some(year) => format!("{}, {year}", study.source.title),
@@ -263,7 +262,7 @@ pub(super) fn format_rounds(run: &assay_model::study::StudyRun) -> String {
     assay_render::units::format_count(form.rounds as usize, "round")
 }
 
-/// Describes the limitations of a published figure.
+/// Describes the limitations of a published figure, from the study's note on it.
 pub(super) fn describe_published_note(study: &Study, one: &Published) -> String {
     let figure = study.figure(&one.figure);
     let name = figure.map_or(one.figure.as_str(), Figure::title);

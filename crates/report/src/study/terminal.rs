@@ -7,7 +7,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::format_timestamp;
 
-/// Renders the whole study.
+/// Renders the report of a study for a terminal.
 #[must_use]
 pub fn render_study_text(view: &StudyView<'_>, style: Style) -> String {
     let (run, study) = (view.run, &view.run.study);
@@ -119,7 +119,7 @@ fn write_conclusion(out: &mut String, view: &StudyView<'_>, one: &JudgedConclusi
     }
 }
 
-/// Writes a ranking, best first, and which neighbours differ significantly.
+/// Writes a ranking, best first, and marks neighbours that differ significantly.
 fn write_ranking(out: &mut String, view: &StudyView<'_>, ranking: &Ranking, style: Style) {
     let study = &view.run.study;
     let Some(figure) = study.figure(&ranking.figure) else {
@@ -155,7 +155,7 @@ fn write_ranking(out: &mut String, view: &StudyView<'_>, ranking: &Ranking, styl
     }
 }
 
-/// Writes a curve as tables with as many points side by side as fit.
+/// Writes a curve as tables. Each has as many points side by side as fit.
 fn write_curve(out: &mut String, view: &StudyView<'_>, curve: &StudyCurve<'_>, style: Style) {
     let rows = curve.build_rows(view);
     let (unit, by) = curve.choose_unit(&rows);
@@ -207,11 +207,12 @@ fn write_curve(out: &mut String, view: &StudyView<'_>, curve: &StudyCurve<'_>, s
     }
 }
 
-/// Columns of a configuration's name; `FIGURE` is the width of one figure.
+/// Number of terminal columns for the name of a configuration.
 const NAME: usize = 26;
+/// Number of terminal columns for one figure.
 const COLUMN: usize = 18;
 
-/// Writes tables with configurations as rows and figures as columns, as many side by side as fit.
+/// Writes tables with configurations as rows and figures as columns. Each has as many figures side by side as fit.
 fn write_figures(out: &mut String, view: &StudyView<'_>, style: Style) {
     let study = &view.run.study;
     let room = (style.columns().saturating_sub(NAME) / COLUMN).max(1);

@@ -7,7 +7,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right};
 use assay_render::units::{format_ratio, format_value, quantity_heading};
 
-/// Quantities of the report for people; the JSON document has all of them.
+/// Quantities in the report for people. The JSON document contains all quantities.
 const SHOWN: [Quantity; 6] = [
     Quantity::Iops,
     Quantity::Throughput,
@@ -17,15 +17,15 @@ const SHOWN: [Quantity; 6] = [
     Quantity::P999,
 ];
 
-/// Whether a row is shown to people. Throughput is left out if a workload has one block size,
-/// because IOPS contain the same information.
+/// Whether a row is shown to people. Throughput is not shown if a workload has one block size, because IOPS contain the
+/// same information.
 pub(crate) fn is_shown(row: &ComparisonRow) -> bool {
     row.metric.direction == Direction::All
         && SHOWN.contains(&row.metric.quantity)
         && row.metric.quantity != Quantity::Throughput
 }
 
-/// Returns a word for a verdict.
+/// Returns the word for a verdict.
 pub(crate) fn change_word(change: Change) -> &'static str {
     match change {
         Change::Better => "better",
@@ -55,7 +55,7 @@ pub fn render_comparison(comparison: &RunComparison, style: Style) -> String {
     )
 }
 
-/// Renders all rows of the comparison, including those that [`render_comparison`] hides. Used if the user has already
+/// Renders all rows of the comparison, including rows that [`render_comparison`] hides. Used if the user has already
 /// selected the rows.
 #[must_use]
 pub fn render_full_comparison(comparison: &RunComparison, style: Style) -> String {
@@ -98,7 +98,7 @@ fn render_rows<'a>(
     out
 }
 
-/// Maximum number of differences of the environment that are printed if the two runs measured different targets.
+/// Maximum number of environment differences that are printed if the two runs measured different targets.
 const MOST_DIFFERENCES: usize = 8;
 
 fn write_environment(comparison: &RunComparison, most: usize, out: &mut String, style: Style) {
@@ -135,7 +135,7 @@ fn write_cautions(comparison: &RunComparison, out: &mut String, style: Style) {
     }
 }
 
-/// Describes the factors: `B is 85 × as fast at 4 KiB (60 to 120), 6 × at 1 MiB.`
+/// Describes the ratios by block size, such as `B is 85 × as fast at 4 KiB (60 to 120), 6 × at 1 MiB.`
 fn describe_factors(factors: &[SizeFactor]) -> String {
     // One digit of a factor that is far from 1 is enough.
     let number = |factor: f64| match factor {
@@ -168,7 +168,7 @@ fn write_hanging(out: &mut String, text: &str, style: Style) {
     style.write_paragraph(out, "  -", 4, text);
 }
 
-/// Returns the name of a figure: operations are I/Os for disks, and requests for web servers.
+/// Returns the name of a figure. Operations are called I/Os for disks, and requests for web servers.
 pub(crate) fn figure_name(quantity: Quantity, requests: bool) -> &'static str {
     match quantity {
         Quantity::Iops if requests => "answers/s",

@@ -84,8 +84,7 @@ pub(super) fn write_criteria(judged: &Judged, out: &mut String, style: Style) {
     }
 }
 
-/// Writes what limited the results: a line for each result, or with `grouped` for each kind of
-/// limit.
+/// Writes what limited the results. Writes one line for each result, or with `grouped` one line for each kind of limit.
 pub(super) fn write_limits(judged: &Judged, grouped: bool, out: &mut String, style: Style) {
     let counted: Vec<&WorkloadResult> = judged
         .results
@@ -183,7 +182,7 @@ pub(crate) fn group_by_limit<'a>(
     groups
 }
 
-/// Describes why a figure counts as a burst: its range and slope, or why they are unknown.
+/// Describes why a figure counts as a burst: its range and slope, or why these are unknown.
 pub(crate) fn describe_burst(steadiness: &Steadiness) -> String {
     match (steadiness.range, steadiness.slope) {
         (Some(range), Some(slope)) if !steadiness.steady => {
@@ -253,7 +252,7 @@ pub(super) fn write_steadiness(judged: &Judged, out: &mut String, style: Style) 
     }
 }
 
-/// Writes the missing samples: planned but not taken, or taken without a figure.
+/// Writes the missing samples: samples that were planned but not taken, or taken without a figure.
 pub(super) fn write_failures(run: &Run, judged: &Judged, out: &mut String, style: Style) {
     let planned = run.plan.order.len();
     let taken = judged.samples.len();

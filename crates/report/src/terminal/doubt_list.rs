@@ -1,5 +1,4 @@
-//! Lists the doubts, each once, with the workloads that carry it. Doubts about a trial are in
-//! `trial::trial_tables`.
+//! Lists each doubt once, with the workloads that have it. Doubts about a trial are in `trial::trial_tables`.
 
 use super::{format_share, format_some_names, tint_validity, write_section_heading};
 use assay_model::Doubt;
@@ -8,17 +7,17 @@ use assay_model::result::Judged;
 use assay_render::Style;
 use assay_render::text::escape_line;
 
-/// A doubt and the results that carry it.
+/// A doubt with the results that have it.
 pub(crate) struct CarriedDoubt<'a> {
-    /// The doubt with the evidence of the first sample that carries it.
+    /// The doubt, with the evidence of the first sample that has it.
     pub(crate) doubt: &'a Doubt,
     /// `workload`, or `workload on target` if there are several targets.
     pub(crate) workloads: Vec<String>,
-    /// Number of samples that carry it.
+    /// Number of samples that have the doubt.
     pub(crate) samples: u32,
 }
 
-/// Collects the doubts by code, void before suspect, then by the number of samples.
+/// Collects the doubts by code. Void doubts come before suspect ones; within each, the most frequent comes first.
 pub(crate) fn collect_doubts(judged: &Judged) -> Vec<CarriedDoubt<'_>> {
     let several = super::list_targets(judged).len() > 1;
     let mut found: Vec<CarriedDoubt> = Vec::new();

@@ -27,8 +27,8 @@ fn format_cell(result: Option<&WorkloadResult>, quantity: Quantity, marks: usize
     format!("{text}{}", pad_right(mark, marks))
 }
 
-/// Writes a grid: rows are block sizes, columns are depths. IOPS and p99 are side by side if there is room, else below
-/// each other. Notes below the grid name the cells in which one round differs tenfold from the others.
+/// Writes a grid: rows are block sizes, columns are depths. IOPS and p99 are side by side if there is room, else one
+/// below the other. Notes below the grid list the cells in which one round differs tenfold from the others.
 pub(super) fn write_grid(grid: &ResultGrid, judged: &Judged, out: &mut String, style: Style) {
     let blocks = [(Quantity::Iops, "IOPS"), (Quantity::P99, "p99")];
     // A mark has a column of its own, so that figures stay aligned.

@@ -22,12 +22,11 @@ struct TextRow {
     name: String,
     validity: Validity,
     cells: Vec<String>,
-    /// Line printed below the row, if any.
+    /// Line that is printed below the row, if any.
     note: Option<String>,
 }
 
-/// Writes right-aligned columns, each as wide as needed. If a name leaves no room for the columns, the name gets its
-/// own line.
+/// Writes right-aligned columns, each as wide as needed. A name that leaves no room for the columns gets its own line.
 fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Style) {
     let columns: Vec<usize> = headings
         .iter()
@@ -78,7 +77,7 @@ fn write_rows(headings: &[&str], rows: &[TextRow], out: &mut String, style: Styl
     }
 }
 
-/// Writes a table of a few results; `rates` is the heading of operations per second.
+/// Writes a table of results. `rates` is the heading of operations per second.
 pub(super) fn write_results_table(
     judged: &Judged,
     results: &[&WorkloadResult],

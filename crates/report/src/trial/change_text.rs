@@ -1,4 +1,4 @@
-//! Describes a change: A, B, what it writes to, and how to revert it. Changes are applied and
+//! Describes a change: its sides A and B, what assay writes to, and how the change is reverted. Changes are applied and
 //! reverted in `assay-changes`.
 
 use assay_model::Change;
@@ -6,17 +6,17 @@ use assay_model::change::{Arm, ImageArm, Setting};
 use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 
-/// Description of a change.
+/// Description of a change for people.
 pub(crate) struct ChangeText {
-    /// What changes: `ZFS property recordsize of tank/vm`, `a qcow2 image`.
+    /// What changes, such as `ZFS property recordsize of tank/vm` or `a qcow2 image`.
     pub what: String,
-    /// Baseline (A); none if the value has not been read.
+    /// Value in the baseline (A); `None` if the value has not been read.
     pub now: Option<String>,
-    /// Value with the change (B).
+    /// Value of the setting with the change (B).
     pub changed: String,
-    /// What the change writes to, in one sentence.
+    /// Sentence that describes what the change writes to.
     pub touches: String,
-    /// How the change is reverted, in one sentence.
+    /// Sentence that describes how the change is reverted.
     pub undo: String,
 }
 
@@ -29,7 +29,7 @@ fn format_setting_value(value: Option<&str>, absent: &str) -> String {
     }
 }
 
-/// Returns the name of a missing value of this kind of setting.
+/// Returns the word for a missing value, which depends on the kind of setting.
 fn absent_word(setting: &Setting) -> &'static str {
     match setting {
         Setting::ZfsProperty { .. } => "inherited",
@@ -38,7 +38,7 @@ fn absent_word(setting: &Setting) -> &'static str {
     }
 }
 
-/// Describes a setting.
+/// Returns the name of a setting for people.
 pub(crate) fn describe_setting(setting: &Setting) -> String {
     match setting {
         Setting::ZfsProperty { dataset, property } => {
@@ -167,7 +167,7 @@ fn describe_scope(setting: &Setting) -> String {
     }
 }
 
-/// Describes a change; `now` is the current value, if read.
+/// Describes a change. `now` is the current value of the setting, if it was read.
 pub(crate) fn describe_change(change: &Change, now: Option<&str>) -> ChangeText {
     match change {
         Change::Set {
@@ -231,7 +231,7 @@ fn describe_creation(arm: &Arm) -> String {
     }
 }
 
-/// Describes both sides by their differences, or in full if there is none.
+/// Describes both sides by their differences, or in full if there are none.
 fn describe_sides(now: &Arm, changed: &Arm) -> (String, String) {
     let (a, b) = (arm_traits(now), arm_traits(changed));
     let keys: Vec<&String> = b
@@ -264,7 +264,7 @@ fn describe_sides(now: &Arm, changed: &Arm) -> (String, String) {
     }
 }
 
-/// Returns the traits of an arm by name; the empty name is the arm's kind.
+/// Returns the properties of an arm by name. The empty name stands for the kind of the arm.
 fn arm_traits(arm: &Arm) -> BTreeMap<String, String> {
     let mut traits = BTreeMap::new();
     match arm {
@@ -317,7 +317,7 @@ fn arm_traits(arm: &Arm) -> BTreeMap<String, String> {
     traits
 }
 
-/// Returns the serialised name of a unit variant: `qcow2`, `writeback`, `io_uring`.
+/// Returns the serialised name of a unit variant, such as `qcow2`, `writeback` or `io_uring`.
 fn variant_name(of: &impl serde::Serialize) -> String {
     match serde_json::to_value(of) {
         Ok(serde_json::Value::String(name)) => name,
@@ -325,7 +325,7 @@ fn variant_name(of: &impl serde::Serialize) -> String {
     }
 }
 
-/// Describes an arm in full, for two equal arms.
+/// Describes an arm in full, for a trial of two equal arms.
 pub(crate) fn describe_arm(arm: &Arm) -> String {
     let parts: Vec<String> = arm_traits(arm)
         .iter()

@@ -1,5 +1,4 @@
-//! The HTML page of a trial. The values of its template are in `trial_page`, its charts in
-//! `trial_charts`.
+//! The HTML page of a trial. The values for its template are in `trial_page`, its charts in `trial_charts`.
 
 mod trial_charts;
 mod trial_page;

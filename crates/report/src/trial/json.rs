@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// A trial and its result. Values are in base units: nanoseconds, bytes per second, operations per
-/// second; a missing value is null. `ratio` and its intervals are of improvement: above 1 is
-/// better.
+/// A trial and its result. Values are in base units: nanoseconds, bytes per second, operations per second. A missing
+/// value is null. `ratio` and its intervals describe improvement: above 1 is better.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct TrialReport<'a> {
@@ -26,7 +25,7 @@ pub struct TrialReport<'a> {
     /// The verdict as a sentence.
     sentence: String,
     judgement: &'a Judgement,
-    /// Figures of both sides by name.
+    /// Figures of both sides, by name.
     #[schemars(with = "std::collections::BTreeMap<Metric, TrialFigure>")]
     figures: Map<String, Value>,
     pairs: Vec<PairSeen<'a>>,
@@ -36,7 +35,7 @@ pub struct TrialReport<'a> {
     smallest: Vec<SmallestEffect>,
 }
 
-/// A figure on both sides.
+/// A figure with its values on both sides.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Row")]
 struct TrialFigure {
@@ -48,16 +47,16 @@ struct TrialFigure {
     decides: bool,
 }
 
-/// A median over the pairs.
+/// A median over the pairs, with its interval.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Middle")]
 struct MedianSeen {
     median: f64,
-    /// Null below five values.
+    /// Interval of the median; null for fewer than five values.
     interval: Option<Interval>,
 }
 
-/// A pair, and the slot on each side that counts.
+/// A pair, with the slot of each side that counts for the verdict.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Pair")]
 struct PairSeen<'a> {
@@ -71,7 +70,7 @@ struct PairSeen<'a> {
     changed: Option<SlotSeen<'a>>,
 }
 
-/// A slot and its figures.
+/// A slot with its figures.
 #[derive(Serialize, JsonSchema)]
 struct SlotSeen<'a> {
     started: jiff::Timestamp,
@@ -82,11 +81,11 @@ struct SlotSeen<'a> {
     #[schemars(with = "std::collections::BTreeMap<Metric, f64>")]
     figures: Map<String, Value>,
     counters: &'a Counters,
-    /// Codes of the doubts.
+    /// Codes of the doubts about the slot.
     doubts: Vec<&'a str>,
 }
 
-/// A doubt and the number of slots of each side that carry it.
+/// A doubt with the number of slots of each side that have it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DoubtOf")]
 struct DoubtSeen<'a> {
@@ -100,11 +99,11 @@ struct DoubtSeen<'a> {
 #[schemars(rename = "Smallest")]
 struct SmallestEffect {
     pairs: u32,
-    /// Fraction: 0.05 is 5 %.
+    /// The effect as a fraction: 0.05 is 5 %.
     share: f64,
 }
 
-/// Summaries of trials.
+/// JSON document of summaries of trials.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "List")]
 pub struct TrialListDocument<'a> {
@@ -122,7 +121,7 @@ struct TrialEntry<'a> {
     advice: &'a str,
     target: &'a str,
     metric: Metric,
-    /// Whether both sides are the same (A/A).
+    /// Whether both sides are the same (A/A trial).
     aa: bool,
     verdict: Verdict,
     sentence: String,
@@ -207,7 +206,7 @@ fn build_pair<'a>(view: &TrialView<'a>, outcome: &'a PairOutcome, number: u32) -
     }
 }
 
-/// Returns the last slot of a side of a pair, because a repeated slot replaces the earlier one.
+/// Returns the last slot of a side of a pair. A repeated slot replaces the earlier ones.
 fn find_slot<'a>(view: &TrialView<'a>, number: u32, side: Side) -> Option<SlotSeen<'a>> {
     let (slot, sample) = trial_tables::zip_slots_with_samples(view)
         .filter(|(slot, _)| slot.pair == number && slot.side == side)

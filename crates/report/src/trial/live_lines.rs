@@ -14,19 +14,19 @@ use assay_render::units::NONE;
 pub struct LivePair<'a> {
     /// Number of the pair, from 1.
     pub pair: u32,
-    /// The side that was measured first.
+    /// The side that was measured first in this pair.
     pub first: Side,
-    /// The deciding figure of A.
+    /// Value of the deciding figure for A; `None` if it was not measured.
     pub now: Option<f64>,
-    /// The deciding figure of B.
+    /// Value of the deciding figure for B; `None` if it was not measured.
     pub changed: Option<f64>,
-    /// Outcome of the pair.
+    /// Whether the pair was measured, and its effect.
     pub outcome: &'a PairOutcome,
     /// Judgement over all pairs so far.
     pub judgement: &'a Judgement,
     /// Time until the next look (interim analysis); `None` after the last look.
     pub next_look: Option<Nanos>,
-    /// Time until all pairs are measured, or the budget is used up.
+    /// Time until all pairs are measured or the budget is used up.
     pub at_most: Nanos,
 }
 
@@ -35,7 +35,7 @@ const FIGURE: usize = 9;
 const CHANGE: usize = 8;
 const SO_FAR: usize = 24;
 
-/// Formats the heading above the lines: figures and columns.
+/// Formats the heading above the lines: the figure and the columns.
 #[must_use]
 pub fn format_live_heading(plan: &TrialPlan, style: Style) -> String {
     let line = format!(
@@ -52,9 +52,9 @@ pub fn format_live_heading(plan: &TrialPlan, style: Style) -> String {
     ))
 }
 
-/// Formats one pair in a line of at most 80 columns: its figures, its change, the judgement so far,
-/// and the remaining time. The guardrails follow in the same line if there is room, else on a line
-/// of their own. There is no newline at the end.
+/// Formats one pair in a line of at most 80 columns: its figures, its change, the judgement so far, and the remaining
+/// time. The guardrails follow on the same line if there is room, else on a line of their own. The result does not end
+/// with a newline.
 #[must_use]
 pub fn format_live_line(plan: &TrialPlan, live: &LivePair, style: Style) -> String {
     let figure =
@@ -135,8 +135,7 @@ fn format_effect_so_far(plan: &TrialPlan, judgement: &Judgement) -> String {
     )
 }
 
-/// Formats the guardrails at a look: `guardrails: p99 held, p99.9 not proved`. None before the
-/// first look.
+/// Formats the guardrails at a look, such as `guardrails: p99 held, p99.9 not proved`. `None` before the first look.
 fn format_guards(plan: &TrialPlan, judgement: &Judgement) -> Option<String> {
     let known = judgement
         .guards
@@ -153,7 +152,7 @@ fn format_guards(plan: &TrialPlan, judgement: &Judgement) -> Option<String> {
     known.then(|| format!("guardrails: {}", words.join(", ")))
 }
 
-/// Formats a short time: `40 s`, `4 min`, `1 h 20`.
+/// Formats a short time, such as `40 s`, `4 min`, `1 h 20`.
 fn format_short_time(time: Nanos) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {

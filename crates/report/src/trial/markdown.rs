@@ -11,8 +11,7 @@ use super::trial_text::{describe_verdict, headline_word, short_metric_name};
 use crate::markdown::end_sentence;
 use assay_render::markdown::{escape_markdown, render_table};
 
-/// Renders GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts,
-/// machine.
+/// Renders GitHub-flavoured Markdown: the verdict, what was tested, figures, guardrails, doubts, and the machine.
 #[must_use]
 pub fn render_trial_markdown(view: &TrialView) -> String {
     let mut out = format!(

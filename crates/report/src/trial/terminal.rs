@@ -16,7 +16,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right, wrap_lines};
 use assay_render::units::{NONE, format_count, format_timestamp};
 
-/// Renders the verdict first, then its evidence.
+/// Renders the verdict, followed by its evidence.
 #[must_use]
 pub fn render_trial_text(view: &TrialView, style: Style) -> String {
     let mut out = String::new();
@@ -85,13 +85,13 @@ fn write_verdict(view: &TrialView, out: &mut String, style: Style) {
     }
 }
 
-/// Whether an unsafe change measured better; the report then adds that the gain does not count.
+/// Whether a change with the verdict `unsafe` measured better. The report then states that the gain does not count.
 pub(super) fn has_unproved_gain(view: &TrialView) -> bool {
     let better = view.judgement.ratio.is_some_and(|ratio| ratio > 1.0);
     view.judgement.verdict == Verdict::Unsafe && better
 }
 
-/// Describes the measured change of the deciding figure, for a change whose verdict is `unsafe`.
+/// Describes the measured gain of a change whose verdict is `unsafe`.
 pub(super) fn describe_unproved_gain(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     view.judgement.ratio.map_or(NONE.to_owned(), |ratio| {
@@ -99,7 +99,7 @@ pub(super) fn describe_unproved_gain(view: &TrialView) -> String {
     })
 }
 
-/// Returns the rows above the figures: what was tested, on which target, when.
+/// Returns the rows above the figures: what was tested, on which target, and when.
 pub(super) fn build_subject_rows(view: &TrialView) -> Vec<(&'static str, String)> {
     let (trial, plan) = (view.trial, &view.trial.plan);
     let read = |side: Side| {
@@ -139,7 +139,7 @@ pub(super) fn build_subject_rows(view: &TrialView) -> Vec<(&'static str, String)
     rows
 }
 
-/// Returns the property of copies as read back; for a setting, row A already contains it.
+/// Returns the property of copies that was read back; `None` for a setting, because row A already contains its value.
 fn read_back_row(view: &TrialView) -> Option<(&'static str, String)> {
     let copies = matches!(view.trial.plan.change, Change::SideBySide { .. });
     let (a, b) = (
@@ -183,7 +183,7 @@ fn write_subject(view: &TrialView, out: &mut String, style: Style) {
     }
 }
 
-/// Formats a median with its interval: `12,346 (11,900–12,800)`.
+/// Formats a median with its interval, such as `12,346 (11,900–12,800)`.
 pub(super) fn format_median_with_interval(
     row: &ComparedFigure,
     median: Option<PairMedian>,
@@ -246,8 +246,8 @@ fn write_figures(view: &TrialView, out: &mut String, style: Style) {
     }
 }
 
-/// Writes columns as wide as needed, the first left-aligned. Lines that do not fit are broken
-/// before their second-last column.
+/// Writes columns as wide as needed, the first left-aligned. A line that does not fit is broken before its second-last
+/// column.
 fn write_columns<const N: usize>(lines: &[[String; N]], out: &mut String, style: Style) {
     let widest = |i: usize| {
         lines
@@ -306,7 +306,7 @@ fn write_guards(view: &TrialView, out: &mut String, style: Style) {
     }
 }
 
-/// Describes the results of the flush test.
+/// Describes the results of the flush test for each side.
 pub(super) fn describe_flush_tests(trial: &Trial) -> Vec<(Side, String, bool)> {
     let described = |proof: &assay_model::trial::DurabilityProof| {
         let text = match (proof.acknowledged, proof.lost) {
@@ -337,7 +337,7 @@ fn format_number(n: u64) -> String {
     }
 }
 
-/// Returns `A` or `B`.
+/// Returns the letter of a side, `A` or `B`.
 pub(super) fn side_letter(side: Side) -> &'static str {
     match side {
         Side::Now => "A",
@@ -385,7 +385,7 @@ fn write_doubts(view: &TrialView, out: &mut String, style: Style) {
     }
 }
 
-/// Formats the extent of a doubt: `3 measurements of A, 2 of B`.
+/// Formats the extent of a doubt, such as `3 measurements of A, 2 of B`.
 pub(super) fn describe_carriers(one: &trial_tables::SideDoubt) -> String {
     let [a, b] = one.slots;
     match (a, b) {
@@ -417,7 +417,7 @@ fn write_machine(view: &TrialView, out: &mut String, style: Style) {
     }
 }
 
-/// Describes the environment for a repetition: machine, storage, tools, seed.
+/// Describes what a repetition of the trial needs: machine, storage, tools, seed.
 pub(super) fn describe_environment(view: &TrialView) -> Vec<String> {
     let trial = view.trial;
     let mut lines: Vec<String> = crate::run_description::describe_machine(&trial.facts)
@@ -446,7 +446,7 @@ pub(super) fn describe_environment(view: &TrialView) -> Vec<String> {
     lines
 }
 
-/// Describes the current state of the change, and what the user can do about it.
+/// Describes whether the change is in effect now, and what the user can do about it.
 pub(super) fn describe_change_state(view: &TrialView) -> Vec<String> {
     let trial = view.trial;
     let plan = &trial.plan;
@@ -493,7 +493,7 @@ pub(super) fn describe_change_state(view: &TrialView) -> Vec<String> {
     }
 }
 
-/// Returns the next commands with their descriptions.
+/// Returns the commands that a user may run next, with their descriptions.
 pub(super) fn list_next_commands(view: &TrialView) -> Vec<(String, &'static str)> {
     let trial = view.trial;
     let id = choose_command_name(trial);

@@ -1,5 +1,5 @@
-//! Lists of trials: all trials, and the pieces of advice of one campaign. The report of a single
-//! trial is in the sibling modules.
+//! Lists of trials: a list of all trials, and the pieces of advice of one campaign. The report of a single trial is in
+//! the sibling modules.
 
 use super::TrialView;
 use super::trial_text::{
@@ -52,7 +52,7 @@ pub fn render_trial_list(views: &[TrialView], style: Style) -> String {
     out
 }
 
-/// Formats the change of the deciding figure: `p99 −12.3 %`.
+/// Formats the change of the deciding figure, such as `p99 −12.3 %`.
 fn format_change(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     view.judgement.ratio.map_or(NONE.to_owned(), |ratio| {
@@ -65,7 +65,7 @@ fn format_change(view: &TrialView) -> String {
     })
 }
 
-/// Describes verdict and state: `better, kept`, `undecided (stopped)`.
+/// Describes verdict and state of a trial, such as `better, kept` or `undecided (stopped)`.
 pub(super) fn describe_state(view: &TrialView) -> String {
     let mut text = headline_word(view).to_lowercase();
     if view.trial.kept == Some(Kept::Kept) {
@@ -79,8 +79,7 @@ pub(super) fn describe_state(view: &TrialView) -> String {
     text
 }
 
-/// Renders the pieces of advice of a campaign, one per line, and the meaning of their verdicts
-/// together.
+/// Renders the pieces of advice of a campaign, one per line, and what their verdicts mean together.
 #[must_use]
 pub fn render_campaign(views: &[TrialView], style: Style) -> String {
     let mut out = String::new();

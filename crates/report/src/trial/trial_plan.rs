@@ -11,21 +11,21 @@ use assay_render::Style;
 use assay_render::text::{escape_line, wrap_lines};
 use assay_render::units::format_count;
 
-/// Known properties of a trial before its first pair, as lines to print.
+/// What is known about a trial before its first pair, as lines to print.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrialPreview<'a> {
-    /// The current value of the setting, if read.
+    /// The current value of the setting, if it was read.
     pub now: Option<&'a str>,
     /// Why the advice applies to this machine, or which facts are unknown.
     pub applies: &'a [String],
     /// The measured noise, and the number of pairs that the trial will probably take.
     pub forecast: &'a [String],
-    /// Fewest pairs for a verdict.
+    /// Minimum number of pairs for a verdict.
     pub least_pairs: u32,
 }
 
-/// Renders the full plan: what changes and how it is reverted, what is measured, what decides, how
-/// long the trial takes and how often it errs.
+/// Renders the full plan: what changes, how the change is reverted, what is measured, what decides, how long the trial
+/// takes, and how often its verdict is wrong.
 #[must_use]
 pub fn render_plan(plan: &TrialPlan, before: &TrialPreview, style: Style) -> String {
     let mut out = String::new();
@@ -103,12 +103,11 @@ pub fn render_plan(plan: &TrialPlan, before: &TrialPreview, style: Style) -> Str
     out
 }
 
-/// Largest number of lines of an entry of [`render_brief_plan`].
+/// Maximum number of lines of an entry in [`render_brief_plan`].
 const BRIEF: usize = 2;
 
-/// Renders the plan in at most 20 lines: what changes, what is measured, what decides, how long the
-/// trial takes. An entry of more than two lines ends with an ellipsis; [`render_plan`] prints it in
-/// full.
+/// Renders the plan in at most 20 lines: what changes, what is measured, what decides, and how long the trial takes. An
+/// entry of more than two lines ends with an ellipsis; [`render_plan`] prints it in full.
 #[must_use]
 pub fn render_brief_plan(plan: &TrialPlan, before: &TrialPreview, style: Style) -> String {
     let mut out = String::new();
@@ -253,7 +252,7 @@ fn describe_error_level(plan: &TrialPlan) -> String {
     )
 }
 
-/// Computes the time of so many pairs, without applying the change.
+/// Computes the time of `pairs` pairs, without the time to apply the change.
 fn compute_time(plan: &TrialPlan, pairs: u32) -> Nanos {
     let pair = plan.slot.0.saturating_add(plan.washout.0).saturating_mul(2);
     Nanos(pair.saturating_mul(u64::from(pairs)))

@@ -1,5 +1,5 @@
-//! The evidence of a verdict, prepared for every kind of report: the figures of both sides, the
-//! guardrails, the doubts, the pairs that were left out. Sentences are in `trial_text`.
+//! The evidence of a verdict, prepared for every kind of report: the figures of both sides, the guardrails, the doubts,
+//! and the excluded pairs. Sentences are in `trial_text`.
 
 use super::TrialView;
 use super::trial_text::{
@@ -17,12 +17,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PairMedian {
     pub value: f64,
-    /// Interval with a confidence of at least 90 %; none below five values.
+    /// Interval with a confidence of at least 90 %; `None` for fewer than five values.
     pub interval: Option<Interval>,
 }
 
-/// Computes the median, with the order statistics as its interval whose binomial confidence is at
-/// least 90 % (the interval that belongs to the sign test).
+/// Computes the median. Its interval consists of the order statistics whose binomial confidence is at least 90 %, which
+/// is the interval of the sign test.
 pub(crate) fn compute_median(mut values: Vec<f64>) -> Option<PairMedian> {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
@@ -51,14 +51,14 @@ pub(crate) fn compute_median(mut values: Vec<f64>) -> Option<PairMedian> {
     })
 }
 
-/// A row of the table of figures.
+/// A figure as a row of the table: both sides and the change.
 pub(crate) struct ComparedFigure {
     pub metric: Metric,
     pub now: Option<PairMedian>,
     pub changed: Option<PairMedian>,
     /// Centre of the pairs' ratios B ÷ A.
     pub ratio: Option<f64>,
-    /// Interval of the ratio.
+    /// Interval of the ratio; `None` if it cannot be computed.
     pub interval: Option<Interval>,
     /// Whether the figure decides the verdict.
     pub decides: bool,
@@ -75,13 +75,13 @@ pub(crate) fn zip_slots_with_samples<'a>(
         .map(move |(i, slot)| (slot, samples.get(i)))
 }
 
-/// Whether a pair counts, by its 1-based number.
+/// Whether a pair counts for the verdict. `pair` is its number, from 1.
 pub(crate) fn is_counted(view: &TrialView, pair: u32) -> bool {
     let index = (pair as usize).wrapping_sub(1);
     matches!(view.pairs.get(index), Some(PairOutcome::Measured { .. }))
 }
 
-/// Returns the figures of each pair that counts, of both sides.
+/// Returns the values of a metric on both sides, for each pair that counts for the verdict.
 pub(crate) fn pair_figures(view: &TrialView, metric: Metric) -> BTreeMap<u32, [Option<f64>; 2]> {
     let mut found: BTreeMap<u32, [Option<f64>; 2]> = BTreeMap::new();
     for (slot, sample) in
@@ -93,8 +93,8 @@ pub(crate) fn pair_figures(view: &TrialView, metric: Metric) -> BTreeMap<u32, [O
     found
 }
 
-/// Builds the rows of the figures in the judge's order: the deciding figure first, then the
-/// guardrails, then the usual ones. The change in every row is the judge's own.
+/// Builds the rows of the figures in the order of the judgement: the deciding figure first, then the guardrails, then
+/// the usual figures. The change in every row is the one that was judged.
 pub(crate) fn build_figure_rows(view: &TrialView) -> Vec<ComparedFigure> {
     let row = |judged: &FigureJudgement| {
         let figures = pair_figures(view, judged.metric);
@@ -132,7 +132,7 @@ pub(crate) struct GuardRow {
     pub state: GuardState,
 }
 
-/// State of a guardrail.
+/// Whether a guardrail holds, as far as it is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardState {
     Held,
@@ -140,7 +140,7 @@ pub(crate) enum GuardState {
     Open,
     /// Within the limit as measured, which is no proof.
     Within,
-    /// Beyond the limit as measured.
+    /// Beyond the limit as measured, which is no proof.
     Beyond,
 }
 
@@ -153,7 +153,7 @@ impl GuardState {
         }
     }
 
-    /// Returns the state's word: `held`, `broken`, `not proved`.
+    /// Returns the word for the state: `held`, `broken` or `not proved`.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -192,7 +192,7 @@ pub(crate) fn build_guard_rows(view: &TrialView) -> Vec<GuardRow> {
     view.judgement.guards.iter().map(row).collect()
 }
 
-/// Returns all guardrails of a trial: those of the plan, then the total, which every trial has.
+/// Returns all guardrails of a trial: the guardrails of the plan, then the total, which every trial checks.
 pub(crate) fn build_guard_and_total_rows(view: &TrialView) -> Vec<GuardRow> {
     let mut rows = build_guard_rows(view);
     rows.extend(build_total_rows(view));
@@ -237,7 +237,7 @@ fn build_total_rows(view: &TrialView) -> Vec<GuardRow> {
     ]
 }
 
-/// Describes in one sentence what the verdict proves and what it does not.
+/// Describes in one sentence what the verdict proves and does not prove.
 pub(crate) fn describe_proof(view: &TrialView) -> Option<String> {
     let judgement = view.judgement;
     let slots = judgement.pairs;
@@ -260,7 +260,7 @@ pub(crate) fn describe_proof(view: &TrialView) -> Option<String> {
     ))
 }
 
-/// Formats a figure with its change: `p99.9 latency +40.1 % (+12.0 to +61.0 %)`.
+/// Formats a figure with its change, such as `p99.9 latency +40.1 % (+12.0 to +61.0 %)`.
 #[must_use]
 pub fn format_figure_line(load: &Load, figure: &FigureJudgement) -> String {
     let change = figure.ratio.map_or(NONE.to_owned(), format_signed_ratio);
@@ -274,13 +274,13 @@ pub fn format_figure_line(load: &Load, figure: &FigureJudgement) -> String {
     )
 }
 
-/// A doubt with the number of slots of each side that carry it.
+/// A doubt with the number of slots of each side that have it.
 pub(crate) struct SideDoubt<'a> {
     pub doubt: &'a Doubt,
     pub slots: [u32; 2],
 }
 
-/// Counts the doubts by code, void before suspect, then by the number of slots.
+/// Counts the doubts by code. Void doubts come before suspect ones; within each, the most frequent comes first.
 pub(crate) fn count_doubts<'a>(view: &TrialView<'a>) -> Vec<SideDoubt<'a>> {
     let mut found: Vec<SideDoubt> = Vec::new();
     for (slot, sample) in zip_slots_with_samples(view) {
@@ -316,7 +316,7 @@ pub(crate) fn count_doubts<'a>(view: &TrialView<'a>) -> Vec<SideDoubt<'a>> {
     found
 }
 
-/// Returns the pairs that were left out, grouped by reason: kind, reason, numbers of the pairs.
+/// Returns the excluded pairs, grouped by reason, as (kind, reason, numbers of the pairs).
 pub(crate) fn list_left_out_pairs(view: &TrialView) -> Vec<(&'static str, String, Vec<u32>)> {
     let mut found: Vec<(&'static str, String, Vec<u32>)> = Vec::new();
     for (pair, outcome) in (1..).zip(view.pairs) {
@@ -338,7 +338,7 @@ pub(crate) fn list_left_out_pairs(view: &TrialView) -> Vec<(&'static str, String
     found
 }
 
-/// Formats the numbers of pairs: `pair 3`, `pairs 3, 7, 8`.
+/// Formats the numbers of pairs, such as `pair 3` or `pairs 3, 7, 8`.
 pub(crate) fn format_pair_numbers(pairs: &[u32]) -> String {
     let names: Vec<String> = pairs.iter().map(u32::to_string).collect();
     match pairs.len() {
@@ -362,7 +362,7 @@ pub(crate) fn format_row_change(row: &ComparedFigure) -> String {
     )
 }
 
-/// Formats an interval in a column, with the unit once if both ends share it.
+/// Formats an interval for a column. If both ends have the same unit, it is printed once.
 pub(crate) fn format_range(metric: Metric, interval: Interval) -> String {
     let (low, high) = (
         format_cell(metric, interval.low),
@@ -374,7 +374,7 @@ pub(crate) fn format_range(metric: Metric, interval: Interval) -> String {
     }
 }
 
-/// Formats a figure in a column whose heading names the metric; latencies have their unit.
+/// Formats a figure for a column whose heading contains the metric. Only latencies are printed with a unit.
 pub(crate) fn format_cell(metric: Metric, value: f64) -> String {
     match metric.quantity.is_latency() {
         true => format_latency(value),

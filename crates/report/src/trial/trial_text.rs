@@ -1,5 +1,5 @@
-//! Formats the text of a trial: metric names with the load's own noun for an operation, changes in
-//! percent, and the verdict in one sentence. Tables are in `trial_tables`.
+//! Formats the texts about a trial: names of metrics with the load's own noun for an operation, changes in percent, and
+//! the verdict in one sentence. Tables are in `trial_tables`.
 
 use super::TrialView;
 use assay_model::Load;
@@ -9,8 +9,8 @@ use assay_model::trial::{GuardJudgement, Judgement, TrialPlan, Verdict};
 use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_count, format_percent};
 
-/// Returns the noun for operations: `I/Os`, `requests`, `logins`, `runs`; `reads`, `writes`,
-/// `flushes` if the metric has a direction.
+/// Returns the noun for operations, such as `I/Os`, `requests`, `logins` or `runs`. If the metric has a direction,
+/// returns `reads`, `writes` or `flushes`.
 fn operations_name(load: &Load, direction: Direction) -> String {
     match direction {
         Direction::All => format!("{}s", load.operation()),
@@ -20,8 +20,7 @@ fn operations_name(load: &Load, direction: Direction) -> String {
     }
 }
 
-/// Returns the name of a metric: `I/Os per second`, `p99 latency of requests`, `median time of a
-/// run`.
+/// Returns the name of a metric, such as `I/Os per second`, `p99 latency of requests` or `median time of a run`.
 pub(crate) fn metric_name(load: &Load, metric: Metric) -> String {
     let operations = operations_name(load, metric.direction);
     match (metric.quantity, load) {
@@ -47,7 +46,7 @@ fn latency_name(quantity: Quantity) -> &'static str {
     }
 }
 
-/// Returns a short heading for a metric: `I/O/s`, `logins/s`, `MB/s`, `p99`, `read p99`.
+/// Returns a short heading for a metric, such as `I/O/s`, `logins/s`, `MB/s`, `p99` or `read p99`.
 pub(crate) fn short_metric_name(load: &Load, metric: Metric) -> String {
     let operations = operations_name(load, metric.direction);
     match metric.quantity {
@@ -59,7 +58,7 @@ pub(crate) fn short_metric_name(load: &Load, metric: Metric) -> String {
     }
 }
 
-/// Converts an improvement (above 1 is better) into the figure's ratio B ÷ A.
+/// Converts an improvement (above 1 is better) to the ratio B ÷ A of the figure.
 #[must_use]
 pub fn convert_improvement(metric: Metric, improvement: f64) -> f64 {
     match metric.quantity.is_lower_better() {
@@ -68,8 +67,8 @@ pub fn convert_improvement(metric: Metric, improvement: f64) -> f64 {
     }
 }
 
-/// Formats a ratio as a change with its sign: `+12.3 %`, `−4.0 %`, `±0 %`; from a factor of three
-/// on `×3.4`.
+/// Formats a ratio as a change with its sign: `+12.3 %`, `−4.0 %`, `±0 %`. From a factor of three on, formats it as
+/// `×3.4`.
 pub(crate) fn format_signed_ratio(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() || r < 0.0 => NONE.to_owned(),
@@ -106,7 +105,7 @@ fn format_times(ratio: f64) -> String {
     }
 }
 
-/// Formats a percentage: one decimal if significant, more decimals close below 100.
+/// Formats a percentage: two decimals between 99 and 100, otherwise one decimal from 10 on.
 fn format_exact_percent(change: f64) -> String {
     match change {
         c if (99.0..100.0).contains(&c) => format!("{c:.2}"),
@@ -115,7 +114,7 @@ fn format_exact_percent(change: f64) -> String {
     }
 }
 
-/// Formats a fraction as a percentage without a sign and needless decimals: `3 %`, `2.5 %`.
+/// Formats a fraction as a percentage, without a sign and without needless decimals, such as `3 %` or `2.5 %`.
 pub(crate) fn format_share(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
@@ -133,7 +132,7 @@ pub(crate) fn format_error_rate(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Converts the ends of an interval of improvement into changes of the figure, the smaller first.
+/// Converts the ends of an interval of improvement to changes of the figure, the smaller end first.
 pub(crate) fn convert_interval(metric: Metric, low: f64, high: f64) -> (f64, f64) {
     let (a, b) = (
         convert_improvement(metric, low),
@@ -142,7 +141,7 @@ pub(crate) fn convert_interval(metric: Metric, low: f64, high: f64) -> (f64, f64
     (a.min(b), a.max(b))
 }
 
-/// Formats an interval of ratios B ÷ A: `−1.2 to +3.4 %`.
+/// Formats an interval of ratios B ÷ A, such as `−1.2 to +3.4 %`.
 pub(crate) fn format_span(low: f64, high: f64) -> String {
     let (low, high) = (format_signed_ratio(low), format_signed_ratio(high));
     match (low.strip_suffix(" %"), high.ends_with(" %")) {
@@ -151,7 +150,7 @@ pub(crate) fn format_span(low: f64, high: f64) -> String {
     }
 }
 
-/// Formats an interval without signs, for sentences that contain the direction: `8.1 to 17.0 %`.
+/// Formats an interval without signs, such as `8.1 to 17.0 %`, for sentences that contain the direction.
 fn format_unsigned_span(low: f64, high: f64) -> String {
     let (mut a, mut b) = (low, high);
     if high <= 1.0 {
@@ -181,8 +180,8 @@ pub(crate) fn format_interval(metric: Metric, oriented: Option<Interval>) -> Str
     )
 }
 
-/// Describes a change: `12.3 % more I/Os per second (90 % interval 8.1 to 17 %)`; or `fewer`, and
-/// for latencies `lower` and `higher`.
+/// Describes a change, such as `12.3 % more I/Os per second (90 % interval 8.1 to 17 %)`. A loss is `fewer`; latencies
+/// are `lower` or `higher`.
 pub(crate) fn describe_metric_change(
     load: &Load,
     of: Metric,
@@ -239,8 +238,7 @@ pub fn verdict_word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Returns the word before the sentence: the verdict or, in an A/A trial, the result for the
-/// machine.
+/// Returns the word before the sentence: the verdict or, in an A/A trial, `NOISE`, `FALSE ALARM` or `UNSAFE`.
 pub(crate) fn headline_word(view: &TrialView) -> &'static str {
     match (view.trial.plan.aa, view.judgement.verdict) {
         (true, Verdict::Better | Verdict::Worse) => "FALSE ALARM",
@@ -250,13 +248,13 @@ pub(crate) fn headline_word(view: &TrialView) -> &'static str {
     }
 }
 
-/// Formats the verdict in one plain sentence, its word first.
+/// Formats the verdict in one plain sentence that begins with the word for the verdict.
 #[must_use]
 pub fn format_verdict_line(view: &TrialView) -> String {
     format!("{}: {}", headline_word(view), describe_verdict(view))
 }
 
-/// Describes the verdict in a sentence, without its word.
+/// Describes the verdict in a sentence, without the word for it.
 pub(crate) fn describe_verdict(view: &TrialView) -> String {
     let (plan, judgement) = (&view.trial.plan, view.judgement);
     let pairs = format_count(judgement.pairs as usize, "pair");
@@ -292,7 +290,7 @@ pub(crate) fn describe_verdict(view: &TrialView) -> String {
     }
 }
 
-/// Describes a total that is worse, even if the typical pair is not.
+/// Describes a total that is worse, even if the typical pair is not worse.
 fn describe_loss_in_total(judgement: &Judgement) -> Option<String> {
     let total = judgement.total.filter(|total| total.worse)?;
     Some(format!(
@@ -301,7 +299,7 @@ fn describe_loss_in_total(judgement: &Judgement) -> Option<String> {
     ))
 }
 
-/// Describes the unproved guardrails that keep a better change from being kept.
+/// Describes the unproved guardrails because of which a better change is not kept.
 fn describe_open_guards(plan: &TrialPlan, judgement: &Judgement) -> String {
     let open: Vec<String> = judgement
         .guards
@@ -342,7 +340,7 @@ fn describe_broken_guard(plan: &TrialPlan, guard: &GuardJudgement) -> String {
     )
 }
 
-/// Describes the noise of the machine, for an A/A trial.
+/// Describes the noise of the machine that an A/A trial measured.
 fn describe_noise(view: &TrialView, pairs: &str) -> String {
     let judgement = view.judgement;
     let Some(sd) = judgement.pair_sd else {
@@ -376,7 +374,7 @@ fn describe_noise(view: &TrialView, pairs: &str) -> String {
     text
 }
 
-/// Capitalises the first letter; `p99` stays unchanged.
+/// Capitalises the first letter. Words such as `p99` stay unchanged.
 pub(crate) fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     if text.starts_with('p') && text[1..].starts_with(|c: char| c.is_ascii_digit()) {

@@ -7,35 +7,35 @@ use assay_model::SCHEMA_VERSION;
 use assay_tune::{KeptState, OperationPart, Stage};
 use serde::Serialize;
 
-/// A session of tuning.
+/// JSON document of a tuning session.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Tune")]
 pub struct TuneDocument {
     schema: u32,
     /// Number of the session in the store.
     session: i64,
-    /// 128-bit random name in hex.
+    /// Unique name of the session: 128 random bits in hex.
     uid: String,
-    /// The target; empty if the load has no target.
+    /// Name of the target; empty if the load has no target.
     target: String,
-    /// `running`, `complete` or `stopped`.
+    /// State of the session: `running`, `complete` or `stopped`.
     state: String,
-    /// How it ended; `None` while it runs.
+    /// How the session ended; null while it runs.
     ending: Option<String>,
-    /// Headline of the notebook.
+    /// Headline of the notebook, one sentence with one figure.
     headline: String,
     /// Start time, RFC 3339.
     started: String,
-    /// End time.
+    /// End time, RFC 3339; null while the session runs.
     ended: Option<String>,
-    /// Seconds used.
+    /// Seconds that the session has used.
     seconds: f64,
-    /// Seconds allowed.
+    /// Seconds that the session may use.
     budget_seconds: f64,
-    /// Seed of all random choices.
+    /// Seed of all random choices of the session.
     seed: u64,
     wanted: Vec<String>,
-    /// What limits the load; none before it was measured.
+    /// What limits the load; null before the load was measured.
     limit: Option<LimitPiece>,
     /// Parts of an operation whose time is known.
     parts: Vec<PartPiece>,
@@ -46,31 +46,31 @@ pub struct TuneDocument {
     kept: Vec<KeptPiece>,
     /// Whether the kept settings are in effect.
     in_effect: bool,
-    /// Proved gain of all accepted changes together, 0.2 for 20 %; `None` without this proof.
+    /// Proved gain of all accepted changes together, 0.2 for 20 %; null if it was not proved.
     gain: Option<f64>,
     /// 90 % interval of the gain.
     gain_interval: Option<[f64; 2]>,
     tried: Vec<TriedPiece>,
     left_out: Vec<LeftOutPiece>,
-    /// Settings that another program changed, and other remarks.
+    /// Remarks, such as settings that another program changed.
     remarks: Vec<String>,
-    /// All observations as stored.
+    /// All observations of the session, as they are stored.
     seen: serde_json::Value,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct LimitPiece {
-    /// `flush`, `one-at-a-time`, `machine-cpu`, …
+    /// Code of the limit, such as `flush`, `one-at-a-time` or `machine-cpu`.
     code: String,
     evidence: String,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct PartPiece {
-    /// `flush` or `cpu`.
+    /// Name of the part: `flush` or `cpu`.
     part: String,
     seconds: f64,
-    /// Seconds of the operation.
+    /// Duration of the whole operation in seconds.
     of_seconds: f64,
 }
 
@@ -101,7 +101,7 @@ struct PlannedPiece {
 struct TriedPiece {
     advice: String,
     result: String,
-    /// Gain in the pairs up to the verdict.
+    /// Gain as measured in the pairs up to the verdict.
     gain: Option<f64>,
     pairs: u32,
 }
@@ -112,7 +112,7 @@ struct LeftOutPiece {
     reason: String,
 }
 
-/// Builds the document of a session.
+/// Builds the JSON document of a session.
 #[must_use]
 pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
     let (record, session) = (view.record, view.session);
@@ -223,7 +223,7 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
     }
 }
 
-/// All sessions, newest first.
+/// JSON document of all tuning sessions, newest first.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "TuneList")]
 pub struct TuneListDocument {
@@ -231,7 +231,7 @@ pub struct TuneListDocument {
     sessions: Vec<TuneDocument>,
 }
 
-/// Builds the document of a list of sessions.
+/// Builds the JSON document of a list of sessions.
 #[must_use]
 pub fn tune_list_document(views: &[TuneView<'_>]) -> TuneListDocument {
     TuneListDocument {

@@ -1,12 +1,12 @@
-//! The sections of a notebook about what limits the load and what would have to be bought.
+//! The sections of a notebook about what limits the load, and about the hardware that a goal would need.
 
 use super::TuneView;
 use super::notebook::{NotebookSection, format_figure};
 use assay_model::result::LimitKind;
 use assay_tune::{Diagnosis, Ending, OperationPart, PartTime};
 
-/// Writes the section on what limits the load: the limit with its evidence, the known parts of an operation, the lowest
-/// layer. Returns `None` before the diagnosis.
+/// Writes the section about what limits the load: the limit with its evidence, the known parts of an operation, and the
+/// lowest layer. Returns `None` before the load was measured.
 pub(super) fn write_limit_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let diagnosis = view.session.diagnosis()?;
     let mut paragraphs = Vec::new();
@@ -73,7 +73,8 @@ fn capitalise(text: &str) -> String {
     })
 }
 
-/// Describes which hardware a goal would need if no setting reaches it; `None` if the session ended differently.
+/// Describes the hardware that a goal would need if no setting reaches the goal; `None` if the session ended for
+/// another reason.
 pub(super) fn describe_purchase(view: &TuneView<'_>) -> Option<String> {
     let want = view.record.plan.goal.wants.get(view.session.objective())?;
     let criterion = want.criterion()?;

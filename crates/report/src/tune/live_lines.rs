@@ -1,4 +1,4 @@
-//! Progress lines of a running session.
+//! Progress lines of a running tuning session.
 
 use super::notebook::{format_figure, format_gain, geometric_mean};
 use super::tried_section::describe_end;
@@ -7,8 +7,8 @@ use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
 use assay_tune::{Diagnosis, Ending, Stage, Standing, StepOutcome, TuneSession};
 
-/// Formats the result of a step on one line; `None` if there is nothing to report. `before` is the
-/// session without the step.
+/// Formats the result of a step on one line; `None` if there is nothing to report. `before` is the session before the
+/// step.
 #[must_use]
 pub fn format_progress(
     before: &TuneSession,

@@ -1,4 +1,4 @@
-//! The content of a notebook, section by section, as plain text. `renderings` formats it.
+//! The content of a notebook, section by section, as plain text. The module `renderings` formats the content.
 
 use super::limit_section::{describe_purchase, write_limit_section};
 use super::repeat_section::write_repeat_section;
@@ -16,7 +16,7 @@ use assay_tune::{
 pub(super) struct Notebook {
     /// Headline: one sentence with one figure.
     pub(super) title: String,
-    /// Time, target, duration, and how to undo it.
+    /// Introduction: time, target, duration, and how to undo the session.
     pub(super) lead: Vec<String>,
     pub(super) sections: Vec<NotebookSection>,
 }
@@ -27,9 +27,9 @@ pub(super) struct NotebookSection {
     pub(super) heading: String,
     pub(super) paragraphs: Vec<String>,
     pub(super) head: Vec<&'static str>,
-    /// Cells; empty without a table.
+    /// Cells of the table; empty without a table.
     pub(super) rows: Vec<Vec<String>>,
-    /// Files to copy: name and text.
+    /// Files to copy, as (name, text).
     pub(super) files: Vec<(String, String)>,
 }
 
@@ -54,7 +54,8 @@ pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
     }
 }
 
-/// Longest subject that a title repeats, in characters; the section on the goal has the others.
+/// Maximum length of the target or load in a title, in characters. The title replaces a longer one; the section about
+/// the goal contains it.
 const TITLE_SUBJECT: usize = 40;
 
 fn write_title(view: &TuneView<'_>) -> String {
@@ -217,7 +218,7 @@ fn kept_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-/// Returns the proof that accepted a candidate, or else its last proof.
+/// Returns the proof that accepted a candidate; without acceptance, its last proof.
 pub(super) fn proof_of<'a>(view: &TuneView<'a>, candidate: usize) -> Option<&'a Proof> {
     let of = |proof: &&Proof| matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
     view.session.proofs().iter().rfind(of)
@@ -358,7 +359,7 @@ pub(super) fn format_figure(quantity: Quantity, value: f64) -> String {
     format_value_with_unit(quantity, value)
 }
 
-/// Formats a gain: `+12 % (5 to 19 %)`.
+/// Formats a gain, such as `+12 % (5 to 19 %)`.
 pub(super) fn format_gain(ratio: Option<f64>, interval: Option<Interval>) -> String {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     match (ratio, interval) {

@@ -1,4 +1,4 @@
-//! The plan of a session before it begins.
+//! The plan of a tuning session, shown before the session begins.
 
 use assay_model::Nanos;
 use assay_render::Style;
@@ -7,8 +7,8 @@ use assay_render::text::{escape_line, format_paragraph};
 use assay_tune::{LeftOut, TunePlan, TuneRecord};
 use std::collections::BTreeMap;
 
-/// Renders the plan of a session: the goal, the commands that run, the candidates in order, candidates
-/// that are left out with reasons, and the time.
+/// Renders the plan of a session: the goal, the commands that run, the candidates in order, the candidates that are
+/// left out with the reasons, and the time.
 #[must_use]
 pub fn render_tune_preview(record: &TuneRecord, style: Style) -> String {
     let (plan, changes) = (&record.plan, &record.changes);
@@ -97,8 +97,7 @@ pub fn render_tune_preview(record: &TuneRecord, style: Style) -> String {
     out
 }
 
-/// Groups pages by reason, in the order of their first candidate. A page with several values is
-/// listed once.
+/// Groups advice pages by reason, in the order of their first candidate. A page with several values is listed once.
 fn group_by_reason(
     plan: &TunePlan,
     left_out: &BTreeMap<usize, LeftOut>,

@@ -39,7 +39,7 @@ pub fn render_tune_text(view: &TuneView<'_>, style: Style) -> String {
     out
 }
 
-/// Renders a table; one with names and sentences becomes wrapped lines.
+/// Renders a table. A table of names and sentences becomes wrapped lines.
 fn render_rows(section: &NotebookSection, columns: usize) -> String {
     if section.rows.is_empty() {
         return String::new();
@@ -86,7 +86,7 @@ pub fn render_tune_markdown(view: &TuneView<'_>) -> String {
     out
 }
 
-/// Escapes a sentence and keeps text between backticks as code.
+/// Escapes a sentence as Markdown, and keeps text between backticks as code.
 fn mark_code(sentence: &str) -> String {
     let parts = sentence.split('`').enumerate();
     let part = |(at, part): (usize, &str)| match at % 2 {

@@ -1,4 +1,4 @@
-//! The section of a notebook on how to repeat a session.
+//! The section of a notebook that describes how to repeat the session.
 
 use super::TuneView;
 use super::notebook::NotebookSection;

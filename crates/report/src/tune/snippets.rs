@@ -1,4 +1,4 @@
-//! Kept settings as files that an administrator copies: sysctl.d, a udev rule, modprobe.d, and Ansible tasks.
+//! Kept settings as files that an administrator can copy: sysctl.d, a udev rule, modprobe.d, and Ansible tasks.
 
 use assay_model::change::Setting;
 use assay_tune::{CandidateChange, TuneId};
@@ -16,7 +16,7 @@ pub(super) fn describe_lifetime(setting: &Setting) -> &'static str {
     }
 }
 
-/// Writes files for settings that are lost at boot, and Ansible tasks: name and text each.
+/// Writes files for the settings that are lost at boot, and Ansible tasks, each as (name, text).
 pub(super) fn write_snippets<'a>(
     id: TuneId,
     kept: impl Iterator<Item = &'a CandidateChange>,
@@ -75,7 +75,7 @@ pub(super) fn write_snippets<'a>(
         .collect()
 }
 
-/// Quotes a string for YAML.
+/// Quotes a string as YAML.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

@@ -1,4 +1,4 @@
-//! The sections of a notebook about what was tried, and about what was not and why.
+//! The sections of a notebook about the candidates that were tried, and about those that were not tried and why.
 
 use super::TuneView;
 use super::notebook::{NotebookSection, format_gain, proof_of};
@@ -33,7 +33,7 @@ pub(super) fn write_tried_section(view: &TuneView<'_>) -> Option<NotebookSection
     })
 }
 
-/// How a proof ended, in words.
+/// Describes how a proof ended.
 pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
     match end {
         None => "not ended".to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
     }
 }
 
-/// Writes the section on the candidates that were not tried, with the reasons.
+/// Writes the section about the candidates that were not tried, with the reasons.
 pub(super) fn write_left_out_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     let candidates = &view.record.plan.candidates;
     // What was proved to be useless stands among those that were tried.

@@ -1,4 +1,4 @@
-//! The HTML page of a waterfall. The chart is drawn in `assay-render`.
+//! The HTML page of a waterfall. `assay-render` renders the chart.
 
 use super::waterfall_text::{
     describe_first_layer, describe_inseparable_layers, describe_settings,

@@ -1,5 +1,4 @@
-//! A measured ladder as one JSON document: the run, and the waterfalls. Reports for people are in
-//! the sibling modules.
+//! A measured stack as one JSON document: the run and the waterfalls. Reports for people are in the sibling modules.
 
 use super::WaterfallView;
 use assay_model::Waterfall;
@@ -7,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A run over the layers of a stack, with the cost of each layer. Times are in nanoseconds; steps
-/// and paths refer to rungs by their index in `run.ladder.rungs`.
+/// A run over the layers of a stack, with the cost of each layer. Times are in nanoseconds. Steps and paths refer to
+/// rungs by their index in `run.ladder.rungs`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Document")]
 pub struct WaterfallDocument<'a> {
@@ -17,7 +16,7 @@ pub struct WaterfallDocument<'a> {
     waterfalls: &'a [Waterfall],
 }
 
-/// Converts a measured ladder to JSON.
+/// Converts a measured stack to JSON.
 #[must_use]
 pub fn waterfall_to_json(view: &WaterfallView) -> Value {
     json!(WaterfallDocument {

@@ -10,7 +10,7 @@ use crate::run_description;
 use assay_render::markdown::escape_markdown;
 use assay_render::units::{NONE, format_latency};
 
-/// Renders GitHub-flavoured Markdown: for each workload a table and its conclusions.
+/// Renders GitHub-flavoured Markdown: a table and its conclusions for each workload.
 #[must_use]
 pub fn render_waterfall_markdown(view: &WaterfallView) -> String {
     let run = view.run;

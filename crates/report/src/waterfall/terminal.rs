@@ -1,5 +1,5 @@
-//! The terminal report of a waterfall: a line for each rung, or two in a narrow terminal. Shared
-//! sentences are in `waterfall_text`.
+//! The terminal report of a waterfall: one line for each measured layer, or two in a narrow terminal. Shared sentences
+//! are in `waterfall_text`.
 
 use super::waterfall_text::{
     READING, describe_first_layer, describe_inseparable_layers, describe_settings,
@@ -14,7 +14,7 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_left, pad_right, wrap_lines};
 use assay_render::units::{NONE, format_latency, format_value};
 
-/// Fewest columns of a bar; in a narrower terminal, figures get a line of their own.
+/// Minimum number of columns of a bar. In a narrower terminal, the figures get a line of their own.
 const LEAST_BAR: usize = 12;
 
 /// Renders the waterfalls of all workloads, and their limitations.
@@ -82,7 +82,7 @@ fn write_heading(view: &WaterfallView, out: &mut String, style: Style) {
     }
 }
 
-/// Text beside a rung's bar.
+/// Text beside the bar of a measured layer.
 struct RungCells {
     label: String,
     time: String,
@@ -154,8 +154,8 @@ fn write_chart(view: &WaterfallView, fall: &Waterfall, out: &mut String, style: 
     }
 }
 
-/// Draws the bar from the time below a layer to the time with it: `█` is added time, `▒` is removed
-/// time. `·` marks a difference within the noise.
+/// Draws the bar from the time below a layer to the time with the layer. `█` is added time, `▒` is removed time, and
+/// `·` is a difference within the noise.
 fn format_bar(line: &RungLine<'_>, top: f64, room: usize, style: Style) -> String {
     let Some(to) = line.to.filter(|_| top > 0.0) else {
         return String::new();

@@ -1,5 +1,4 @@
-//! Sentences that all reports of a waterfall share. The rungs and their order are in the parent
-//! module.
+//! Sentences that all reports of a waterfall share. The order of the lines is defined in the parent module.
 
 use super::WaterfallView;
 use assay_model::ladder::{Rung, Step, Waterfall, Whole};
@@ -7,7 +6,7 @@ use assay_model::result::{Estimate, Interval};
 use assay_render::text::escape_line;
 use assay_render::units::{NONE, format_latency, format_percent, format_plural, format_ratio};
 
-/// Formats a difference of times with its sign: `+12.3 µs`, `−40 ns`.
+/// Formats a difference of times with its sign, such as `+12.3 µs` or `−40 ns`.
 pub(crate) fn format_signed_time(nanos: f64) -> String {
     match nanos {
         ns if !ns.is_finite() => NONE.to_owned(),
@@ -16,15 +15,15 @@ pub(crate) fn format_signed_time(nanos: f64) -> String {
     }
 }
 
-/// Formats half of an interval's width: `±780 µs`; empty without an interval. Student's interval of
-/// a mean difference is symmetric.
+/// Formats half of the width of an interval, such as `±780 µs`; empty without an interval. Student's interval of a mean
+/// difference is symmetric.
 pub(crate) fn format_plus_minus(estimate: &Estimate) -> String {
     let half =
         |interval: Interval| format!("±{}", format_latency((interval.high - interval.low) / 2.0));
     estimate.interval.map(half).unwrap_or_default()
 }
 
-/// Formats a difference with its interval: `+340 µs ±12.0 µs`.
+/// Formats a difference with its interval, such as `+340 µs ±12.0 µs`.
 pub(crate) fn format_difference(estimate: &Estimate) -> String {
     format!(
         "{} {}",
@@ -35,18 +34,18 @@ pub(crate) fn format_difference(estimate: &Estimate) -> String {
     .to_owned()
 }
 
-/// Formats the time that a layer adds: `+340 µs ±12.0 µs`.
+/// Formats the time that a layer adds, such as `+340 µs ±12.0 µs`.
 pub(crate) fn format_added_time(step: &Step) -> String {
     let text = |added: Estimate| format_difference(&added);
     step.added.map_or(NONE.to_owned(), text)
 }
 
-/// Formats a factor: `×4.02`; empty without an estimate.
+/// Formats a factor, such as `×4.02`; empty without an estimate.
 pub(crate) fn format_factor(estimate: Option<Estimate>) -> String {
     estimate.map_or(NONE.to_owned(), |estimate| format_ratio(estimate.value))
 }
 
-/// Returns the layer of a step, with its rung if two rungs have that layer.
+/// Returns the name of a step's layer. If several rungs have a layer with this name, adds the name of the rung.
 pub(crate) fn layer_name(view: &WaterfallView, fall: &Waterfall, step: usize) -> String {
     let rungs = &view.ladder.rungs;
     let own = &rungs[fall.steps[step].to];
@@ -61,7 +60,7 @@ fn rung_name(view: &WaterfallView, rung: usize) -> String {
     escape_line(&view.ladder.rungs[rung].layer)
 }
 
-/// Whether all layers together add time for certain.
+/// Whether the interval shows that all layers together add time.
 fn adds_time(whole: &Whole) -> bool {
     let interval = whole.added.and_then(|added| added.interval);
     interval.is_some_and(|interval| interval.low > 0.0)
@@ -80,7 +79,7 @@ fn join_with_word(names: &[String], word: &str) -> String {
     }
 }
 
-/// Formats the whole of a path: `file to ext4: +680 µs (+650 µs to +710 µs), ×7.1`.
+/// Formats the total of a path, such as `file to ext4: +680 µs (+650 µs to +710 µs), ×7.1`.
 pub(crate) fn format_whole(view: &WaterfallView, whole: &Whole) -> String {
     let ends = format!(
         "{} to {}",
@@ -154,7 +153,7 @@ pub(crate) fn describe_first_layer(
     }
 }
 
-/// Describes the sum of the parts against the whole.
+/// Compares the sum of the steps with the total of the path, and describes the rest.
 pub(crate) fn describe_unexplained_rest(whole: &Whole) -> String {
     let Some(sum) = whole.sum else {
         return "the parts cannot be added up: no round has a figure of every rung".to_owned();
@@ -187,7 +186,7 @@ pub(crate) fn describe_unexplained_rest(whole: &Whole) -> String {
     apart + end
 }
 
-/// Describes what a workload cannot show, a line each.
+/// Describes what a workload cannot show, one line each.
 pub(crate) fn describe_unmeasurable(view: &WaterfallView, fall: &Waterfall) -> Vec<String> {
     let rounds_of = |rung: usize| fall.levels[rung].latency.map(|latency| latency.rounds);
     let other_rounds = |(index, step): (usize, &Step)| {
@@ -230,7 +229,7 @@ pub(crate) fn describe_unmeasurable(view: &WaterfallView, fall: &Waterfall) -> V
         .collect()
 }
 
-/// Describes what this ladder cannot separate, a line for each layer that comes with others.
+/// Describes the layers that were only measured together with others, one line for each.
 pub(crate) fn describe_inseparable_layers(view: &WaterfallView) -> Vec<String> {
     let rungs = view.ladder.rungs.iter();
     rungs
@@ -245,7 +244,7 @@ pub(crate) fn describe_inseparable_layers(view: &WaterfallView) -> Vec<String> {
         .collect()
 }
 
-/// Describes how the rungs were opened, a line for each layer with settings.
+/// Describes how the measured layers were opened, one line for each layer with settings.
 pub(crate) fn describe_settings(view: &WaterfallView) -> Vec<String> {
     let rungs = view.ladder.rungs.iter();
     rungs
@@ -258,6 +257,6 @@ pub(crate) fn describe_settings(view: &WaterfallView) -> Vec<String> {
         .collect()
 }
 
-/// Explanation of the chart in two sentences.
+/// Text that explains the chart in two sentences.
 pub(crate) const READING: &str = "Time per I/O is its mean latency over all operations, a write's \
 with its flush. Times add up from layer to layer; throughput does not, so only times are added.";

@@ -1,4 +1,4 @@
-//! The page: a section of charts for each server, and one that compares the servers.
+//! The page of a measurement: a section of charts for each server, and a section that compares the servers.
 
 use super::{
     HEAD, Web, describe_odd_round, describe_results, format_cells, format_percentile, format_rate,
@@ -13,10 +13,10 @@ use assay_model::web::result::{Percentiles, RankedBy, StepResult};
 use assay_render::svg::percentile_curves;
 use assay_render::text::escape_line;
 
-/// Most points of a curve; more are not distinguishable.
+/// Maximum number of points of a curve. More points could not be distinguished.
 const POINTS: usize = 200;
 
-/// Renders one self-contained page.
+/// Renders a measurement as one self-contained page.
 #[must_use]
 pub fn page(web: &Web) -> String {
     let mut sections = Vec::new();
@@ -87,7 +87,7 @@ pub fn page(web: &Web) -> String {
     render_page_of_verb("assay web", &title, &intro, &sections)
 }
 
-/// Names the line of a step in a chart, with a mark if no round of the step is valid.
+/// Returns the name of a step's line in a chart, with a mark if all rounds of the step are void.
 fn name_line(step: &StepResult) -> String {
     match step.rounds {
         0 => format!("{} (void)", step_name(step)),

@@ -1,4 +1,4 @@
-//! All widths of a report contain every figure once, and hostile names are escaped.
+//! Tests that reports of any width contain every figure once, and that hostile names are escaped.
 
 use super::*;
 use assay_model::Histogram;
@@ -201,8 +201,8 @@ fn figures_of_a_step_that_is_void_are_marked() {
     }
 }
 
-/// A round at a twentieth of the rate is named in the table and on the page; curves of void steps are marked, and an
-/// open loop alone keeps the remarks on its server.
+/// The table and the page mention a round at a twentieth of the rate. Curves of void steps are marked. A report with
+/// only an open loop still contains the remarks on its server.
 #[test]
 fn odd_rounds_void_curves_and_remarks_are_shown() {
     let mut odd = step(0, Pace::Closed, 4);

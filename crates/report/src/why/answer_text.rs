@@ -1,13 +1,13 @@
-//! Sentences of an answer that all forms share, and its Markdown.
+//! Sentences that all formats of an answer share, and the Markdown format.
 
 use assay_render::markdown::{escape_markdown, render_table};
 use assay_render::text::escape_line;
 use assay_why::{HARDLY_WAITING, RankedSuspect, SlownessAnswer, WatchSubject};
 
-/// Most suspects that a terminal shows in full.
+/// Maximum number of suspects (possible causes) that a terminal shows in full.
 pub(super) const SHOWN: usize = 4;
 
-/// Returns the subject of the question, escaped.
+/// Returns what the question is about, escaped.
 #[must_use]
 pub fn describe_thing(answer: &SlownessAnswer) -> String {
     match &answer.subject {
@@ -35,7 +35,7 @@ pub(super) fn format_heading(answer: &SlownessAnswer) -> String {
     }
 }
 
-/// Returns a class of waiting as words for people.
+/// Returns the name of a class of waiting, for people.
 pub(super) fn name_class(class: &str) -> &str {
     match class {
         "cpu-queue" => "a free CPU",
@@ -66,7 +66,7 @@ pub(super) fn name_class(class: &str) -> &str {
     }
 }
 
-/// Formats a fraction as "82 %"; small ones as "below 1 %".
+/// Formats a fraction as "82 %"; a fraction below 0.01 as "below 1 %".
 pub(super) fn format_part(share: f64) -> String {
     match share {
         share if share > 0.0 && share < 0.01 => "below 1 %".to_owned(),
@@ -74,7 +74,7 @@ pub(super) fn format_part(share: f64) -> String {
     }
 }
 
-/// Formats the fraction of the waiting that a suspect explains.
+/// Formats the fraction of the waiting time that a suspect accounts for.
 pub(super) fn format_suspect_share(suspect: &RankedSuspect) -> String {
     match suspect.share {
         Some(share) => format!("{} of the waiting", format_part(share)),
@@ -82,7 +82,7 @@ pub(super) fn format_suspect_share(suspect: &RankedSuspect) -> String {
     }
 }
 
-/// Returns the answer in up to three sentences.
+/// Summarises the answer in at most three sentences.
 #[must_use]
 pub fn summarize_answer(answer: &SlownessAnswer) -> Vec<String> {
     let mut lines = Vec::new();

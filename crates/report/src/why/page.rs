@@ -1,4 +1,4 @@
-//! The HTML page of an answer: the suspects, and the time as curves.
+//! The HTML page of an answer: the suspects, and the waiting time as curves.
 
 use super::answer_text::{
     format_heading, format_part, format_suspect_share, name_class, summarize_answer,
@@ -12,8 +12,7 @@ use minijinja::value::Serde;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// Charts of the page: prefix of the names of their curves, title, and whether the values are
-/// fractions.
+/// Charts of the page: the prefix of the names of their curves, the title, and whether the values are fractions.
 const CHARTS: [(&str, &str, bool); 4] = [
     ("cpu: ", "CPUs: share of all", true),
     (

@@ -1,4 +1,4 @@
-//! The terminal report of what makes a machine slow: one screen.
+//! The terminal report of what makes a machine slow, which fits on one screen.
 
 use super::answer_text::{
     SHOWN, format_heading, format_part, format_suspect_share, name_class, summarize_answer,
@@ -8,7 +8,7 @@ use assay_render::table::TableColumns;
 use assay_render::text::escape_line;
 use assay_why::{RankedSuspect, SlownessAnswer};
 
-/// Renders the answer, the ranked suspects with their evidence, the waiting, and the next commands.
+/// Renders the answer, the ranked suspects with their evidence, the classes of waiting, and the next commands.
 #[must_use]
 pub fn render_answer_text(answer: &SlownessAnswer, style: Style) -> String {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! An answer with several suspects, one with a hostile name, and a quiet one.
+//! Tests an answer with several suspects, one of which has a hostile name, and an answer about a healthy machine.
 
 use super::{
     answer_to_json, bound_answer, read_answer, render_answer_markdown, render_answer_page,

@@ -1,4 +1,4 @@
-//! Synthetic runs for tests of layout. Their figures come from a formula, not from a measurement, and contain the
+//! Synthetic runs for tests of layout. Their figures come from a formula and not from a measurement. They contain the
 //! word SYNTHETIC wherever a reader could take them for real.
 #![allow(
     dead_code,
@@ -22,7 +22,7 @@ use assay_model::{
 };
 use std::collections::BTreeMap;
 
-/// A run with everything a report needs.
+/// A run with everything that a report needs.
 pub struct Case {
     pub run: Run,
     pub judged: Judged,
@@ -30,7 +30,7 @@ pub struct Case {
     pub jobs: Vec<(String, String)>,
 }
 
-/// splitmix64: the same numbers on every machine.
+/// The random number generator splitmix64, which returns the same numbers on every machine.
 pub struct Random(pub u64);
 
 impl Random {
@@ -250,7 +250,7 @@ fn limit(workload: &Workload) -> Limit {
     }
 }
 
-/// A resolved built-in plan.
+/// Returns a built-in plan, resolved.
 pub fn plan(name: &str) -> Plan {
     let settings = Settings {
         targets: vec!["/srv/synthetic".to_owned()],
@@ -260,7 +260,7 @@ pub fn plan(name: &str) -> Plan {
     builtin_plan(name).unwrap().resolve(&settings).unwrap()
 }
 
-/// A plan written as TOML.
+/// Parses a plan that is written as TOML.
 pub fn plan_toml(text: &str, targets: &[&str]) -> Plan {
     let settings = Settings {
         targets: targets.iter().map(|t| (*t).to_owned()).collect(),
@@ -273,7 +273,7 @@ pub fn plan_toml(text: &str, targets: &[&str]) -> Plan {
         .unwrap()
 }
 
-/// Executes a plan by the formula.
+/// Simulates the execution of a plan by the formula.
 pub fn case(plan: Plan) -> Case {
     let mut random = Random(plan.seed);
     let started: jiff::Timestamp = "2026-11-21T09:30:00Z".parse().unwrap();
@@ -480,7 +480,7 @@ impl Case {
     }
 }
 
-/// Compares this case with one of the same plan and another seed.
+/// Compares this case with a case of the same plan and another seed.
 pub fn compared(case: &Case, factor: f64) -> RunComparison {
     let mut random = Random(99);
     let mut rows = Vec::new();
@@ -543,7 +543,7 @@ pub fn compared(case: &Case, factor: f64) -> RunComparison {
     }
 }
 
-/// The built-in quick plan with a doubt and two criteria.
+/// Returns the built-in quick plan with a doubt and two criteria.
 pub fn quick() -> Case {
     case(plan("quick"))
         .doubt("depth-not-reached", Severity::Suspect, |w| {
@@ -553,7 +553,7 @@ pub fn quick() -> Case {
         .want("randread-4k-qd1.iops >= 1k")
 }
 
-/// The built-in matrix with some suspect and a void workload.
+/// Returns the built-in matrix, with some suspect workloads and a void one.
 pub fn matrix() -> Case {
     case(plan("matrix"))
         .doubt("cache-hit-read", Severity::Suspect, |w| {

@@ -2,8 +2,8 @@
 
 const EMPTY: [&str; 2] = ["meta", "br"];
 
-/// Checks that every element is closed in order, attributes are quoted, ids are unique, and links
-/// lead somewhere on the page.
+/// Checks that every element is closed in order, that attributes are quoted and ids unique, and that links lead to a
+/// place on the page.
 pub fn check(page: &str) {
     let mut open: Vec<String> = Vec::new();
     let mut ids = std::collections::BTreeSet::new();
@@ -106,7 +106,7 @@ pub fn section<'a>(page: &'a str, id: &str) -> &'a str {
     rest.split("</section>").next().unwrap_or_default()
 }
 
-/// Returns the content of each element whose tag begins like this, such as `p` or `p class="note"`.
+/// Returns the content of each element whose tag begins with `tag`, such as `p` or `p class="note"`.
 pub fn texts<'a>(page: &'a str, tag: &str) -> Vec<&'a str> {
     let name = tag.split(' ').next().unwrap_or_default();
     let (open, close) = (format!("<{tag}"), format!("</{name}>"));

@@ -1,5 +1,5 @@
-//! Synthetic trials, one for each verdict. Figures and judgement come from a formula, not from a measurement: only
-//! the report is tested.
+//! Synthetic trials, one for each verdict. Figures and judgement come from a formula and not from a measurement,
+//! because only the report is tested.
 
 mod cases;
 
@@ -18,7 +18,7 @@ use assay_model::{Bytes, Doubt, Histogram, Load, Nanos, Workload};
 use assay_report::trial::TrialView;
 use std::collections::BTreeMap;
 
-/// A trial with everything a report needs.
+/// A trial with everything that a report needs.
 pub struct TrialCase {
     pub trial: Trial,
     pub slots: Vec<Slot>,
@@ -43,11 +43,11 @@ impl TrialCase {
     }
 }
 
-/// Difference of the two sides, and the noise.
+/// Parameters of the formula: the figures of A, the ratios of B to A, and the noise.
 pub struct Formula {
     /// Operations per second of A.
     pub rate: f64,
-    /// Mean latency of A, ns.
+    /// Mean latency of A in nanoseconds.
     pub latency: f64,
     /// Ratio B ÷ A of the rate.
     pub rate_ratio: f64,
@@ -59,9 +59,9 @@ pub struct Formula {
     pub noise: f64,
     /// Slow drift over the whole trial, as a fraction.
     pub drift: f64,
-    /// Most pairs.
+    /// Maximum number of pairs.
     pub pairs: u32,
-    /// Pairs that are void.
+    /// Numbers of the pairs that are void.
     pub void: &'static [u32],
     /// Bytes moved by one operation.
     pub bytes: f64,
@@ -195,7 +195,7 @@ fn spread(values: &[f64]) -> (f64, f64, Option<Interval>) {
     (mean.exp(), sd, interval)
 }
 
-/// Returns the verdict by the formula, at interim analyses only.
+/// Returns the verdict of the formula, which judges at interim analyses only.
 pub fn judge(trial: &Trial, pairs: &[PairOutcome]) -> Judgement {
     let plan = &trial.plan;
     let measured: Vec<(f64, &Vec<f64>)> = pairs
@@ -339,7 +339,7 @@ fn rows(case: &TrialCase) -> Vec<FigureJudgement> {
     metrics.into_iter().map(row).collect()
 }
 
-/// Executes a plan by the formula until the judge stops.
+/// Simulates a trial by the formula until the judgement ends it.
 pub fn carry_out(trial: Trial, formula: &Formula, read_back: [&str; 2], tool: &str) -> TrialCase {
     let mut random = Random(trial.plan.seed ^ trial.id.0 as u64);
     let mut case = TrialCase {
@@ -399,7 +399,7 @@ pub fn carry_out(trial: Trial, formula: &Formula, read_back: [&str; 2], tool: &s
     case
 }
 
-/// Scales the bulk and the slowest 1 % by different factors.
+/// Scales the slowest 1 % and the remaining operations by different factors.
 fn tailed(all: Histogram, bulk: f64, tail: f64) -> Histogram {
     let from = all.percentile(98.0).unwrap_or(0);
     let bins = all.bins().map(|(nanos, count)| {

@@ -1,4 +1,4 @@
-//! atd: submits a job that runs in the next minute; each job submits the following one. Jobs survive a reboot, and atd
+//! atd: submits a job that runs in the next minute. Each job submits the following job. Jobs survive a reboot, and atd
 //! runs overdue jobs late.
 
 use super::{OutsideError, WatchedChange, absent_is_fine, write_file};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Name of the file with the number of the job.
+/// Name of the file that contains the number of the current job.
 pub(super) const JOB: &str = "job";
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -24,7 +24,7 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-/// Number of attempts to submit a job; without a job, no further check would follow.
+/// Maximum number of attempts to submit a job. Without a job, no further check would follow.
 const ATTEMPTS: usize = 3;
 
 /// Submits the job for the next check. The new job is submitted before the old one is removed, so that a job always
@@ -94,7 +94,7 @@ fn file_in_memory() -> io::Result<fs::File> {
     Ok(fs::File::from(rustix::fs::memfd_create("answer", flags)?))
 }
 
-/// Removes the job.
+/// Removes the current job.
 pub(super) fn remove_job(dir: &Path, host: &dyn HostMut) {
     let path = dir.join(JOB);
     if let Ok(job) = fs::read_to_string(&path) {

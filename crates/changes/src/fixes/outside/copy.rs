@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// Path of the running program; it is valid even if the program's file was replaced.
+/// Path of the running program. The path is valid even if the program's file was replaced.
 const ITSELF: &str = "/proc/self/exe";
 const TO_START: Duration = Duration::from_secs(60);
 

@@ -1,5 +1,5 @@
-//! cron: a file in /etc/cron.d, which the cron of Debian and cronie read. It starts a check every minute and
-//! at boot.
+//! cron: writes a file to /etc/cron.d, which both Debian's cron and cronie read. The file starts a check every minute
+//! and at boot.
 
 use super::{OutsideError, Places, WatchedChange, write_file};
 use crate::fixes::program::find_processes;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const DIR: &str = "/etc/cron.d";
 
-/// Checks whether a cron that reads the directory runs.
+/// Checks whether a cron runs that reads /etc/cron.d.
 pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     if !host.exists(Path::new(DIR)).unwrap_or(false) {
         return Err(format!("there is no {DIR}"));

@@ -1,7 +1,7 @@
-//! systemd: one service that a timer starts while the machine runs, and one that starts at boot before sshd.
-//! They are separate because a service that sshd waits for could not reload a running sshd. All are plain
-//! units in /etc, so they survive a reboot. They need no `daemon-reload`, because systemd reads an unknown
-//! unit when the unit is first named.
+//! systemd: installs two services. A timer starts one of them while the machine runs; the other starts at boot before
+//! sshd. They are separate, because a service that sshd waits for could not reload a running sshd. All units are plain
+//! files in /etc, so they survive a reboot. No `daemon-reload` is needed, because systemd reads an unknown unit when
+//! the unit's name is first used.
 
 use super::{OutsideError, Places, WatchedChange, sync_dir, write_file};
 use assay_host::{HostMut, Limits};
@@ -22,7 +22,7 @@ pub(super) fn check_running(host: &dyn HostMut) -> Result<(), String> {
     }
 }
 
-/// A unit, and the target that starts it at boot, if any.
+/// A unit, and the target that starts the unit at boot, if any.
 struct Unit {
     name: String,
     target: Option<&'static str>,
@@ -165,7 +165,7 @@ fn timer_unit(order: &WatchedChange) -> String {
     )
 }
 
-/// Quotes a path as one word of a unit (systemd.syntax(7)).
+/// Quotes a path for use as one word in a unit file (systemd.syntax(7)).
 fn quote_path(path: &str) -> String {
     let text = path
         .replace('%', "%%")
@@ -177,7 +177,7 @@ fn quote_path(path: &str) -> String {
     }
 }
 
-/// Stops the timer but not the service, because the service may be the caller.
+/// Stops the timer. The service is not stopped, because it may be the caller.
 pub(super) fn stop_timer(order: &WatchedChange, host: &dyn HostMut) {
     let _ = run_systemctl(
         host,

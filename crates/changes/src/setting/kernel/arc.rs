@@ -1,6 +1,6 @@
-//! The size limit of ZFS's ARC. Its parameter contains the written value, not the limit in effect: OpenZFS
-//! (2.1 to 2.4) accepts a value out of range and ignores it, and after a write of 0 (automatic) it keeps the
-//! limit in effect (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
+//! The size limit of ZFS's ARC. Its parameter contains the written value, not the limit in effect. OpenZFS (2.1 to 2.4)
+//! accepts a value out of range and ignores it. After a write of 0 (automatic), OpenZFS keeps the limit in effect
+//! (zfs(4), zfs_arc_max; module/zfs/arc.c, arc_tuning_update).
 
 use crate::error::ChangeError;
 use crate::setting::setting_kind::Original;

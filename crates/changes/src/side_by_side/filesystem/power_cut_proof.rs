@@ -1,9 +1,10 @@
 //! Tests whether writes that a file system acknowledged as durable survive a power cut.
-//! A twin of the file system, created and mounted with the same options, is placed on a disk with a volatile
-//! write cache ([`crate::side_by_side::volatile`]). A loop device between them passes flushes on. Numbered
-//! blocks are appended to a file, each made durable with fsync, fdatasync or O_DSYNC. Directly after the last
-//! block the power is cut: the disk loses all data that was not flushed. The file system is then mounted
-//! again, which repairs it, and the blocks are searched for.
+//!
+//! A twin of the file system, created and mounted with the same options, is placed on a disk with a volatile write
+//! cache ([`crate::side_by_side::volatile`]). A loop device between them passes flushes on. The test appends numbered
+//! blocks to a file, each made durable with fsync, fdatasync or O_DSYNC. Directly after the last block the power is
+//! cut: the disk loses all data that was not flushed. The file system is then mounted again, which repairs it, and the
+//! test looks for the blocks.
 
 use super::{BACKING, FileSystem, Wanted};
 use crate::side_by_side::ArmError;
@@ -19,7 +20,7 @@ use std::path::Path;
 
 /// Size of the twin in bytes; xfs requires at least 300 MiB (mkfs.xfs(8)).
 const SIZE: u64 = 320 << 20;
-/// Required free space: three times the metadata tables and the journal; the rest of the file stays sparse.
+/// Required free space: three times the metadata tables and the journal. The rest of the file stays sparse.
 const ROOM: Bytes = Bytes(256 << 20);
 const MOUNT: &str = "proof-mnt";
 const FILE: &str = "numbered";

@@ -1,4 +1,4 @@
-//! Arguments of QEMU's tools (qemu-img(1), qemu-nbd(8), qemu-storage-daemon(1)). All names are relative to the
+//! Arguments of QEMU's tools (qemu-img(1), qemu-nbd(8), qemu-storage-daemon(1)). All file names are relative to the
 //! arm's directory.
 
 use crate::side_by_side::ArmError;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 pub(crate) const SOCKET: &str = "nbd.sock";
 /// Name of the socket of QEMU's monitor (QMP).
 pub(crate) const QMP: &str = "qmp.sock";
-/// Name of the export.
+/// Name of the NBD export.
 pub(crate) const EXPORT: &str = "arm";
-/// Name of the image.
+/// Name of the image file in the arm's directory.
 pub(crate) const IMAGE: &str = "image";
-/// Name of the file with the throwaway key.
+/// Name of the file with the encryption key, which is used only for this arm.
 pub(crate) const KEY: &str = "key";
 
-/// Options that refer to another file, or that assay sets itself; the user cannot set them.
+/// Options that refer to another file, or that assay sets itself. The user cannot set them.
 const OWN: [&str; 9] = [
     "backing_file",
     "backing_fmt",
@@ -103,7 +103,7 @@ fn secret_arguments() -> [String; 2] {
     ["--object".to_owned(), format!("secret,id=key,file={KEY}")]
 }
 
-/// Returns the block node with the image's bytes.
+/// Returns the definition of the block node that contains the image's bytes.
 pub(crate) fn file_node(arm: &ImageArm) -> Value {
     json!({
         "driver": "file",
@@ -114,7 +114,7 @@ pub(crate) fn file_node(arm: &ImageArm) -> Value {
     })
 }
 
-/// Returns the block node of the format, above node `file`.
+/// Returns the definition of the block node for the format, above the node `file`.
 fn format_node(arm: &ImageArm) -> Value {
     let mut node = json!({
         "driver": format_driver(arm),
@@ -132,13 +132,13 @@ fn format_node(arm: &ImageArm) -> Value {
     node
 }
 
-/// Returns the arguments of `qemu-storage-daemon` that serve the arm from block node `file`. `--nbd-server`
-/// must precede `--export`.
+/// Returns the arguments of `qemu-storage-daemon` that serve the arm from the block node `file`. `--nbd-server` must
+/// precede `--export`.
 pub(crate) fn daemon_arguments(arm: &ImageArm, file: &Value) -> Vec<String> {
     serve(arm, file, format_node(arm), true)
 }
 
-/// Like `daemon_arguments`, but read-only, to read an image after a power cut. The cache mode does not matter then.
+/// Like `daemon_arguments`, but read-only, to read an image after a power cut. The cache mode has no effect then.
 pub(crate) fn daemon_read_only(arm: &ImageArm) -> Vec<String> {
     let file = json!({
         "driver": "file",
@@ -178,8 +178,8 @@ fn serve(arm: &ImageArm, file: &Value, format: Value, writable: bool) -> Vec<Str
     args
 }
 
-/// Returns the arguments of `qemu-nbd`, for machines without the storage daemon. It requires an absolute socket path;
-/// the path through `/proc/self/cwd` is absolute and short.
+/// Returns the arguments of `qemu-nbd`, for machines without the storage daemon. qemu-nbd requires an absolute socket
+/// path; the path through `/proc/self/cwd` is absolute and short.
 pub(crate) fn qemu_nbd(arm: &ImageArm) -> Vec<String> {
     let mut args = vec![
         format!("--cache={}", arm.cache.name()),

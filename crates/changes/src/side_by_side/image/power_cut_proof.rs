@@ -1,9 +1,10 @@
 //! Tests whether writes that an image acknowledged as durable survive a power cut.
+//!
 //! A twin of the arm, served with the same arguments, is placed on a disk with a volatile write cache
-//! ([`crate::side_by_side::volatile`]). Numbered blocks are written through its export, each with a request
-//! for durability. After some of the acknowledgements the power is cut: the disk loses all data that was not
-//! flushed. QEMU opens the remaining image, and the acknowledged blocks are searched for.
-//! The test cannot show whether the real disk below the arm keeps flushed data.
+//! ([`crate::side_by_side::volatile`]). The test writes numbered blocks through the twin's export, each with a request
+//! for durability. After some of the acknowledgements the power is cut: the disk loses all data that was not flushed.
+//! QEMU opens the remaining image, and the test looks for the acknowledged blocks. The test cannot show whether the
+//! real disk below the arm keeps flushed data.
 
 use super::{Tool, arguments, create, find_server, make_key, serve};
 use crate::side_by_side::ArmError;
@@ -20,16 +21,16 @@ use std::fs::{self, File};
 use std::path::Path;
 
 const SIZE: Bytes = Bytes(64 << 20);
-/// Required free space for the image, for the disk's present contents, and for its log.
+/// Required free space for the image, for the present contents of the disk, and for the log of the disk.
 const ROOM: Bytes = Bytes(256 << 20);
-/// Space into which a qcow2 file can grow, because the disk has a fixed size.
+/// Free space on the twin's disk into which a qcow2 file can grow, because this disk has a fixed size.
 const GROWTH: u64 = 128 << 20;
 const BLOCK: usize = 4096;
 const WRITES: u64 = 3 * CUT_EVERY;
-/// Number of acknowledgements between two power cuts. It is prime, so that cuts follow every kind of request.
+/// Number of acknowledgements between two power cuts. The number is prime, so that cuts follow every kind of request.
 const CUT_EVERY: u64 = 79;
 
-/// Way in which a write requests durability.
+/// How a write requests durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A flush after the write.
@@ -91,7 +92,7 @@ struct Twin<'a> {
 }
 
 impl Twin<'_> {
-    /// Runs the test, and returns the number of acknowledged blocks that are missing after the worst power cut.
+    /// Runs the test. Returns the number of acknowledged blocks that are missing after the worst power cut.
     fn lose(&self, things: &mut Things<'_>) -> Result<u64, ArmError> {
         let (program, tool) = find_server(things.host)?;
         let path = self.dir.join(IMAGE);
@@ -156,7 +157,7 @@ impl Twin<'_> {
         Client::connect(&socket, EXPORT).map_err(ArmError::io(&socket))
     }
 
-    /// Counts the first `acknowledged` blocks that the image does not contain.
+    /// Returns how many of the first `acknowledged` blocks the image does not contain.
     fn missing(&self, things: &mut Things<'_>, acknowledged: u64) -> Result<u64, ArmError> {
         let _server = match self.look(things) {
             Ok(server) => server,
@@ -190,8 +191,8 @@ impl Twin<'_> {
     }
 }
 
-/// Returns the offset of a block. The blocks are far apart; 24,571 is prime and therefore has no common
-/// divisor with the number of blocks.
+/// Returns the offset of a block. The blocks are far apart. 24,571 is prime and therefore has no common divisor with
+/// the number of blocks.
 fn block_offset(index: u64) -> u64 {
     let blocks = SIZE.0 / BLOCK as u64;
     index * 24_571 % blocks * BLOCK as u64

@@ -12,8 +12,8 @@ use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Returns the image's header (`qemu-img info`), the open block node (QMP `query-named-block-nodes`), and the
-/// flags with which the kernel has the file open.
+/// Returns the image's header (`qemu-img info`), the open block node (QMP `query-named-block-nodes`), and the flags
+/// with which the server has the file open.
 pub(super) fn read_back(image: &Image, things: &Things<'_>) -> Result<String, ArmError> {
     let program = Program {
         path: &qemu_img(things.host)?,
@@ -87,7 +87,7 @@ fn read_header(info: &Value) -> Vec<String> {
     parts
 }
 
-/// Returns the cache options of the node with the file.
+/// Returns the cache options of the node that contains the file.
 fn read_cache_switches(nodes: &Value) -> Option<String> {
     let nodes = nodes.as_array()?;
     let file = nodes.iter().find(|node| node["node-name"] == "file")?;
@@ -103,7 +103,7 @@ fn read_cache_switches(nodes: &Value) -> Option<String> {
     ))
 }
 
-/// Returns whether the file is open with O_DIRECT (proc_pid_fdinfo(5)).
+/// Describes whether the server has the file open with O_DIRECT (proc_pid_fdinfo(5)).
 fn open_flags(host: &dyn HostMut, pid: u32, image: &Path) -> Result<String, ArmError> {
     let proc = Path::new("/proc").join(pid.to_string());
     // The file is identified by inode, because its name may have changed.

@@ -1,4 +1,4 @@
-//! An NBD client with one request at a time: write, flush, read.
+//! An NBD client that can write, flush and read, with one request at a time.
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
@@ -78,7 +78,7 @@ impl<S: Read + Write> Client<S> {
         })
     }
 
-    /// Writes data with `flags` of the protocol, such as FUA.
+    /// Writes data. `flags` are command flags of the protocol, such as FUA.
     pub fn write(&mut self, offset: u64, data: &[u8], flags: u16) -> io::Result<()> {
         let length = u32::try_from(data.len()).map_err(io::Error::other)?;
         self.request(flags, CMD_WRITE, offset, length)?;
@@ -86,7 +86,7 @@ impl<S: Read + Write> Client<S> {
         self.reply()
     }
 
-    /// Flushes: returns when all acknowledged writes are durable.
+    /// Sends a flush, and returns when all acknowledged writes are durable.
     pub fn flush(&mut self) -> io::Result<()> {
         self.request(0, CMD_FLUSH, 0, 0)?;
         self.reply()

@@ -1,6 +1,5 @@
-//! A disk with a volatile write cache, as an NBD server. It logs every write and every flush, so that the
-//! contents after a power cut at any moment can be computed later. The method is that of the kernel's
-//! dm-log-writes, without a kernel module.
+//! A disk with a volatile write cache, as an NBD server. The server logs every write and every flush, so that the
+//! contents after a power cut at any moment can be computed later. The kernel's dm-log-writes uses the same method.
 
 use super::{
     CMD_DISCONNECT, CMD_FLUSH, CMD_READ, CMD_WRITE, FLAG_FUA, INFO_EXPORT, MAGIC, OPT_GO, OPTION,
@@ -12,9 +11,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// NBD_FLAG_HAS_FLAGS, SEND_FLUSH and SEND_FUA: the disk supports durable writes. SEND_TRIM and
-/// SEND_WRITE_ZEROES: both write zeroes. QEMU 7.2 converts a hole punched into its file to a trim, and the
-/// program that punched the hole relies on zeroes.
+/// NBD_FLAG_HAS_FLAGS, SEND_FLUSH and SEND_FUA: the disk supports durable writes. SEND_TRIM and SEND_WRITE_ZEROES: the
+/// disk writes zeroes for both requests. QEMU 7.2 converts a hole punched into its file to a trim, and the program that
+/// punched the hole relies on zeroes.
 const FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6;
 const CMD_TRIM: u16 = 4;
 const CMD_WRITE_ZEROES: u16 = 6;
@@ -26,7 +25,7 @@ const EIO: u32 = 5;
 /// Maximum bytes of a request or option; QEMU sends at most 32 MiB.
 const LONGEST: u32 = 64 << 20;
 
-/// Events on the disk, in order.
+/// What happened to the disk, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// A write of `length` bytes at `offset`; the data is at `at` in the log.
@@ -53,7 +52,7 @@ struct State {
     events: Vec<Event>,
 }
 
-/// A served disk.
+/// The server's side of a disk: the contents and the log.
 #[derive(Clone)]
 pub(crate) struct Disk {
     state: Arc<Mutex<State>>,
@@ -61,8 +60,8 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Serves `now`, a file of the disk's size, on a new socket; `log` is an empty file. The disk accepts one
-    /// client and ends with that client's connection.
+    /// Serves `now`, a file of the disk's size, on a new socket. `log` must be an empty file. The disk accepts one
+    /// client, and ends when this client disconnects.
     pub fn serve(socket: &Path, now: File, log: File) -> io::Result<Self> {
         let disk = Self::new(now, log)?;
         let listener = assay_host::socket::listen_at(socket)?;
@@ -92,15 +91,14 @@ impl Disk {
         })
     }
 
-    /// Returns the number of events so far; it identifies a moment for a power cut.
+    /// Returns the number of events so far, which identifies a moment for a power cut.
     pub fn moment(&self) -> usize {
         self.lock().events.len()
     }
 
-    /// Computes the contents after a power cut at `moment` and writes them to `disk`. `disk` contains the
-    /// initial contents or the contents after an earlier cut. Of the events since `from`, all writes before
-    /// the last flush remain, and later writes with the FUA flag. Returns the value of `from` for the next
-    /// cut.
+    /// Computes the contents after a power cut at `moment` and writes them to `disk`. `disk` must contain the initial
+    /// contents, or the contents after an earlier cut. Of the events since `from`, all writes before the last flush
+    /// remain; of the later writes, only those with the FUA flag. Returns the value of `from` for the next cut.
     pub fn cut(&self, disk: &File, from: usize, moment: usize) -> io::Result<usize> {
         let state = self.lock();
         let events = state.events.get(from..moment).unwrap_or_default();

@@ -1,11 +1,11 @@
 //! Copies an sshd configuration (sshd_config(5)) line by line, so that line numbers in sshd's messages match
 //! the original.
 
-/// Keywords that a copy omits.
+/// Keywords that are left out of a copied configuration.
 pub(super) struct Without<'a> {
-    /// Keywords, in lower case, that are always omitted; sshd allows them only outside of Match blocks.
+    /// Keywords, in lower case, that are left out everywhere. sshd allows them only outside of Match blocks.
     pub everywhere: &'a [&'a str],
-    /// Keywords, in lower case, that are omitted outside of Match blocks.
+    /// Keywords, in lower case, that are left out of the global part of the configuration but stay in Match blocks.
     pub global: &'a [String],
 }
 
@@ -13,8 +13,8 @@ pub(super) struct Without<'a> {
 /// Match block.
 type Include<'a, E> = dyn FnMut(&[String], bool) -> Result<Vec<String>, E> + 'a;
 
-/// Copies a text. `include` is called with the patterns of an Include line, copies the included files, and
-/// returns the names of the copies. A file included in a Match block is conditional from its first line.
+/// Copies a text. `include` is called with the patterns of an Include line. It copies the included files and returns
+/// the names of the copies. A file that is included in a Match block is conditional from its first line.
 pub(super) fn copy<E>(
     text: &str,
     mut conditional: bool,
@@ -47,8 +47,8 @@ pub(super) fn copy<E>(
     Ok(copy)
 }
 
-/// Parses a line: the keyword in lower case and its arguments; empty for a comment. A line with an unclosed quote still
-/// has a keyword, and sshd reports the error.
+/// Parses a line. Returns the keyword in lower case and its arguments; both are empty for a comment. A line with an
+/// unclosed quote still has a keyword, and sshd reports the error.
 fn read(line: &str) -> (String, Vec<String>) {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     match assay_config::ssh_statement(line.as_bytes()) {

@@ -56,8 +56,8 @@ impl Dataset {
         })
     }
 
-    /// Returns the path of the dataset's counters, which exist since OpenZFS 2.2, and whether its commits are disabled
-    /// (`sync=disabled`).
+    /// Returns the path of the dataset's commit counters, which exist since OpenZFS 2.2. Also returns whether commits
+    /// are disabled (`sync=disabled`).
     fn look(&self, host: &dyn HostMut) -> Result<(Option<PathBuf>, bool), ArmError> {
         let properties = "objsetid,sync";
         let argv = ["zfs", "get", "-Hp", "-o", "value", properties, &self.name];

@@ -6,7 +6,7 @@ use assay_host::seal::{has_seal, is_torn_line, unseal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The readable part of a journal, and its damage.
+/// The readable part of a journal, and a list of its damaged lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The steps by their numbers.
@@ -14,7 +14,7 @@ pub struct Loaded {
     /// Damaged lines: line number from 1, and description. An incomplete line at the end does not count,
     /// because its step was never started.
     pub damaged: Vec<(usize, String)>,
-    /// Number of damaged lines that were already reported.
+    /// Number of damaged lines that were already reported to the user.
     pub told: u64,
     /// Whether the run completed or was recovered.
     pub ended: bool,
@@ -29,7 +29,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Returns whether a step is incomplete or damage is not reported yet.
+    /// Returns whether a step is incomplete, or a damaged line has not been reported yet.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         let open = self
@@ -83,7 +83,7 @@ impl Loaded {
     }
 }
 
-/// Reads a journal.
+/// Parses a journal.
 pub(super) fn read(bytes: &[u8]) -> Loaded {
     // A power cut may leave zeros in place of a line.
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();

@@ -1,5 +1,5 @@
-//! Determines what the names of a journal refer to now. Changes nothing, so that the undo plan and the undo
-//! itself get the same answer.
+//! Determines what the names of a journal refer to now. Changes nothing, so that an undo plan and the undo itself are
+//! based on the same answer.
 
 use super::inode::Inode;
 use crate::act::attributes::Attributes;
@@ -27,28 +27,28 @@ pub(super) enum Need {
     Content {
         /// Open file from which the content is copied, if no other name of the original file exists.
         from: OwnedFd,
-        /// File that currently has the name.
+        /// File that has the name now; `None` if the name is free.
         here: Option<names::Inode>,
     },
     /// Move the file back, or continue an interrupted move.
     Moved(Moved),
 }
 
-/// A moved file at its current place.
+/// A moved file at its current location.
 pub(super) struct Moved {
     pub folder: OwnedFd,
-    /// Name of the file in that folder.
+    /// Name of the file in its current folder.
     pub name: Vec<u8>,
     pub fd: OwnedFd,
     pub inode: names::Inode,
-    /// Whether this is the moved file itself, and not a copy of it.
+    /// Whether this is the moved file itself, and not a copy on another file system.
     pub itself: bool,
 }
 
 /// A file of the journal that still exists; its other names become hard links to it.
 pub(super) struct Living {
     pub fd: OwnedFd,
-    /// The mount through which the file was opened; links do not cross mounts.
+    /// The mount through which the file was opened, because hard links do not cross mounts.
     pub mount: Option<u64>,
 }
 
@@ -59,16 +59,16 @@ impl Living {
     }
 }
 
-/// Finds the files of a journal. Opens each folder once and reads each content once.
+/// Finds the files that a journal refers to. Opens each folder once and hashes each file once.
 #[derive(Default)]
 pub(in crate::act) struct Finder {
     pub anchors: Anchors,
-    /// Contents by device and inode, with the size and mtime at the time of reading.
+    /// Content hashes by device and inode, with size and mtime of the file when it was hashed.
     contents: HashMap<names::Inode, (u64, i64, Content)>,
 }
 
 impl Finder {
-    /// Returns the folder and name of a step's file.
+    /// Returns the current folder and the name of a step's file.
     pub fn folder<'s>(&mut self, like: &'s Subject) -> Result<Option<(OwnedFd, &'s [u8])>, String> {
         let root = self.anchors.stand(&like.root)?;
         match root.parent(&like.path) {
@@ -81,7 +81,7 @@ impl Finder {
         }
     }
 
-    /// Reads the content of an open file, unless it is already known and the file is unchanged.
+    /// Returns the content hash of an open file. Reads the file only if the hash is unknown or the file has changed.
     fn content(&mut self, fd: &OwnedFd) -> Result<Content, String> {
         let stat = sys::stat_fd(fd).map_err(sys::describe_errno)?;
         let (file, now) = (
@@ -99,8 +99,8 @@ impl Finder {
         Ok(content)
     }
 
-    /// Returns whether an open file has the content of the removed file. If the journal has no hash, compares size and
-    /// times.
+    /// Returns whether an open file has the content of the removed file. If the journal has no content hash, compares
+    /// size and times.
     pub(super) fn has_content(
         &mut self,
         fd: &OwnedFd,
@@ -164,7 +164,7 @@ impl Finder {
         None
     }
 
-    /// Determines what has to be done for a name.
+    /// Determines what must be done to restore a name.
     ///
     /// # Errors
     /// The reason why the name cannot be restored.
@@ -261,7 +261,7 @@ impl Finder {
         }
     }
 
-    /// Opens the kept copy if its content is unchanged, so that blocks can be shared with it.
+    /// Opens the copy that stayed, if its content is unchanged, so that a restored file can share its blocks.
     pub(super) fn open_keep(&mut self, entry: &JournalStep) -> Option<OwnedFd> {
         let (folder, name) = self.folder(&entry.step.keep).ok().flatten()?;
         let fd = sys::open_file_at(&folder, name).ok()?;

@@ -6,20 +6,20 @@ use crate::roots::RootIdentity;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A file of which steps changed one or more names.
+/// A file with the names that steps of the run changed.
 #[derive(Debug, Default)]
 pub(super) struct Inode<'j> {
-    /// Steps to undo, with their numbers.
+    /// Steps to undo, each with its number in the journal.
     pub done: Vec<(u64, &'j JournalStep)>,
     /// Names that no step changed, or that are already restored.
     pub others: Vec<Other<'j>>,
-    /// Whether the file had names for which no step was planned.
+    /// Whether the file had additional names, for which no step was planned.
     pub has_other_names: bool,
-    /// Whether the file shared its blocks with the kept copy.
+    /// Whether the file shared its blocks with the copy that stays.
     pub shared: bool,
 }
 
-/// A name that may refer to the file.
+/// A name that may still refer to the file.
 #[derive(Debug)]
 pub(super) struct Other<'j> {
     pub path: &'j [u8],

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 /// How names are changed: with the flags of renameat2 if they are supported.
 const NAMES: Names = Names { plain: false };
 
-/// Restores files that steps of a run changed.
+/// Restores the files that the steps of a run changed.
 pub(super) struct Restorer<'a> {
     finder: Finder,
     options: &'a UndoOptions<'a>,
@@ -131,7 +131,7 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Gives the file its name and removes the file that had the name.
+    /// Gives the restored file its name, and removes the file that had this name.
     fn put_in_place(&self, entry: &JournalStep, place: &Place<'_>) -> Result<(), String> {
         let (folder, name, aside) = (&place.folder, place.name, &*entry.aside);
         let unlink = || rustix::fs::unlinkat(folder, aside, AtFlags::empty());
@@ -190,7 +190,7 @@ impl<'a> Restorer<'a> {
     }
 }
 
-/// Creates the removed file again under the temporary name, from an open file.
+/// Copies an open file to the temporary name, with the metadata of the removed file as far as the journal contains it.
 fn make_copy(
     from: &OwnedFd,
     parent: &OwnedFd,
@@ -210,7 +210,7 @@ fn make_copy(
     }
 }
 
-/// Returns whether a file and a folder are on the same file system; subvolumes count as one.
+/// Returns whether a file and a folder are on the same file system. The subvolumes of a file system count as one.
 pub(super) fn is_beside(file: &OwnedFd, folder: &OwnedFd) -> bool {
     let id = |fd: &OwnedFd| rustix::fs::fstatvfs(fd).map(|fs| fs.f_fsid);
     let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);

@@ -1,4 +1,4 @@
-//! Computes the cost of an undo before anything is changed.
+//! Computes the disk space that an undo needs, before anything is changed.
 
 use super::current_names::{Finder, Living, Need};
 use super::inode::Inode;
@@ -13,30 +13,30 @@ use std::path::Path;
 /// Effects and cost of an undo.
 #[derive(Debug, Default)]
 pub struct UndoPlan {
-    /// Number of names to restore.
+    /// Number of names that the undo restores.
     pub names: u64,
-    /// Number of copies to make. The other names become links or are renamed.
+    /// Number of copies that the undo makes. The remaining names become links or are renamed.
     pub copies: u64,
-    /// Bytes of these copies.
+    /// Size of these copies in bytes.
     pub bytes: u64,
-    /// Bytes that the run freed with these names.
+    /// Number of bytes that the run freed when it changed these names.
     pub freed: u64,
     /// File systems with too little space.
     pub short: Vec<Shortage>,
-    /// Names that were hard links of a file, but would become separate copies; with the reasons.
+    /// Names that were hard links of a file but would become separate copies, with the reasons.
     pub apart: Vec<Refusal>,
     /// Names that cannot be restored, with reasons.
     pub refused: Vec<Refusal>,
 }
 
-/// A file system with too little space.
+/// A file system that has too little space for an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// A folder on this file system.
+    /// A folder on this file system, by which messages identify it.
     pub folder: Vec<u8>,
     /// Bytes that the copies on this file system need.
     pub needed: u64,
-    /// Free bytes.
+    /// Number of free bytes on this file system.
     pub free: u64,
 }
 
@@ -67,7 +67,7 @@ pub fn plan_undo(journal: &Path) -> Result<UndoPlan, Error> {
 struct Planner {
     plan: UndoPlan,
     finder: Finder,
-    /// Needed bytes per device, with a folder on the device and its free bytes.
+    /// Needed space per device, with a folder on the device and the free bytes.
     devices: BTreeMap<u64, Shortage>,
 }
 

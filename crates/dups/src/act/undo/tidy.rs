@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
 impl Finder {
-    /// Removes temporary files of an interrupted undo of a step.
+    /// Removes the temporary files that an interrupted undo of a step left.
     pub(in crate::act) fn tidy(&mut self, entry: &JournalStep) -> Result<(), String> {
         let Some((folder, name)) = self.folder(&entry.step.remove)? else {
             return Ok(());

@@ -1,9 +1,9 @@
-//! Judges results of fio with several sections or from other systems.
+//! Tests the doubts about results of fio with several sections or from other systems.
 
 use super::*;
 
-/// Sections of a job file: which of them ran at the same time and which are summed must be the same from recorded
-/// results and from the job file.
+/// The job file and the recorded results must give the same answers: which sections ran at the same time, and which
+/// sections are summed.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -124,8 +124,8 @@ fn the_default_engine_of_other_systems() {
     }
 }
 
-/// posixaio: glibc executes the requests to a file one after another, macOS and the BSDs limit the number of requests;
-/// fio's own depth count shows which.
+/// posixaio: glibc executes the requests to a file one after another, macOS and the BSDs limit the number of requests.
+/// fio's own depth count shows which limit applies.
 #[test]
 fn posixaio_of_other_systems() {
     let result = |options: &str, levels: &str| {

@@ -1,4 +1,4 @@
-//! Judges a correct sample of assay, of which each test changes one property.
+//! Tests the doubts about a correct sample of assay, of which each test changes one property.
 
 use super::*;
 use assay_model::sample::{
@@ -328,7 +328,7 @@ fn time_heat_and_the_processor() {
     assert_eq!(case("randwrite").with(falling).doubts(), ["burst:suspect"]);
 }
 
-/// The device of a sample whose counters ran for 1.75 s: the load's own bytes, and others'.
+/// Sets the device counters of a case to the load's bytes plus I/O of other programs. The counters cover 1.75 s.
 fn beside(reads: (u64, u64), writes: (u64, u64)) -> impl Fn(&mut Case) {
     move |c: &mut Case| {
         c.counters.elapsed = Nanos(1_750_000_000);

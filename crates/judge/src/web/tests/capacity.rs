@@ -1,4 +1,4 @@
-//! Judges capacities and rankings over several steps.
+//! Tests the judgement of capacities and rankings over several steps.
 
 use super::*;
 
@@ -95,7 +95,7 @@ fn ranks_that_are_not_told_apart_say_so() {
     assert_eq!(places, [(0, Some(false)), (1, Some(true)), (2, None)]);
 }
 
-/// A server with a limit of connections fails the requests of further ones: its capacity is known.
+/// A server that limits the number of connections fails the requests of additional ones, so its capacity is known.
 #[test]
 fn a_server_that_refuses_more_connections_rises_no_further() {
     let step = |connections: u32, rate: u64, failed: u64| {

@@ -1,4 +1,4 @@
-//! Judges steps and rounds that change over time.
+//! Tests the judgement of steps and rounds that change over time.
 
 use super::*;
 

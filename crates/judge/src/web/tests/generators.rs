@@ -1,4 +1,4 @@
-//! Judges steps of several generators.
+//! Tests the judgement of steps of several generators.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Judges what limited a step: the server, its backend, the network, the generator or a quota.
+//! Tests what limited a step: the server, its backend, the network, the generator or a quota.
 
 use super::*;
 

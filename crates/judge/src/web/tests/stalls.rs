@@ -1,4 +1,4 @@
-//! Judges servers that stop from time to time.
+//! Tests the judgement of servers that stop from time to time.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Judges the comparison of encryption rates: pure functions that return findings.
+//! Judges the comparison of encryption rates. The functions are pure and return findings.
 
 use super::{Comparison, CryptoSide, Model};
 use crate::Accel;
@@ -7,13 +7,13 @@ use serde::Serialize;
 /// A finding about a CPU model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
-    /// Stable name, `kebab-case`.
+    /// Stable name of the finding, in `kebab-case`.
     pub code: &'static str,
-    /// Value of `-cpu`.
+    /// CPU model, as the value of `-cpu`.
     pub cpu: String,
-    /// Evidence as a sentence.
+    /// Sentence with the measured evidence.
     pub evidence: String,
-    /// What the user can do.
+    /// What the user can do about the finding.
     pub remedy: String,
 }
 
@@ -89,8 +89,8 @@ fn describe_hidden(comparison: &Comparison, model: &Model) -> String {
     format!("the host's processor has aes, this model hides it{driver}{cause}")
 }
 
-/// Returns the measured model that differs from this one only in the missing flag; `None` if no such model was
-/// measured.
+/// Returns a measured model that differs from `model` only in having AES, so that it shows the effect of this flag;
+/// `None` if no such model was measured.
 fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model> {
     let plain = model.cpu.strip_suffix(",-aes");
     let with = format!("{},+aes", model.cpu);
@@ -101,7 +101,7 @@ fn find_cause<'a>(comparison: &'a Comparison, model: &Model) -> Option<&'a Model
     })
 }
 
-/// Returns the encryption rate of one side ÷ that of the other; `None` if one is unknown.
+/// Returns the encryption rate of `one` ÷ the rate of `other`; `None` if a rate is unknown.
 #[must_use]
 pub fn encryption_ratio(
     one: &CryptoSide,
@@ -184,7 +184,7 @@ mod tests {
         assert!(!found[0].evidence.contains("times"), "{found:?}");
     }
 
-    /// qemu64 and kvm64 have none of the flags.
+    /// qemu64 and kvm64 have none of the flags in [`FLAGS`].
     #[test]
     fn a_model_without_any_flag_hides_aes_too() {
         let bare = [("qemu64", side(&[], GENERIC, 2e8))];

@@ -13,7 +13,7 @@ pub(super) fn parse_flags(cpuinfo: &str) -> Option<Vec<String>> {
     Some(known.map(|flag| (*flag).to_owned()).collect())
 }
 
-/// Parses the bytes per second of the last block size from `openssl speed -mr`:
+/// Parses the rate of the last block size from `openssl speed -mr`, in bytes per second:
 /// `+F:25:AES-256-GCM:4180494628.57` (apps/speed.c, machine-readable form of `print_result`).
 pub(super) fn parse_openssl(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("+F:"))?;
@@ -21,8 +21,8 @@ pub(super) fn parse_openssl(text: &str) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Parses the bytes per second of encryption and decryption from `cryptsetup benchmark --cipher`: cipher, key
-/// size followed by `b`, then each rate followed by `MiB/s`.
+/// Parses the rates of encryption and decryption from `cryptsetup benchmark --cipher`, in bytes per second. A line
+/// contains the cipher, the key size followed by `b`, then each rate followed by `MiB/s`.
 pub(super) fn parse_cryptsetup(text: &str) -> Option<(f64, f64)> {
     let line = text
         .lines()
@@ -36,7 +36,7 @@ pub(super) fn parse_cryptsetup(text: &str) -> Option<(f64, f64)> {
     Some((bytes(rates.next()?), bytes(rates.next()?)))
 }
 
-/// Parses from /proc/crypto the driver with the highest priority for each algorithm. Internal drivers are skipped,
+/// Parses the driver with the highest priority for each algorithm from /proc/crypto. Internal drivers are skipped,
 /// because only other drivers can use them.
 pub(super) fn parse_drivers(text: &str, algorithms: &[&str]) -> BTreeMap<String, String> {
     let mut best: BTreeMap<String, (i64, String)> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! Compares the counters of a sample; pure functions that return doubts.
+//! Finds doubts about a sample by comparing its counters. The functions are pure.
 //!
-//! Three places count: fio in the guest, the guest's kernel (iostats), and QEMU (requests at the device, and bytes that
-//! its process transferred on the host).
+//! Three places count the I/O: fio in the guest, the guest's kernel (iostats), and QEMU (requests at the device, and
+//! bytes that its process transferred on the host).
 
 use super::{GuestSide, HostSide};
 use crate::disk::{Bus, CacheMode, Disk, DiskFormat};
@@ -9,18 +9,19 @@ use assay_model::doubt::Severity;
 use assay_model::workload::{Durability, Workload};
 use assay_model::{Bytes, Doubt};
 
-/// Fraction from which a value counts as complete; the rest may be edge effects of the sample.
+/// If at least this fraction of a value is accounted for, the value counts as complete. The rest may be edge effects of
+/// the sample.
 const ENOUGH: f64 = 0.9;
-/// Fraction below which most of a value has another source.
+/// If less than this fraction of a value has one source, most of the value has another source.
 const HALF: f64 = 0.5;
-/// Ratio of bytes written by the host to bytes written by the guest from which writes count as amplified.
+/// Minimum ratio of the bytes written by the host to the bytes written by the guest for writes to count as amplified.
 const AMPLIFIED: f64 = 1.5;
-/// Minimum number of bytes for a comparison. Metadata and the kernel's own reads may amount to less than this.
+/// Minimum number of bytes for a comparison. Metadata and the kernel's own reads may amount to fewer bytes.
 const LEAST: u64 = 1 << 20;
-/// Minimum flushes for a comparison.
+/// Minimum number of flushes for a comparison.
 const LEAST_FLUSHES: u64 = 8;
 
-/// Returns the doubts about a sample.
+/// Returns all doubts about a sample.
 #[must_use]
 pub fn judge_disk_sample(
     disk: &Disk,
@@ -55,7 +56,7 @@ fn share_of(part: u64, whole: u64) -> f64 {
     part as f64 / (whole as f64).max(1.0)
 }
 
-/// Doubt if fio read or wrote more than the device received, because the guest's page cache served the rest.
+/// Returns a doubt if fio read or wrote more than the device received. The guest's page cache then served the rest.
 fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let fio = guest.fio_read + guest.fio_written;
     let device = host.read_bytes + host.written_bytes;
@@ -74,7 +75,7 @@ fn find_cached_io(guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     )
 }
 
-/// Doubt if the host's page cache served the guest's reads.
+/// Returns a doubt if the host's page cache served reads of the guest.
 fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     if guest.fio_read < LEAST || share_of(host.process_read, host.read_bytes) >= HALF {
         return None;
@@ -96,8 +97,8 @@ fn host_cache(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> 
     )
 }
 
-/// Doubt if the host wrote more than the device received. Cannot be determined if the host writes through its page
-/// cache.
+/// Returns a doubt if the host wrote more than the device received. This cannot be determined if the host writes
+/// through its page cache.
 fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let factor = share_of(host.process_written, host.written_bytes);
     if guest.fio_written < LEAST || !disk.cache.direct() || factor < AMPLIFIED {
@@ -123,7 +124,8 @@ fn find_amplification(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option
     )
 }
 
-/// Doubt that flushes are not counted: QEMU's NVMe device does not count them (hw/nvme/ctrl.c of 7.2, `nvme_flush`).
+/// Returns a doubt that flushes are not counted: QEMU's NVMe device does not count them (hw/nvme/ctrl.c of 7.2,
+/// `nvme_flush`).
 fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     if disk.bus != Bus::Nvme || host.flushes > 0 || guest.flushes < LEAST_FLUSHES {
         return None;
@@ -139,7 +141,7 @@ fn flushes_uncounted(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<
     )
 }
 
-/// Doubt if flushes of the guest's kernel did not reach the device.
+/// Returns a doubt if flushes of the guest's kernel did not reach the device.
 fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Doubt> {
     let counted = disk.bus != Bus::Nvme;
     let missing = share_of(host.flushes, guest.flushes) < ENOUGH;
@@ -157,7 +159,7 @@ fn flushes_missing(disk: &Disk, guest: &GuestSide, host: &HostSide) -> Option<Do
     )
 }
 
-/// Doubt if QEMU receives flushes but its cache mode never sends them to the host.
+/// Returns a doubt if QEMU receives flushes but its cache mode never sends them to the host.
 fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     if disk.cache != CacheMode::Unsafe || host.flushes == 0 {
         return None;
@@ -173,7 +175,7 @@ fn flushes_dropped(disk: &Disk, host: &HostSide) -> Option<Doubt> {
     )
 }
 
-/// Doubt if fio requested durability but the guest's kernel sent almost no flush.
+/// Returns a doubt if fio requested durability but the guest's kernel sent almost no flush.
 fn no_flush_asked(disk: &Disk, workload: &Workload, guest: &GuestSide) -> Option<Doubt> {
     // Without a volatile write cache, each completed write is durable, which QEMU ensures.
     let forced = guest.fua && workload.durability == Durability::Dsync;

@@ -1,9 +1,10 @@
-//! Runs a QEMU inside the guest, and drives its disk through the registers of the controller, without a nested
-//! operating system.
+//! Runs a QEMU inside the guest. assay drives the disk of this nested QEMU through the registers of the controller,
+//! without a nested operating system.
 //!
-//! Device, block layer and error policy are those of the real QEMU; only the requests come from assay. It writes and
-//! reads I/O ports with QEMU's monitor commands `o` and `i`, while the CPU of the nested machine halts at its first
-//! instruction. An operating system would use the same registers, but would take minutes to boot in nested emulation.
+//! The device, the block layer and the error policy are those of the real QEMU; only the requests come from assay.
+//! assay reads and writes I/O ports with QEMU's monitor commands `i` and `o`, while the CPU of the nested machine halts
+//! at its first instruction. An operating system would use the same registers, but would take minutes to boot in nested
+//! emulation.
 
 use crate::record::{SIZE, record};
 use crate::{Guest, LabError};
@@ -14,33 +15,33 @@ use std::path::Path;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// Maximum time for an answer of the nested, emulated QEMU.
+/// Maximum time for an answer of the nested QEMU, which is emulated.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
-/// Time limit after which QEMU is killed.
+/// Time limit after which the nested QEMU is killed.
 const LONGEST: Duration = Duration::from_secs(1800);
-/// Address of the DMA descriptors in the nested machine's memory; the records follow.
+/// Address of the DMA descriptors in the nested machine's memory. The records follow them.
 const DESCRIPTORS: u32 = 1 << 20;
 const RECORDS: u32 = 2 << 20;
-/// File in the guest with the content of the nested machine's memory.
+/// File in the guest that contains the nested machine's memory.
 const BLOB: &str = "/run/assay-records";
-/// File in the guest with the firmware of the nested machine.
+/// File in the guest that contains the firmware of the nested machine.
 const FIRMWARE: &str = "/run/assay-halt";
-/// Address of the bus master registers (Intel 82371SB, PIIX3, 2.5). Assay sets it, as firmware would.
+/// Address of the bus master registers (Intel 82371SB, PIIX3, 2.5). assay sets this address, as firmware would.
 const BUS_MASTER: u16 = 0xc000;
 /// Address of the first ATA channel's registers.
 const ATA: u16 = 0x1f0;
 
-/// Result of a request.
+/// Result of a request to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     Fine,
-    /// Failed, with the drive's status and error registers.
+    /// The request failed. Contains the drive's status and error registers.
     Failed(u8, u8),
-    /// QEMU paused the nested machine, and the request waits.
+    /// QEMU paused the nested machine, and the request is still waiting.
     Paused,
 }
 
-/// A nested machine's disk, driven through QEMU's monitor.
+/// The disk of a nested machine, driven through QEMU's monitor.
 pub(super) struct Drive {
     pub(super) qmp: Qmp,
 }
@@ -116,7 +117,7 @@ impl Drive {
         Ok(said.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Starts to write a record to its position by DMA (ATA WRITE DMA).
+    /// Starts to write a record to its position on the disk, by DMA (ATA WRITE DMA).
     pub(super) fn begin_write(&mut self, number: u64) -> Result<(), LabError> {
         let sectors = SIZE as u64 / 512;
         let address = number * sectors;
@@ -140,7 +141,7 @@ impl Drive {
         self.out('b', ATA + 7, 0xe7)
     }
 
-    /// Waits until the request is done or blocked.
+    /// Waits until the request is done, or until QEMU pauses the machine.
     pub(super) fn wait(&mut self) -> Result<Done, LabError> {
         const ERR: u8 = 0x01;
         const BUSY_OR_DATA: u8 = 0x88;
@@ -172,8 +173,8 @@ fn refused_command(command: &str, reason: String) -> LabError {
     })
 }
 
-/// Returns the nested machine's memory: the DMA descriptors (address, length, last-in-table: 82371SB, 2.5.4) and the
-/// records to which they refer.
+/// Returns the content of the nested machine's memory: the DMA descriptors (address, length, last-in-table: 82371SB,
+/// 2.5.4) and the records that they refer to.
 fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let size = u32::try_from(SIZE).unwrap_or(0);
@@ -186,14 +187,15 @@ fn guest_memory(seed: u64, records: u64) -> Vec<u8> {
     bytes
 }
 
-/// Returns firmware that does nothing: at the CPU's start address (Intel SDM 3A, 10.1.4), `cli; hlt; jmp` back.
+/// Returns firmware that does nothing. At the CPU's start address (Intel SDM 3A, 10.1.4) it contains `cli; hlt` and a
+/// `jmp` back.
 fn idle_firmware() -> Vec<u8> {
     let mut bytes = vec![0; 64 << 10];
     bytes[0xfff0..0xfff4].copy_from_slice(&[0xfa, 0xf4, 0xeb, 0xfd]);
     bytes
 }
 
-/// Parses the value in the monitor's answer `portb[0x01f7] = 0x50`.
+/// Parses the value in an answer of the monitor, such as `portb[0x01f7] = 0x50`.
 fn parse_port_byte(said: &str) -> Option<u8> {
     let (_, value) = said.rsplit_once("0x")?;
     u8::from_str_radix(value.trim(), 16).ok()

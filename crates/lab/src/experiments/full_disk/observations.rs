@@ -4,17 +4,17 @@ use crate::Sync;
 use serde::Serialize;
 use serde_json::Value;
 
-/// An event of QEMU: a failed write, or a pause or resumption of the guest.
+/// An event of QEMU: a write failed, or the guest was paused or resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Event")]
 pub struct RefusedWrite {
-    /// `BLOCK_IO_ERROR`, `STOP` or `RESUME`.
+    /// Name of the event: `BLOCK_IO_ERROR`, `STOP` or `RESUME`.
     pub event: String,
-    /// QEMU's action: `report`, `stop` or `ignore`.
+    /// How QEMU reacted: `report`, `stop` or `ignore`.
     pub action: Option<String>,
-    /// Whether QEMU recognised that space is missing; `None` if it did not report this.
+    /// Whether QEMU recognised that the host has no space; `None` if the event does not contain this.
     pub nospace: Option<bool>,
-    /// The host's error as text.
+    /// Text of the error that the host returned.
     pub reason: Option<String>,
 }
 
@@ -38,24 +38,24 @@ impl RefusedWrite {
     }
 }
 
-/// Outcome for one disk.
+/// Outcome of the test for one disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullDiskOutcome {
-    /// Name of the disk.
+    /// Name of the disk that was tested.
     pub disk: String,
-    /// Format, bus, cache mode and I/O method.
+    /// Format, bus, cache mode and I/O method of the disk, as text.
     pub what: String,
-    /// Method by which the guest requested durability.
+    /// How the guest requested durability.
     pub sync: Sync,
-    /// Free bytes on the host when the writing started.
+    /// Free bytes on the host when writing started.
     pub free: u64,
     /// Number of records acknowledged before the host ran out of space.
     pub before: u64,
     /// Number of times that QEMU paused the guest.
     pub pauses: u32,
-    /// Events of QEMU about writes that the host refused.
+    /// Events of QEMU about failed writes and pauses.
     pub events: Vec<RefusedWrite>,
-    /// Error of the writer in the guest: errno (0 if unknown) and text.
+    /// Error that the writer in the guest got: errno (0 if unknown) and text.
     pub error: Option<(i32, String)>,
     /// Number of records acknowledged after space was freed.
     pub after: u64,
@@ -65,7 +65,7 @@ pub struct FullDiskOutcome {
     pub lost: u64,
 }
 
-/// Kind of outcome.
+/// How the guest experienced the lack of space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -75,12 +75,12 @@ pub enum Ending {
     Error,
     /// The host refused a write, but the writer got no error.
     Unnoticed,
-    /// The host had enough space.
+    /// The host never ran out of space.
     NeverFull,
 }
 
 impl FullDiskOutcome {
-    /// Returns the kind of outcome.
+    /// Returns how the test ended for this disk.
     #[must_use]
     pub fn ending(&self) -> Ending {
         let refused = self
@@ -95,13 +95,13 @@ impl FullDiskOutcome {
         }
     }
 
-    /// Whether the guest continued after space was freed.
+    /// Whether the guest continued to write after space was freed.
     #[must_use]
     pub fn resumed(&self) -> bool {
         self.after > 0 || self.ending() == Ending::Paused
     }
 
-    /// Whether all acknowledged records exist.
+    /// Whether all acknowledged records still exist.
     #[must_use]
     pub fn kept(&self) -> bool {
         self.lost == 0 || self.sync == Sync::Never

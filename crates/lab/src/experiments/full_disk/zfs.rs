@@ -1,8 +1,8 @@
-//! Tests a full ZFS pool in the guest: a thin zvol and files on a dataset, written by a program and by a QEMU in the
-//! guest.
+//! Tests a full ZFS pool in the guest, with a thin zvol and with files on a dataset. The records are written by a
+//! program or by a QEMU in the guest.
 //!
 //! The reservation of another dataset makes the pool full. ZFS then refuses the next byte by the same rule as in a pool
-//! whose disks are full (`dsl_dir_tempreserve_impl`). Removing the reservation frees the space at once.
+//! whose disks are full (`dsl_dir_tempreserve_impl`). Removing the reservation frees the space immediately.
 
 use super::nested::{Done, Drive};
 use super::{FullDiskFindings, FullDiskOutcome, RefusedWrite, Told};
@@ -21,21 +21,21 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Parameters of the test.
+/// How much the test writes.
 #[derive(Clone, Debug)]
 pub struct ZfsTrial {
-    /// Free bytes in the pool when the writing starts.
+    /// Free bytes in the pool when writing starts.
     pub room: u64,
     /// Number of records to write after space was freed.
     pub after: u64,
-    /// Seed of the records' content.
+    /// Seed from which the content of the records is derived.
     pub seed: u64,
 }
 
 const POOL: &str = "lab";
 const BALLAST: &str = "lab/ballast";
 
-/// Where the records are written.
+/// Target that the records are written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     /// A thin zvol.
@@ -46,7 +46,7 @@ enum On {
     Qcow2,
 }
 
-/// Who writes the records.
+/// What writes the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// A program in the guest.
@@ -68,7 +68,7 @@ const CASES: [(On, By); 10] = [
     (On::Qcow2, By::Qemu { direct: false }),
 ];
 
-/// Number of tested cases, each of which gives one outcome.
+/// Number of tested cases. Each case gives one outcome.
 pub const ZFS_CASES: usize = CASES.len();
 
 impl On {
@@ -111,8 +111,7 @@ impl By {
     }
 }
 
-/// Boots a guest with a pool. For each case, fills the pool, frees it again, and checks the acknowledged
-/// records.
+/// Boots a guest with a pool. For each case, fills the pool, frees the space, and checks the acknowledged records.
 ///
 /// # Errors
 /// As [`Guest::boot`], or ZFS in the guest refuses. Nothing remains.
@@ -209,7 +208,8 @@ fn run_trial(guest: &Guest, on: On, by: By, trial: &ZfsTrial) -> Result<FullDisk
     Ok(outcome)
 }
 
-/// Destroys the target to free its space. Retries, because udev may still read a volume that was just closed.
+/// Destroys the target to free its space. Tries several times, because udev may still read a volume that was just
+/// closed.
 fn destroy(guest: &Guest, on: On) -> Result<(), LabError> {
     const TRIES: u32 = 20;
     let dataset = match on {
@@ -279,7 +279,7 @@ impl Pool<'_> {
     }
 }
 
-/// Lets a program in the guest write until it gets an error, frees space, and lets it continue.
+/// Lets a program in the guest write until it gets an error, then frees space and lets the program continue.
 fn program(
     pool: &Pool<'_>,
     on: On,
@@ -325,7 +325,7 @@ fn write(
     }
 }
 
-/// Writes records to a drive of the nested QEMU and flushes each. If QEMU is paused, frees space and resumes it.
+/// Writes records to a drive of the nested QEMU, and flushes after each. If QEMU is paused, frees space and resumes it.
 fn drive_on(
     drive: &mut Drive,
     pool: &Pool<'_>,

@@ -1,8 +1,7 @@
-//! Power-cut test for zvols and files on ZFS in the guest, per `sync` property.
+//! Power-cut test for zvols and files on ZFS in the guest, for each value of the property `sync`.
 //!
-//! The pool's disk is rebuilt many times as after a power cut, each for another point in time. A second guest
-//! has all these disks. It imports the pool from each disk, which replays the intent log, and reads the
-//! records.
+//! The pool's disk is rebuilt as after a power cut, many times, each for another point in time. A second guest has all
+//! these disks. It imports the pool from each disk, which replays the intent log, and reads the records.
 
 use super::{PowerCutOutcome, PowerCutTrial, choose_cuts, count_missing, write};
 use crate::Guest;
@@ -17,9 +16,10 @@ use crate::record::SIZE;
 use assay_loads::Cancel;
 use std::path::{Path, PathBuf};
 
-/// Directory of the second guest under which it imports the pools (`altroot`).
+/// Directory in the second guest below which it mounts the imported pools (`altroot`).
 const ALTROOT: &str = "/cut";
-/// Maximum number of disks that are attached to the second guest at once; the guest needs time to detect each.
+/// Maximum number of disks that are attached to the second guest at once, because the guest needs time to detect each
+/// disk.
 const MOST: usize = 128;
 
 /// Targets that are written in turn on each pool.
@@ -73,24 +73,24 @@ impl Target {
 struct Written {
     disk: usize,
     target: Target,
-    /// Length of the write log in bytes when writing to the target starts; `moments` has the length at each
+    /// Length of the write log in bytes when writing to the target starts. `moments` contains the length at each
     /// acknowledgement.
     begin: u64,
     moments: Vec<u64>,
 }
 
-/// A simulated power cut: the rebuilt disk, and the number of records acknowledged before the cut.
+/// A simulated power cut: the disk that was rebuilt, and the number of records that were acknowledged before the cut.
 struct Cut {
     written: usize,
     acknowledged: u64,
     disk: Disk,
 }
 
-/// Like [`super::run`], for zvols and files on pools, each on one of the trial's disks. Calls `told` with the number of
-/// checked cuts and the total number of cuts.
+/// Like [`super::run`], but for zvols and files on pools; each pool is on one of the trial's disks. Calls `told` with
+/// the number of checked cuts and the total number of cuts.
 ///
 /// # Errors
-/// As [`Guest::boot`], or ZFS in the guest refuses. The guests are removed in any case.
+/// As [`Guest::boot`], or ZFS in the guest refuses. The guests are always removed.
 pub fn run(
     image: &Image,
     options: &GuestOptions,
@@ -264,7 +264,7 @@ fn rebuild_disk(
     Ok(plain)
 }
 
-/// Imports the pool from this disk alone, copies the records out, and exports the pool.
+/// Imports the pool from one disk alone, copies the records out, and exports the pool.
 fn look(
     guest: &Guest,
     device: &Path,

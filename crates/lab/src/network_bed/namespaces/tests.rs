@@ -31,8 +31,8 @@ fn bed(discipline: Discipline) -> Option<Bed> {
     }
 }
 
-/// Median round-trip time of UDP packets in milliseconds while the other client downloads, and the number of downloaded
-/// bytes.
+/// Returns the median round-trip time of UDP packets in milliseconds while the other client downloads, and the number
+/// of downloaded bytes.
 fn under_load(bed: &Bed) -> (f64, u64) {
     let echo = bed
         .server()
@@ -164,7 +164,7 @@ fn what_cannot_be_meant_is_refused() {
     }
 }
 
-/// Alternates between one second at 12 Mbit/s and one second at 1.2 Mbit/s.
+/// Returns a recording that alternates between one second at 12 Mbit/s and one second at 1.2 Mbit/s.
 fn recording() -> Arc<Trace> {
     let fast = 1..=1000;
     let slow = (1010..=2000).step_by(10);

@@ -8,7 +8,7 @@ use assay_render::text::{format_named_value, pad_left, pad_right, wrap_indented}
 use assay_render::units::{format_duration, format_probability};
 use std::fmt::Write as _;
 
-/// Describes the disks, equal ones counted.
+/// Describes the disks; equal disks are counted.
 #[must_use]
 pub fn describe_disks(disks: &[Disk]) -> String {
     let mut runs: Vec<(usize, u64)> = Vec::new();
@@ -50,7 +50,7 @@ pub fn describe_units(units: &[Unit]) -> &'static str {
     }
 }
 
-/// Lists the assumptions of the answer, a sentence each.
+/// Lists the assumptions of the answer, one sentence each.
 #[must_use]
 pub fn list_assumptions(context: &Context) -> Vec<String> {
     let failures = &context.failures;
@@ -77,7 +77,7 @@ pub fn list_assumptions(context: &Context) -> Vec<String> {
     ]
 }
 
-/// Headings of the table and widths of its columns, the most important first.
+/// Headings of the table with the widths of the columns, the most important column first.
 const HEADINGS: [(&str, usize); 6] = [
     ("usable", 11),
     ("raw", 6),
@@ -87,10 +87,11 @@ const HEADINGS: [(&str, usize); 6] = [
     ("random rw", 10),
 ];
 
-/// Width of the marks and the name of a layout, in a terminal of 80 columns and in a narrow one.
+/// Width of the column with the marks and the name of a layout: in a terminal of 80 columns, and in a narrower
+/// terminal.
 const NAMES: (usize, usize) = (30, 22);
 
-/// Formats every layout in a line; a narrow terminal leaves out the last columns.
+/// Formats every layout on a line. In a narrow terminal, the last columns are left out.
 #[must_use]
 pub fn format_layouts(plans: &[LayoutPlan], found: usize, columns: usize) -> String {
     let all: usize = NAMES.0 + HEADINGS.iter().map(|(_, room)| room).sum::<usize>();
@@ -162,8 +163,8 @@ pub fn format_layouts(plans: &[LayoutPlan], found: usize, columns: usize) -> Str
     text
 }
 
-/// Chooses the layout to show in full: the first that a file system supports and its manual does
-/// not discourage.
+/// Chooses the layout that is shown in full: the first one that a file system supports and that its manual does not
+/// discourage.
 #[must_use]
 pub fn choose_shown_plan(plans: &[LayoutPlan]) -> &LayoutPlan {
     let real = plans
@@ -293,8 +294,8 @@ pub fn format_plan(plan: &LayoutPlan, columns: usize) -> String {
     text
 }
 
-/// Formats the space that a volume takes in the pool, by its block size (a question about Proxmox).
-/// Empty without a volume.
+/// Formats the space that a volume takes in the pool, by block size, for a question about Proxmox. Empty without a
+/// volume.
 #[must_use]
 pub fn format_volumes(plan: &LayoutPlan, volume: u64, columns: usize) -> String {
     let rows: Vec<&BlockShare> = (plan.blocks.iter())

@@ -1,4 +1,4 @@
-//! Charts of a trial, each with the table of its figures. The charts are drawn in `assay-render`.
+//! Charts of a trial, each with the table of its figures. `assay-render` renders the charts.
 
 use crate::html::run_charts::{format_rate_tick, format_tick};
 use crate::trial::TrialView;
@@ -19,7 +19,7 @@ fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Returns ln of a margin.
+/// Returns the natural logarithm of a margin.
 fn compute_log_margin(margin: f64) -> f64 {
     margin.max(0.0).ln_1p()
 }
@@ -28,7 +28,7 @@ fn compute_log_interval(interval: Interval) -> (f64, f64) {
     (interval.low.ln(), interval.high.ln())
 }
 
-/// Builds the chart with a point for each pair; none before the first pair.
+/// Builds the chart with a point for each pair; `None` before the first pair.
 pub(super) fn build_pairs_chart(view: &TrialView) -> Option<Chart> {
     let plan = &view.trial.plan;
     let name = metric_name(&plan.load, plan.metric);
@@ -195,7 +195,7 @@ pub(super) fn build_guards_chart(view: &TrialView) -> Option<Chart> {
     })
 }
 
-/// Formats a change on an axis: `+5 %`, `0`, `×20`.
+/// Formats a change on an axis, such as `+5 %`, `0`, `×20`.
 fn format_axis_ratio(ratio: f64) -> String {
     match format_signed_ratio(ratio).as_str() {
         "±0 %" => "0".to_owned(),
@@ -203,7 +203,7 @@ fn format_axis_ratio(ratio: f64) -> String {
     }
 }
 
-/// Formats a worsening on an axis: `10 % worse`, `5 % better`.
+/// Formats a worsening on an axis, such as `10 % worse`, `5 % better`.
 fn format_worsening(ratio: f64) -> String {
     match format_axis_ratio(ratio) {
         text if text.starts_with('+') => format!("{} worse", &text[1..]),
@@ -376,7 +376,7 @@ pub(super) fn build_campaign_chart(views: &[TrialView]) -> Option<Chart> {
     })
 }
 
-/// Summarises a trial: `I/Os/s +12.3 % (+8.1 to +17.0 %)`.
+/// Summarises a trial, such as `I/Os/s +12.3 % (+8.1 to +17.0 %)`.
 pub(super) fn summarize_trial(view: &TrialView) -> String {
     let plan = &view.trial.plan;
     let Some(ratio) = view.judgement.ratio else {
@@ -394,7 +394,7 @@ pub(super) fn summarize_trial(view: &TrialView) -> String {
     )
 }
 
-/// Formats the median of a side and its interval, in two parts.
+/// Formats the median of a side and its interval as two texts.
 pub(super) fn format_median_cell(metric: Metric, median: Option<PairMedian>) -> (String, String) {
     let Some(median) = median else {
         return (NONE.to_owned(), String::new());

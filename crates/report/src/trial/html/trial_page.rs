@@ -1,5 +1,4 @@
-//! Builds the values of the template of a trial's page. Foreign text is cleaned here and escaped by
-//! the template.
+//! Builds the values for the template of a trial's page. Untrusted text is cleaned here and escaped by the template.
 
 use super::trial_charts;
 use crate::html::doubt_view::DoubtView;
@@ -33,7 +32,7 @@ struct TrialHead {
     word: &'static str,
     class: &'static str,
     sentence: String,
-    /// Measured gain of a change with the verdict `unsafe`, shown after the verdict.
+    /// Measured gain of a change with the verdict `unsafe`; the page shows it after the verdict.
     besides: Option<String>,
     became: Vec<String>,
     subject: Vec<(&'static str, String)>,

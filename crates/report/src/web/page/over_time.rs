@@ -1,4 +1,4 @@
-//! Rate and latency of the steps over time, with consecutive rounds.
+//! Charts of rate and latency over time. Consecutive rounds of a step follow each other on the axis.
 
 use super::super::{format_nanos, step_name};
 use crate::plan::{BarLine, PlanSection};
@@ -10,17 +10,17 @@ use assay_render::svg::line_chart::{self, LineChart};
 use assay_render::text::escape_line;
 use assay_render::units::format_latency;
 
-/// Most points of a line; more are not distinguishable.
+/// Maximum number of points of a line. More points could not be distinguished.
 const POINTS: usize = 120;
 
-/// A figure of an interval.
+/// Function that returns a figure of a time interval.
 type Figure = fn(&Point) -> Option<f64>;
 
-/// A figure with its name and its formatter.
+/// A figure with its name and the function that formats it.
 type NamedFigure = (&'static str, Figure, fn(f64) -> String);
 
-/// Builds the charts of one kind of load, with the lowest and the highest figure of each step;
-/// `None` for runs that were stored without intervals.
+/// Builds the charts of one kind of load, with the lowest and the highest figure of each step. Returns `None` for a run
+/// that was stored without time intervals.
 pub(super) fn build_section(
     url: &str,
     id: &str,
@@ -114,7 +114,7 @@ pub(super) fn build_section(
     })
 }
 
-/// Returns a figure over the seconds of all rounds in sequence.
+/// Returns a figure over time, for the seconds of all rounds in sequence.
 fn list_points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
     let mut begin = 0.0;
     let mut all = Vec::new();
@@ -132,7 +132,8 @@ fn list_points(step: &StepResult, of: Figure) -> Vec<line_chart::LinePoint> {
     all
 }
 
-/// Keeps the lowest and the highest point of each part of the time, so that stalls stay visible.
+/// Reduces the number of points. Keeps the lowest and the highest point of each part of the time, so that stalls stay
+/// visible.
 fn thin_out(points: &[line_chart::LinePoint]) -> Vec<line_chart::LinePoint> {
     if points.len() <= POINTS {
         return points.to_vec();

@@ -1,8 +1,8 @@
-//! The trials: one for each verdict, and difficult ones.
+//! Synthetic trials: one for each verdict, and difficult cases.
 
 use super::*;
 
-/// Larger clusters help, and the guardrail is held.
+/// Larger clusters give a gain, and the guardrail holds.
 pub fn better() -> TrialCase {
     let mut plan = plan(
         "qcow2-cluster-size",
@@ -248,14 +248,14 @@ pub fn aa() -> TrialCase {
     )
 }
 
-/// Both sides are the same, but the verdict finds a difference.
+/// Both sides are the same, but the trial reports a difference.
 pub fn false_alarm() -> TrialCase {
     let mut case = aa();
     case.judgement.verdict = Verdict::Better;
     case
 }
 
-/// The load works without the change only.
+/// The load fails without the change and works with it.
 pub fn failing() -> TrialCase {
     let mut case = worse();
     case.pairs.truncate(1);
@@ -339,7 +339,7 @@ pub fn hostile() -> TrialCase {
     case
 }
 
-/// Returns one trial of each kind.
+/// Returns all synthetic trials with their names.
 pub fn all() -> Vec<(&'static str, TrialCase)> {
     vec![
         ("better", better()),

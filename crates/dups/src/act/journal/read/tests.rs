@@ -56,7 +56,7 @@ fn written(dir: &Path) -> PathBuf {
     journal.path().to_owned()
 }
 
-/// Returns whether a damaged journal is read like the original, or its damage or missing end is reported.
+/// Returns whether a damaged journal is read like the original. Also true if its damage or its missing end is reported.
 fn holds(good: &Loaded, bytes: &[u8]) -> bool {
     let found = read(bytes);
     found.is_unfinished() || found.entries == good.entries
