@@ -1,5 +1,6 @@
-//! The tree of block devices in sysfs: partitions, the devices built on a device (holders), and the devices or files
-//! below it (slaves, backing files). See the kernel's Documentation/ABI/stable/sysfs-block.
+//! Reads the tree of block devices from sysfs. Above a device are its partitions and the devices that are built on it
+//! (holders); below it are the devices or files that it is built on (slaves, backing files). See the kernel's
+//! Documentation/ABI/stable/sysfs-block.
 
 use assay_host::{DeviceNumber, FileKind, Host, HostError};
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ const SECTOR: u64 = 512;
 pub struct Device {
     /// Kernel name: `vda2`, `dm-0`.
     pub name: String,
-    /// Major and minor number.
+    /// Major and minor device number, by which mounts refer to the device.
     pub number: DeviceNumber,
     /// Directory of the device in `/sys/devices`, with links resolved.
     pub dir: PathBuf,
@@ -232,8 +233,8 @@ pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
 /// Most levels of stacked devices; a deeper stack is taken for a cycle.
 pub(crate) const MAX_DEPTH: usize = 16;
 
-/// Returns all devices whose contents a write to `device` changes: the device, its partitions, and everything that is
-/// built on them.
+/// Returns all devices whose contents a write to `device` changes: the device itself, its partitions, and all devices
+/// that are built on one of them.
 pub(crate) fn everything_above(
     host: &dyn Host,
     device: &Device,

@@ -1,4 +1,4 @@
-//! The collectors: one file per source, and the list of those that only read files.
+//! The collectors, one file per source of facts, and the list of the collectors that only read files.
 
 pub(crate) mod btrfs;
 pub(crate) mod cgroup;

@@ -1,5 +1,5 @@
-//! Parses the output of `blkid -p` and `wipefs -n` (util-linux): the signatures on a device. Both run, because each
-//! finds some signatures that the other does not.
+//! Parses the output of `blkid -p` and `wipefs -n` (util-linux): the signatures on a device. Both are needed, because
+//! each finds some signatures that the other does not.
 
 use assay_host::CommandOutput;
 

@@ -1,8 +1,8 @@
-//! Collects the facts of a machine before a measurement, and selects the facts that are stored with the result: what
-//! the machine is, and what is below the targets.
+//! Collects the facts of a machine before a measurement, and selects the facts that are stored with the result: a
+//! description of the machine, and of the layers below the targets.
 //!
 //! Other permanent disks are kept, because they share the bus. Other mounts and removable disks are dropped, because
-//! they explain nothing and a shared report should not contain them.
+//! they explain nothing and do not belong in a shared report.
 
 use crate::{CollectOptions, TargetError, collect, target};
 use assay_host::Host;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Facts of a machine.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// All facts, without those that identify the machine.
+    /// All facts, except those that identify the machine.
     pub facts: Facts,
 }
 
@@ -29,7 +29,7 @@ pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     }
 }
 
-/// Collects the facts and returns the description of one path.
+/// Collects the facts of a machine, and describes the layers under one path.
 ///
 /// # Errors
 /// The layers under the path cannot be determined.
@@ -39,7 +39,7 @@ pub fn survey_at(host: &dyn Host, path: &Path) -> Result<(Survey, TargetInfo), T
 }
 
 impl Survey {
-    /// Keeps the facts that can explain a measurement on these targets.
+    /// Keeps only the facts that can explain a measurement on these targets.
     #[must_use]
     pub fn about(self, targets: &[TargetInfo]) -> Facts {
         keep_relevant(self.facts, targets)

@@ -1,4 +1,5 @@
-//! Limits of the control groups of this process. The tightest limit between the process's group and the root applies.
+//! Collects the limits of the control groups of this process. The tightest limit between the group of the process and
+//! the root group applies.
 
 use crate::gather::{Gather, not_understood};
 use crate::mountinfo::{self, MOUNTINFO, Mount};
@@ -89,8 +90,8 @@ fn has_controllers(mount: &Mount, controllers: &str) -> bool {
     }
 }
 
-/// Returns the directories from the group up to the root of the mount. In a container the path of
-/// the group may be outside of the mount; then only the mount is visible.
+/// Returns the directories from the group up to the root of the mount. In a container the group may be outside of the
+/// mount; the result is then only the root of the mount.
 fn list_levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
     let below = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
     below
@@ -99,8 +100,8 @@ fn list_levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Notes a limit if it is tighter than the previous one; `understand` returns `Some(None)` for "no
-/// limit". The root group does not have these files.
+/// Notes a limit if it is tighter than the limit noted so far. `understand` returns `Some(None)` for "no limit". The
+/// root group does not have these files.
 fn tighten(
     g: &mut Gather<'_>,
     key: &str,

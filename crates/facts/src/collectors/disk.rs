@@ -1,5 +1,5 @@
-//! Block devices: their identity, how the kernel treats them, and their layers. See the kernel's
-//! Documentation/ABI/stable/sysfs-block.
+//! Collects the block devices: their identity, the settings with which the kernel treats them, and their layers. See
+//! the kernel's Documentation/ABI/stable/sysfs-block.
 
 use crate::block::Device;
 use crate::gather::{Gather, chosen, lossy};
@@ -13,7 +13,7 @@ const BLOCK: &str = "/sys/block";
 pub(crate) const MDSTAT: &str = "/proc/mdstat";
 const EINVAL: i32 = 22;
 
-/// Settings that are text: name in the key, and file below the device.
+/// Text settings: the name in the fact's key, and the file below the directory of the device.
 const TEXTS: [(&str, &str); 6] = [
     ("model", "device/model"),
     ("vendor", "device/vendor"),
@@ -31,7 +31,7 @@ const FLAGS: [(&str, &str); 6] = [
     ("iostats", "queue/iostats"),
     ("dax", "queue/dax"),
 ];
-/// Settings that are numbers, with the factor that converts them to bytes, or 1.
+/// Numeric settings, each with the factor that converts the value to bytes, or 1.
 const NUMBERS: [(&str, &str, i64); 12] = [
     ("logical_block_size", "queue/logical_block_size", 1),
     ("physical_block_size", "queue/physical_block_size", 1),
@@ -46,7 +46,7 @@ const NUMBERS: [(&str, &str, i64); 12] = [
     ("max_request", "queue/max_sectors_kb", 1024),
     ("queue_depth", "device/queue_depth", 1),
 ];
-/// Other files that are read for each device.
+/// Other files that the collector reads for each device.
 const MORE: [&str; 22] = [
     "dev",
     "size",
@@ -113,7 +113,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     note_arrays(g);
 }
 
-/// Notes facts of the arrays in /proc/mdstat: failed members, and values that are not in sysfs.
+/// Notes facts from /proc/mdstat about arrays: failed members, and values that sysfs does not contain.
 fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("disk.mdstat", MDSTAT) else {
         return;
@@ -296,7 +296,7 @@ fn note_lower_layers(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes an md array that is assembled but not running: the device has a directory `md` and size 0. Containers of
+/// Notes an md array that is assembled but not running. Such a device has a directory `md` and size 0. Containers of
 /// firmware RAID look the same while their arrays run.
 fn stopped_array(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/md/{file}", device.name);

@@ -1,4 +1,5 @@
-//! Kernel version, command line and page size; the operating system; the host name, if the user requests it.
+//! Collects the kernel version, command line and page size, and the operating system. Collects the host name only if
+//! the user requests it.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactValue};

@@ -4,7 +4,7 @@
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Name of the tool in the fact, and the command that prints the version.
+/// Tools, as (name in the fact, command that prints the version).
 const TOOLS: [(&str, &[&str]); 14] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
@@ -22,7 +22,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("postfix", &["postconf", "-h", "-d", "mail_version"]),
 ];
 
-/// Number of tools, and so of threads: each version command runs on its own thread.
+/// Number of version commands. Each command runs in a thread of its own.
 pub(crate) const COUNT: usize = TOOLS.len();
 
 /// Whether a command is one of the version commands in `TOOLS`.
@@ -30,7 +30,7 @@ pub(crate) fn is_version(argv: &[&str]) -> bool {
     TOOLS.iter().any(|(_, known)| *known == argv)
 }
 
-/// Returns the commands, for the shell collector.
+/// Returns all version commands, for the shell collector.
 pub(crate) fn commands() -> impl Iterator<Item = &'static [&'static str]> {
     TOOLS.iter().map(|(_, argv)| *argv)
 }

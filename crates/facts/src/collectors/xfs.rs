@@ -1,4 +1,4 @@
-//! XFS: geometry and features, as xfs_info(8) prints them.
+//! Collects the geometry and features of XFS file systems, as xfs_info(8) prints them.
 
 use crate::gather::{Gather, scalar};
 use assay_model::{FactKind, FactPlace};

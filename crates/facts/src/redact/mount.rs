@@ -102,8 +102,8 @@ fn clean_option(option: &str) -> String {
     }
 }
 
-/// Keeps a mount source that is a device, a dataset or a kernel name. For a network file system keeps the path without
-/// its server.
+/// Keeps a mount source that is a device, a dataset or a kernel name. For a network file system, keeps the path and
+/// drops the server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {
     let path = |path: &str| is_path(path).then(|| path.to_owned());
@@ -135,7 +135,7 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
     }
 }
 
-/// Names that the mount table contains as source of file systems without a device.
+/// Sources that the mount table shows for file systems without a device.
 pub(crate) const NAMES: &str = "
 none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup cgroup2 systemd-1 mqueue
 hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
@@ -146,7 +146,7 @@ pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace(' ', "\\040")
 }
 
-/// Redacts a line of `mountinfo` to what becomes facts.
+/// Redacts a line of `mountinfo`: keeps only what becomes facts.
 pub(super) fn line(line: &str) -> String {
     // Replaces a malformed line.
     const BROKEN: &str = "(line withheld)";

@@ -15,7 +15,6 @@ use super::lines_of_files::note;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
-/// Runs the collectors of this module.
 pub(super) fn collect(g: &mut Gather<'_>) {
     nginx::collect(g);
     apache::collect(g);
@@ -28,7 +27,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     fstab_lines::collect(g);
 }
 
-/// A setting that may be a mistake.
+/// A setting that may be a mistake, with its place.
 struct ConfigMistake {
     property: &'static str,
     wrong: bool,
@@ -48,7 +47,7 @@ impl Misuses {
         });
     }
 
-    /// Notes each setting as a separate subject, numbered from 1.
+    /// Notes each setting as a separate subject. The subjects are numbered from 1.
     fn note(self, g: &mut Gather<'_>, kind: &str) {
         for (number, one) in self.0.into_iter().enumerate() {
             let properties = [(one.property, one.wrong.into())];
@@ -57,7 +56,7 @@ impl Misuses {
     }
 }
 
-/// Runs a collector on these files, and returns its facts as `property=wrong`.
+/// Runs a collector on these files. Returns its facts as `property=wrong`.
 #[cfg(test)]
 fn found(files: &[(&str, &str)], collect: fn(&mut Gather<'_>)) -> Vec<String> {
     let host = files

@@ -1,4 +1,4 @@
-//! HAProxy: TLS versions, statistics page, and control socket.
+//! Collects the TLS versions, the statistics page and the control socket of HAProxy.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
@@ -65,7 +65,7 @@ fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     );
 }
 
-/// Notes whether HAProxy accepts any certificate from a server on another machine.
+/// Notes whether HAProxy accepts any certificate of a backend server on another machine.
 fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["server", _, address, options @ ..] = words else {
         return;

@@ -1,9 +1,9 @@
-//! Finds databases and control services that listen on all addresses, and whether a packet filter exists.
+//! Finds databases and control services that listen on all addresses, and checks whether there is a packet filter.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Ports of services that few clients should reach, with their names.
+/// Ports of services that only few clients should reach, with the names of the services.
 const PORTS: [(u16, &str); 14] = [
     (2375, "Docker"),
     (2379, "etcd"),

@@ -1,4 +1,4 @@
-//! Finds lines that set PATH for all accounts or for root to directories in which everyone may put programs.
+//! Finds lines that add a directory to the PATH of all accounts or of root in which everyone may put programs.
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;

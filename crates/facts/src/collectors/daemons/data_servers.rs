@@ -54,9 +54,11 @@ fn note_redis(g: &mut Gather<'_>, name: &str, path: &str) {
 }
 
 /// Returns whether Redis or Valkey serves clients that do not authenticate. `lines` are the words of the configuration
-/// lines in order. This is the case if the server listens on TCP beyond this machine, protected mode is off, and the
-/// default user needs no password (redis.conf of 7.0; ACL LIST of Redis: a default user without a line of its own is
-/// `on nopass`).
+/// lines in order.
+///
+/// Three conditions must be true: the server listens on TCP beyond this machine, protected mode is off, and the default
+/// user needs no password. A default user without a line of its own is `on nopass` (redis.conf of 7.0; ACL LIST of
+/// Redis).
 pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     let last = |key: &str| {
         let line = lines.iter().rfind(|line| line.first() == Some(&key))?;

@@ -1,5 +1,5 @@
-//! File servers that anonymous clients may write to: ProFTPD and the rsync daemon. vsftpd and tftpd are in
-//! `key_values`.
+//! Finds file servers to which anonymous clients may write: ProFTPD and the rsync daemon. `key_values` has the settings
+//! of vsftpd and tftpd.
 
 use super::cleaned_words::PROFTPD;
 use super::lines::{Line, files, is_loopback, note, read};

@@ -1,5 +1,5 @@
-//! Programs with one setting on each line, a name and a value; the last line of a name applies. The advice page that
-//! uses a setting explains it.
+//! Collects settings of programs with one `name value` pair per line. If several lines set the same name, the last one
+//! applies. The advice page that uses a setting explains it.
 
 use super::cleaned_words::{JOURNALD, PHP};
 use super::lines::{Line, files, note, read};
@@ -116,7 +116,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_smartd(g);
 }
 
-/// Notes the last value of each setting in a file, in lower case.
+/// Notes the last value of each setting of `keys` in a file, in lower case.
 fn note_last(g: &mut Gather<'_>, subject: (&str, &str), lines: &[Line], keys: &[&str]) {
     for key in keys {
         let mut of_key = lines.iter().rev();
@@ -137,7 +137,7 @@ fn name_of(text: &str) -> String {
     text[..end].to_lowercase()
 }
 
-/// Returns the value without quotation marks and without a comment after it.
+/// Returns the value without quotation marks and without a trailing comment.
 fn value_of(text: &str) -> String {
     let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
     let rest = text.find(ends_name).map_or("", |end| &text[end..]);

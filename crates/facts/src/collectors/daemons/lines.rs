@@ -4,10 +4,10 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
-/// Most files that are read in one directory.
+/// Maximum number of files that are read in one directory.
 const MOST: usize = 200;
 
-/// A line that is not a comment: its words in lower case, and its place.
+/// A line that is not a comment: its words in lower case, its file and its line number.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) words: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str, comments: &[char])
     lines
 }
 
-/// Returns the place of a whole line.
+/// Returns the place of a whole line, for facts without a column.
 pub(crate) fn at_line(path: &str, line: usize) -> FactPlace {
     FactPlace::File {
         path: path.to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, ends: &[&str]) -> 
     names.iter().map(|name| format!("{dir}/{name}")).collect()
 }
 
-/// Notes a property of a subject.
+/// Notes a property of a subject, such as one server or one section.
 pub(super) fn note(
     g: &mut Gather<'_>,
     (kind, which): (&str, &str),

@@ -1,4 +1,4 @@
-//! nginx: TLS and header settings of each block.
+//! Collects the TLS and header settings of each nginx block.
 
 use super::scopes::{Take, names, note_own_settings};
 use crate::collectors::nginx::FILE;
@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes that every server has a line of its own for `autoindex`, so that the line outside of them has no effect.
+/// Notes that every server overrides `autoindex`, so that the line outside of the servers has no effect.
 fn note_unused_listing(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     let is_server = |id: ScopeId| {
         all.scope(id)
@@ -111,7 +111,7 @@ fn weak_ciphers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     }
 }
 
-/// Whether the value of a header sets an age of zero, which makes browsers forget the header.
+/// Returns whether a header value sets an age of zero, which tells browsers to delete the stored header.
 fn takes_back(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     let mut parts = value

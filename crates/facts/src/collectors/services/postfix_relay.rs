@@ -1,5 +1,5 @@
-//! Whether Postfix is an open relay. Each service that strangers can reach is evaluated as smtpd(8) does it, for a
-//! client outside of its networks that did not log in and sends to another domain.
+//! Determines whether Postfix is an open relay. Each service that external clients can reach is evaluated as smtpd(8)
+//! does it. The client is outside of `mynetworks`, is not logged in, and sends mail to another domain.
 
 use super::postfix_redact::{WIDE_V4, WIDE_V6};
 use crate::gather::Gather;
@@ -21,7 +21,7 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("mynetworks", "(the machine's own)"),
 ];
 
-/// Programs that accept connections from strangers: any client on the internet.
+/// Programs that accept connections from any client on the internet ("strangers" in this module).
 const PROGRAMS_OF_STRANGERS: [&str; 1] = ["smtpd"];
 
 /// Maximum depth of nested restriction classes; Postfix itself has no limit.
@@ -35,8 +35,8 @@ enum Outcome {
     Unknown,
 }
 
-/// Notes `open_relay` of each service that strangers can reach. Without a master.cf, as in a copy of some files,
-/// main.cf is judged as for a service without options.
+/// Notes `open_relay` for each service that strangers can reach. Without a master.cf, as in a copy of some files,
+/// main.cf is evaluated as for a service without options.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
     if commands.is_empty() && listens_beyond(all, ScopeId::ROOT) {
         note_open_relay(g, all, ScopeId::ROOT, "main.cf");
@@ -87,7 +87,7 @@ fn is_own_address(text: &str) -> bool {
         .any(|own| text.starts_with(own))
 }
 
-/// Whether `inet_interfaces` names addresses that strangers can reach.
+/// Returns whether `inet_interfaces` contains addresses that strangers can reach.
 fn listens_beyond(all: &Effective, id: ScopeId) -> bool {
     let interfaces = all.value(id, "inet_interfaces").map(|said| said.text());
     interfaces
@@ -134,7 +134,7 @@ impl Service<'_> {
         Some(FactPlace::from(&said.place))
     }
 
-    /// Returns the value of a parameter with expanded macros; unknown macros stay.
+    /// Returns the value of a parameter with expanded macros. Unknown macros are left as they are.
     fn text(&self, key: &str) -> String {
         let default = DEFAULTS.iter().find(|(known, _)| *known == key);
         match self.all.value(self.id, key) {
@@ -143,7 +143,7 @@ impl Service<'_> {
         }
     }
 
-    /// Evaluates a list of restrictions for the stranger; the end of the list permits.
+    /// Evaluates a list of restrictions for a stranger. A list that ends without a decision permits.
     fn list(&self, text: &str) -> Outcome {
         self.walk(text, 0).unwrap_or(Outcome::Passes)
     }
@@ -231,7 +231,7 @@ impl Service<'_> {
         }
     }
 
-    /// Whether `mynetworks` contains the addresses of strangers.
+    /// Evaluates whether `mynetworks` contains the addresses of strangers.
     fn networks(&self) -> Outcome {
         let text = self.text("mynetworks");
         let words = text.split([' ', ',', '\t', '\n', '\r']);

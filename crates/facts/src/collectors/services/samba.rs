@@ -1,5 +1,5 @@
-//! Collects settings of the Samba server, both global ones and those of each share that guests may enter. If a file is
-//! unreadable, `samba` and the settings that the file may contain are unknown.
+//! Collects settings of the Samba server: global settings, and settings of each share that guests may enter. If a file
+//! is unreadable, `samba` and the settings that this file may contain are unknown.
 
 use super::packages;
 use crate::gather::Gather;
@@ -68,7 +68,7 @@ pub(crate) const NAMES: [&str; 32] = [
     "widelinks",
     "available",
 ];
-/// Values of the settings above, in lower case and with `_` for blanks.
+/// Values of these settings that are kept, in lower case and with `_` for blanks.
 pub(crate) const VALUES: [&str; 69] = [
     "yes",
     "no",
@@ -153,8 +153,7 @@ pub(crate) const SECTIONS: [&str; 6] =
 /// Replaces a private value.
 const LEFT_OUT: &str = "(left-out)";
 
-/// First version of each release line that has `server schannel require seal`, with the default
-/// yes.
+/// First version of each release line that has `server schannel require seal`, which is on by default.
 const SEALED: [(u32, u32, u32); 3] = [(4, 15, 13), (4, 16, 8), (4, 17, 4)];
 /// First version that refuses SMB 1 by default (release notes of Samba 4.11).
 const WITHOUT_SMB_1: (u32, u32, u32) = (4, 11, 0);
@@ -236,8 +235,8 @@ fn note_role(g: &mut Gather<'_>, all: &Effective) {
     g.facts.known("samba.role", value, kind, place);
 }
 
-/// Notes the defaults that depend on the version. Without a version it is unknown whether the
-/// channel is sealed, and the default protocols are left out.
+/// Notes the defaults that depend on the version. If the version is unknown, it is also unknown whether the channel is
+/// sealed, and the default protocols are left out.
 fn note_version(g: &mut Gather<'_>) {
     let (sealed, smb_1) = ("samba.seals_by_default", "samba.smb_1_by_default");
     match packages::read_version(g, "samba") {
@@ -286,7 +285,7 @@ fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes the shares; returns the line that permits guests to enter one.
+/// Notes the shares. Returns the first line that permits guests to enter a share.
 fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting> {
     let mut guests = None;
     let mut files: BTreeMap<&std::path::Path, usize> = BTreeMap::new();
@@ -313,21 +312,21 @@ fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting
     guests
 }
 
-/// The lines of a share.
+/// A share with its lines.
 struct Share<'a> {
     all: &'a Effective,
     said: Vec<&'a Setting>,
 }
 
 impl<'a> Share<'a> {
-    /// Returns the effective line of the share, or else that of `[global]`.
+    /// Returns the effective line of a setting: the line of the share, else the line of `[global]`.
     fn find(&self, name: &str) -> Option<&'a Setting> {
         let own = self.said.iter().rev().find(|said| said.key == name);
         own.copied()
             .or_else(|| effective_setting(self.all, ScopeId::ROOT, name))
     }
 
-    /// Notes the facts of the share; returns the line that permits guests to enter.
+    /// Notes the facts of the share. Returns the line that permits guests to enter.
     fn note(&self, g: &mut Gather<'_>, name: &str) -> Option<&'a Setting> {
         let subject = format!("samba.share.{name}");
         let switched_off = self.find("available").is_some_and(|said| !is_true(said));
@@ -476,7 +475,7 @@ fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
     }
 }
 
-/// Returns the redacted name of a section: the names of shares are replaced by numbers.
+/// Returns the redacted name of a section: share names are replaced by numbers.
 fn clean_section(name: &str, sections: &mut Vec<String>) -> String {
     let words = name.split(BLANK).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();

@@ -36,7 +36,7 @@ pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
     }
 }
 
-/// Notes whether pam_systemd opens a session, and where such a line is commented out.
+/// Notes whether pam_systemd opens a session. If its line is commented out, notes the place of that line.
 fn note_session(g: &mut Gather<'_>) {
     let Some(text) = g.read("pam.session", SESSION) else {
         return;
@@ -85,7 +85,7 @@ fn find_second_factor(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Redacts a line of sshd's PAM file.
+/// Redacts a line of sshd's PAM file: keeps only the module of a line that requires a second factor.
 pub(crate) fn redact_pam_sshd(line: &str) -> String {
     find_second_factor(line).map_or_else(String::new, |module| format!("auth required {module}"))
 }

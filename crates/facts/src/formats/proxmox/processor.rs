@@ -4,7 +4,7 @@
 use super::Config;
 use std::collections::BTreeMap;
 
-/// QEMU processor types without AES instructions (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
+/// QEMU processor models without AES instructions (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
 const WITHOUT_AES: [&str; 24] = [
     "kvm64",
     "kvm32",
@@ -32,8 +32,8 @@ const WITHOUT_AES: [&str; 24] = [
     "qemu64-v1",
 ];
 
-/// Returns the argument of the last `-cpu` in `args`; QEMU uses the last one, and Proxmox appends
-/// `args` to its own arguments.
+/// Returns the argument of the last `-cpu` in `args`. QEMU uses the last one, and Proxmox appends `args` to its own
+/// arguments.
 fn cpu_of_arguments(args: &str) -> Option<&str> {
     let words: Vec<&str> = args.split_ascii_whitespace().collect();
     let pairs = words.windows(2);
@@ -96,8 +96,8 @@ mod tests {
     use crate::proxmox::{parse, redact};
     use std::collections::BTreeMap;
 
-    /// From published configurations: nested virtualisation by `args`, Proxmox on ARM, flags beside
-    /// the type.
+    /// Published configurations are evaluated: nested virtualisation by `args`, Proxmox on ARM, and flags next to the
+    /// type.
     #[test]
     fn what_decides_on_aes() {
         let aes = |text: &str| {

@@ -52,7 +52,7 @@ fn libvirt() {
     assert!(!format!("{found:?}").contains("S3RIAL"));
 }
 
-/// The libvirt XML of the domain in the previous test gives the same settings as its command line.
+/// The libvirt XML of the domain in the previous test gives the same settings as the QEMU command line of this domain.
 #[test]
 fn libvirt_and_its_command_line_agree() {
     let status = include_str!("../../../fixtures/libvirt-9.0-domstatus.xml");
@@ -202,8 +202,8 @@ fn controllers_without_a_name() {
     );
 }
 
-/// As printed by `info qtree` of QEMU 7.2.22: only controllers without an id are counted, after the
-/// buses of the board.
+/// Bus names as `info qtree` of QEMU 7.2.22 prints them: only controllers without an id are counted, after the buses of
+/// the board.
 #[test]
 fn buses_that_qemu_named() {
     let disks = |line: &str| table(&machine(&line.replace(' ', "\n")));

@@ -1,4 +1,4 @@
-//! A certificate as one line without names, and the conversion of certificate files to such lines.
+//! Reduces certificates to one line each without names, and parses these lines.
 
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::objects::{oid_registry, oid2sn};
@@ -20,14 +20,14 @@ pub(super) struct Line<'a> {
     pub(super) issuer_elsewhere: bool,
 }
 
-/// What follows a certificate in its file.
+/// What follows a certificate in the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// The certificate of the issuer.
+    /// The certificate of its issuer.
     Issuer,
-    /// Another certificate, which is not that of the issuer.
+    /// A certificate that is not that of the issuer.
     Gap,
-    /// End of the file.
+    /// The end of the file.
     End,
 }
 
