@@ -22,7 +22,7 @@ pub struct Browse {
     paths: Vec<PathBuf>,
 }
 
-/// Fails: this build has no terminal browser.
+/// Returns an error, because this build has no terminal browser.
 #[cfg(not(feature = "browse"))]
 pub fn run(
     args: &Browse,

@@ -1,4 +1,4 @@
-//! Maintenance of the index, and an HTML drawing: `validate`, `merge`, `forget`, `treemap`.
+//! Maintains the index, and writes an HTML treemap: `validate`, `merge`, `forget`, `treemap`.
 
 use super::documents::{
     Forgotten, ForgottenFolder, Merged, MergedIndex, Name, Problem, Validation,

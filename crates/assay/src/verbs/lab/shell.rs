@@ -1,4 +1,4 @@
-//! A login shell in a guest. The local terminal is in raw mode and passes all keys on; the pseudo-terminal is in the
+//! Runs a login shell in a guest. The local terminal is in raw mode and passes all keys to the pseudo-terminal in the
 //! guest.
 
 use crate::status::Status;
@@ -16,7 +16,7 @@ pub(super) fn standard_input() -> Box<dyn Read + Send> {
 struct Raw(Termios);
 
 impl Raw {
-    /// Switches to raw mode: all keys go to the guest, including Ctrl-C.
+    /// Puts the terminal into raw mode: all keys, including Ctrl-C, are sent to the guest.
     fn enter() -> anyhow::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut raw = before.clone();
@@ -54,7 +54,7 @@ pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
 }
 
 /// Exits with the status of a command in the guest. Ends the process without running destructors, so the caller must
-/// have none pending.
+/// have released its resources.
 pub(super) fn exit(status: i32) -> anyhow::Result<Status> {
     match status {
         0 => Ok(Status::Ok),

@@ -1,4 +1,4 @@
-//! `assay plan distribute`: how ZFS spreads writes over unequal vdevs.
+//! `assay plan distribute`: computes how ZFS spreads writes over unequal vdevs.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -135,7 +135,7 @@ fn vdev(text: &str, index: usize) -> Result<Vdev, PlannerError> {
     })
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan distribute` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let vdevs = match &args.pool {
         Some(pool) => {

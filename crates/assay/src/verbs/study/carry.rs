@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the label of a study's session.
+/// Prefix of the labels of studies' change sessions.
 const LABEL: &str = "study ";
 
 /// Starts a study.
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<
     carry_out(args, run, &args.dir, global)
 }
 
-/// Continues a study: creates its file systems and guests again, and skips finished measurements.
+/// Continues a study. Creates its file systems and guests again, and skips measurements that are already finished.
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let store = context::open_store(global)?;
     let id = store.resolve_study(asked)?;
@@ -247,7 +247,7 @@ fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {
         .ok()
 }
 
-/// Adds an event to the run.
+/// Adds an event of the measurement to the stored study run.
 fn note(run: &mut StudyRun, event: &MeasureEvent<'_>) {
     match event {
         MeasureEvent::Ready {

@@ -1,4 +1,4 @@
-//! Progress of a study: an overwritten line on a terminal, occasional lines in a log.
+//! Shows the progress of a study: an overwritten line on a terminal, or occasional lines in a log.
 
 use crate::context::shown;
 use crate::progress::{Clock, LOG_EVERY, bar, now, whole};
@@ -13,7 +13,7 @@ pub(super) struct Progress {
     quiet: bool,
     bar: Option<ProgressBar>,
     clock: Clock,
-    /// Planned duration of one step.
+    /// Planned duration of a step.
     step: Duration,
     begun: Option<Instant>,
     logged: Option<Instant>,

@@ -11,7 +11,7 @@ use assay_model::criterion::Metric;
 use assay_model::{Load, Nanos};
 use std::path::PathBuf;
 
-/// A request of `assay trial` to try several pages together.
+/// Parameters with which `assay trial` tries several pages together.
 pub struct PagesRequest {
     /// Pages by id or file.
     pub pages: Vec<String>,
@@ -23,15 +23,15 @@ pub struct PagesRequest {
     pub metric: Metric,
     /// Figures that must not get worse.
     pub guards: Vec<Guard>,
-    /// Smallest relevant change, 0.03 for 3 %.
+    /// Smallest difference that counts as a gain, as a fraction: 0.03 for 3 %.
     pub margin: f64,
-    /// Highest risk level that a page may have.
+    /// Highest risk level that a page may have to be tried.
     pub risk: RiskLevel,
     /// Time limit of the whole session.
     pub budget: Option<Nanos>,
     /// Length of a slot.
     pub slot: Nanos,
-    /// Time that the load runs before each slot.
+    /// Time for which the load runs before each slot.
     pub washout: Nanos,
     /// Parameters of the pages, as name and value.
     pub set: Vec<(String, String)>,
@@ -45,13 +45,13 @@ pub struct PagesRequest {
     pub yes: bool,
     /// Whether to hide progress.
     pub quiet: bool,
-    /// Path of fio, if not the one on PATH.
+    /// Path of fio; `None` for the fio in PATH.
     pub fio: Option<PathBuf>,
     /// Requested formats of the output.
     pub shape: Shape,
     /// Directory of the user's own pages.
     pub own: Own,
-    /// Whether to measure although changes of killed processes are open.
+    /// Whether to measure although killed processes left open changes.
     pub despite: Despite,
 }
 

@@ -11,7 +11,7 @@ use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Shortest interval, in nanoseconds; a check takes about one second of CPU time on every machine.
+/// Minimum interval in nanoseconds. A check takes about one second of CPU time on every machine.
 const MOST_OFTEN: Nanos = Nanos(60_000_000_000);
 
 #[derive(clap::Args)]

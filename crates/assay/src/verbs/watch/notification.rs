@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Preferred path of sendmail, because it may not be on PATH in a systemd service.
+/// Preferred path of sendmail. In a systemd service, sendmail may not be in PATH.
 const SENDMAIL: &str = "/usr/sbin/sendmail";
 
 /// Runs the user's command and sends the mail, if they are configured.
@@ -41,7 +41,7 @@ pub(super) fn all(
     Ok(())
 }
 
-/// Formats the message (RFC 5322).
+/// Formats the mail with the alarms (RFC 5322).
 fn mail(address: &str, news: &News, text: &str) -> String {
     let count = |number: usize, word: &str| match number {
         0 => None,

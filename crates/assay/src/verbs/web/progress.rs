@@ -1,4 +1,4 @@
-//! Progress display of a load on web servers.
+//! Shows the progress of a load on web servers.
 
 use crate::progress::Meter;
 use assay_model::Nanos;
@@ -13,7 +13,7 @@ pub struct Progress<'a> {
     meter: Meter,
     urls: &'a [String],
     step: String,
-    /// Number of successful responses at the last update, and the time of that update.
+    /// Latest update, as (number of successful responses, time).
     last: (u64, Duration),
 }
 

@@ -13,7 +13,7 @@ pub(super) struct RecordingFile {
     out: RecordingSink,
 }
 
-/// Where a recording goes.
+/// Destination of a recording.
 enum RecordingSink {
     File(BufWriter<OutputFile>),
     /// Standard output, for the path `-`.
@@ -52,7 +52,7 @@ impl RecordingFile {
         Ok(write_line(self.out.writer(), look)?)
     }
 
-    /// Completes the recording and publishes the file.
+    /// Completes the recording, and publishes the file under its final name.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.out.writer().flush()?;
         let RecordingSink::File(file) = self.out else {
