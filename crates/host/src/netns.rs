@@ -1,5 +1,5 @@
-//! Unnamed network namespaces and TUN devices. Both disappear with their last descriptor, so nothing outlives
-//! assay.
+//! Unnamed network namespaces and TUN devices. Both disappear with their last descriptor, so they never remain after
+//! assay has ended.
 
 #![allow(
     unsafe_code,
@@ -13,14 +13,14 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
-/// A network namespace, which exists while this value or a process in it exists.
+/// A network namespace. It exists while this value or a process in the namespace exists.
 #[derive(Debug)]
 pub struct Netns {
     fd: OwnedFd,
 }
 
 impl Netns {
-    /// Creates a namespace that contains only a loopback interface that is down.
+    /// Creates a namespace. Its only interface is a loopback interface that is down.
     ///
     /// # Errors
     /// As unshare(2): CAP_SYS_ADMIN is missing.
@@ -36,7 +36,7 @@ impl Netns {
         }
     }
 
-    /// Runs `work` in the namespace on a separate thread. Threads and programs that `work` starts are in the namespace,
+    /// Runs `work` in the namespace in a separate thread. Threads and programs that `work` starts are in the namespace,
     /// too.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Netns {
         Ok(move_into_link_name_space(self.fd.as_fd(), kind)?)
     }
 
-    /// Returns a path for programs, valid while this value exists.
+    /// Returns a path of the namespace for programs. It is valid while this value exists.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.fd.as_raw_fd()).into()
