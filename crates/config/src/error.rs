@@ -1,4 +1,4 @@
-//! Errors of reading and writing a setting.
+//! Errors of reading and writing settings.
 
 use assay_model::change::ConfigLanguage;
 
@@ -10,27 +10,27 @@ pub enum ConfError {
     Syntax {
         /// The expected language.
         language: ConfigLanguage,
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: usize,
         /// Description of the error.
         what: String,
     },
-    /// The block does not exist.
+    /// There is no block that matches the section.
     #[error("no block `{section}` in this file; it has {there}")]
     NoSection {
-        /// The section searched for.
+        /// The section that was searched.
         section: String,
-        /// The blocks that exist at that place.
+        /// The blocks that exist at the same place.
         there: String,
     },
-    /// Several blocks or lines match.
+    /// Several blocks or lines match, but only one may.
     #[error("`{what}` fits lines {}; {way_out}", list(.lines))]
     Ambiguous {
-        /// Section or key.
+        /// The ambiguous section or key.
         what: String,
-        /// Line numbers, from 1.
+        /// Line numbers, counted from 1.
         lines: Vec<usize>,
-        /// Advice on how to specify one of them.
+        /// Advice on how to select one of them.
         way_out: &'static str,
     },
     /// This key cannot be written in this language.
@@ -38,7 +38,7 @@ pub enum ConfError {
     Key {
         /// The key.
         key: String,
-        /// Reason.
+        /// Reason why the key cannot be written.
         why: &'static str,
     },
     /// This value cannot be written in this language.
@@ -48,7 +48,7 @@ pub enum ConfError {
         key: String,
         /// The value.
         value: String,
-        /// Reason.
+        /// Reason why the value cannot be written.
         why: &'static str,
     },
     /// The value in the file is not UTF-8.
@@ -56,7 +56,7 @@ pub enum ConfError {
     NotText {
         /// The key.
         key: String,
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: usize,
     },
 }
