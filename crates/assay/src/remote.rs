@@ -340,7 +340,7 @@ impl Way<'_> {
         self.link.talk(words, talk).map_err(unreached)
     }
 
-    /// Whether the connection was lost while a verb ran.
+    /// Returns whether the connection was lost while a verb ran.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }

@@ -94,7 +94,7 @@ impl Device {
             })
     }
 
-    /// Whether the device is a partition.
+    /// Returns whether the device is a partition.
     ///
     /// # Errors
     /// The device cannot be read.

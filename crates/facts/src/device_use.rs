@@ -458,7 +458,7 @@ fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError>
     Ok(None)
 }
 
-/// Whether a process ended during the check (ESRCH).
+/// Returns whether a process ended during the check (ESRCH).
 fn has_ended(error: &HostError) -> bool {
     const ESRCH: i32 = 3;
     error.is_absent() || error.errno() == Some(ESRCH)

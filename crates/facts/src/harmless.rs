@@ -25,7 +25,7 @@ pub(crate) fn kept_path(value: &str) -> &str {
     if is_path(value) { value } else { PATH_WITHHELD }
 }
 
-/// Whether a path has only characters that are usual in file names.
+/// Returns whether a path has only characters that are usual in file names.
 pub(crate) fn is_path(value: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+*@-".contains(&byte);
     assay_model::secrets::is_path(value) && value.len() <= 200 && value.bytes().all(known)

@@ -28,7 +28,7 @@ pub fn machine(host: &dyn Host) -> Option<Machine> {
     })
 }
 
-/// Whether the text has 32 lower-case hexadecimal digits that are not all zero (machine-id(5)).
+/// Returns whether the text has 32 lower-case hexadecimal digits that are not all zero (machine-id(5)).
 fn is_machine_id(text: &str) -> bool {
     Machine::is_id(text) && text.bytes().any(|digit| digit != b'0')
 }

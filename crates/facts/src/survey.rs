@@ -84,7 +84,7 @@ fn keep_relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
     facts
 }
 
-/// Whether a device is temporary: a loop device, RAM disk or network block device.
+/// Returns whether a device is temporary: a loop device, RAM disk or network block device.
 fn is_temporary(name: &str) -> bool {
     ["loop", "ram", "zram", "nbd"].iter().any(|prefix| {
         name.strip_prefix(prefix)

@@ -29,7 +29,7 @@ fn must(words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Whether some process hides its open files from this process.
+/// Returns whether some process hides its open files from this process.
 fn hides_processes() -> bool {
     let dirs = std::fs::read_dir("/proc")
         .unwrap()

@@ -178,7 +178,7 @@ pub(crate) fn redact(line: &str) -> String {
     if known { line } else { "" }.to_owned()
 }
 
-/// Whether a path is the file of one of the settings.
+/// Returns whether a path is the file of one of the settings.
 pub(crate) fn is_setting(path: &str) -> bool {
     let inner = path.strip_prefix("/proc/sys/");
     inner.is_some_and(|inner| NAMES.contains(&inner.replace('/', ".").as_str()))

@@ -25,7 +25,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
 /// Number of version commands. Each command runs in a thread of its own.
 pub(crate) const COUNT: usize = TOOLS.len();
 
-/// Whether a command is one of the version commands in `TOOLS`.
+/// Returns whether a command is one of the version commands in `TOOLS`.
 pub(crate) fn is_version(argv: &[&str]) -> bool {
     TOOLS.iter().any(|(_, known)| *known == argv)
 }

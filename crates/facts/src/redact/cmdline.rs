@@ -160,8 +160,7 @@ fn is_harmless(name: &str, value: &str) -> bool {
     }
 }
 
-/// Whether the value is a device: `/dev/vda1`, `UUID=…`, `ZFS=rpool/ROOT/debian`; not `nfs:…`,
-/// `live:http://…`.
+/// Returns whether the value is a device: `/dev/vda1`, `UUID=…`, `ZFS=rpool/ROOT/debian`; not `nfs:…`, `live:http://…`.
 fn is_device(value: &str) -> bool {
     let kinds = ["UUID=", "PARTUUID=", "LABEL=", "PARTLABEL=", "ZFS="];
     let bare = kinds.iter().find_map(|kind| value.strip_prefix(kind));

@@ -273,7 +273,7 @@ fn is_nothing(value: &str) -> bool {
     )
 }
 
-/// Whether a value is a number with a unit, or a word that many properties use.
+/// Returns whether a value is a number with a unit, or a word that many properties use.
 fn is_common(value: &str) -> bool {
     let number = value.trim_end_matches(|c: char| "KMGTPExB%".contains(c));
     matches!(

@@ -170,7 +170,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
     })
 }
 
-/// Whether the names in a directory may be listed.
+/// Returns whether the names in a directory may be listed.
 pub(super) fn may_be_listed(dir: &str) -> bool {
     let dir = format!("{}/", dir.trim_end_matches('/'));
     let known = KERNEL
@@ -197,7 +197,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || known.into_iter().any(|known| dir.starts_with(known))
 }
 
-/// Whether a path is a directory or lies below it.
+/// Returns whether a path is a directory or lies below it.
 fn is_below(path: &str, dir: &str) -> bool {
     let rest = path.strip_prefix(dir);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -330,7 +330,7 @@ fn clean_mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     clean.chars().map(byte).collect()
 }
 
-/// Whether the path is `/proc/PID/NAME`.
+/// Returns whether the path is `/proc/PID/NAME`.
 fn of_process(path: &str, name: &str) -> bool {
     let inner = path
         .strip_prefix("/proc/")
@@ -340,7 +340,7 @@ fn of_process(path: &str, name: &str) -> bool {
     })
 }
 
-/// Whether the path is `/proc/PID/fdinfo/NUMBER`.
+/// Returns whether the path is `/proc/PID/fdinfo/NUMBER`.
 fn of_open_file(path: &str) -> bool {
     let parts = path.rsplit_once('/');
     parts.is_some_and(|(dir, number)| {

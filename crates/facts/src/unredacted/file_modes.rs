@@ -363,7 +363,7 @@ fn runs_of_unit(lines: &[Line]) -> Vec<Run> {
         .collect()
 }
 
-/// Whether a path is likely a program: not a device, log or temporary file.
+/// Returns whether a path is likely a program: not a device, log or temporary file.
 fn is_program(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+@-".contains(&byte);
     let elsewhere = [

@@ -216,7 +216,7 @@ fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
     devices
 }
 
-/// Whether a QEMU with this guest name is running.
+/// Returns whether a QEMU with this guest name is running.
 fn runs(g: &Gather<'_>, guest: &str) -> bool {
     let pids = g.host.list(Path::new("/proc")).unwrap_or_default();
     pids.iter().map(|pid| lossy(pid)).any(|pid| {

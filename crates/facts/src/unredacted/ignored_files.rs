@@ -64,7 +64,7 @@ fn reads_all_names(g: &mut Gather<'_>) -> bool {
         .is_some_and(|major| major < 7)
 }
 
-/// Whether a name indicates that the file was disabled on purpose.
+/// Returns whether a name indicates that the file was disabled on purpose.
 fn is_aside(name: &str) -> bool {
     let ending = name.split_once('.').map_or("", |(_, ending)| ending);
     ASIDE.iter().any(|end| name.ends_with(end))
@@ -72,7 +72,7 @@ fn is_aside(name: &str) -> bool {
         || ending.starts_with("no-")
 }
 
-/// Whether os-release(5) contains Debian or a derived system.
+/// Returns whether os-release(5) contains Debian or a derived system.
 fn is_like_debian(g: &mut Gather<'_>) -> bool {
     read(g, "ignored_file", "/etc/os-release")
         .iter()

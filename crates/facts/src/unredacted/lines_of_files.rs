@@ -55,7 +55,7 @@ pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<
         .collect()
 }
 
-/// Whether a path exists.
+/// Returns whether a path exists.
 pub(super) fn exists(g: &Gather<'_>, path: &str) -> bool {
     g.host.exists(Path::new(path)).unwrap_or(false)
 }
@@ -76,7 +76,7 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Whether an address, with or without a port, belongs to the loopback interface.
+/// Returns whether an address, with or without a port, belongs to the loopback interface.
 pub(super) fn is_loopback(address: &str) -> bool {
     let bare = address.trim_matches(['"', '\'']);
     bare.starts_with("127.")

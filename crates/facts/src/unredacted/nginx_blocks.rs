@@ -25,7 +25,7 @@ pub(super) fn words(said: &Setting) -> Vec<String> {
     said.words.iter().map(text).collect()
 }
 
-/// Whether the `server` that contains a block listens on the loopback interface only.
+/// Returns whether the `server` that contains a block listens on the loopback interface only.
 pub(super) fn is_local(all: &Effective, id: ScopeId) -> bool {
     let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
     let server = around.find(|id| {

@@ -73,7 +73,7 @@ fn port_on_all_addresses(line: &str) -> Option<u16> {
     u16::from_str_radix(port, 16).ok().filter(|_| all)
 }
 
-/// Whether a line of a rule set rejects or drops packets.
+/// Returns whether a line of a rule set rejects or drops packets.
 fn is_rule(line: &str) -> bool {
     let line = line.trim();
     let words = ["drop", "reject", "DROP", "REJECT"];

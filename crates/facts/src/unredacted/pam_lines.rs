@@ -141,7 +141,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether this line of pam_permit admits a user with a wrong password.
+/// Returns whether this line of pam_permit admits a user with a wrong password.
 fn admits_everybody(entries: &[(&Line, Entry)], at: usize) -> bool {
     let of_auth = |entry: &Entry| entry.kind.trim_start_matches('-') == "auth";
     let (_, this) = &entries[at];

@@ -162,7 +162,7 @@ fn sends_files(all: &Effective, server: ScopeId) -> bool {
     !is_local(all, server) && !closed(server) && !whole.any(|(id, _)| hands_on(id) || closed(id))
 }
 
-/// Whether a location refuses all requests that match it.
+/// Returns whether a location refuses all requests that match it.
 fn is_closed(all: &Effective, id: ScopeId) -> bool {
     let refuses = |said: &Setting| {
         let word = said.word().unwrap_or_default();
@@ -251,7 +251,7 @@ fn apache_roots(g: &mut Gather<'_>) -> Vec<Root> {
     roots
 }
 
-/// Whether the `<Directory>` section of a path restricts access.
+/// Returns whether the `<Directory>` section of a path restricts access.
 fn is_closed_directory(lines: &[Line], path: &str) -> bool {
     let mut inside = false;
     for line in lines {

@@ -198,7 +198,7 @@ fn network_mounts(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether an option of mount.cifs(8) contains a password: `password=`, or `user=NAME%PASSWORD`.
+/// Returns whether an option of mount.cifs(8) contains a password: `password=`, or `user=NAME%PASSWORD`.
 fn holds_password(option: &str) -> bool {
     let Some((name, value)) = option.split_once('=') else {
         return false;

@@ -131,13 +131,13 @@ pub(crate) fn is_file(path: &str) -> bool {
     FILES.contains(&path) || DIRS.iter().any(in_dir)
 }
 
-/// Whether the names in a directory may be listed.
+/// Returns whether the names in a directory may be listed.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     DIRS.contains(&dir) || (dir.starts_with(PHP) && dir.len() < 60)
 }
 
-/// Whether a character separates words.
+/// Returns whether a character separates words.
 fn is_separator(letter: char) -> bool {
     letter.is_ascii_whitespace()
         || matches!(

@@ -326,8 +326,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whether the text is `YYYYMMDD`, optionally with hours and minutes and with `Z` (sshd(8),
-/// expiry-time).
+/// Returns whether the text is `YYYYMMDD`, optionally with hours and minutes and with `Z` (sshd(8), expiry-time).
 fn is_time(text: &str) -> bool {
     let digits = text.strip_suffix('Z').unwrap_or(text);
     matches!(digits.len(), 8 | 12 | 14) && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -353,7 +353,7 @@ pub(crate) fn is_mode_of(argv: &[&str]) -> bool {
     argv.last().is_some_and(|path| argv == mode_of(path))
 }
 
-/// Whether the signature uses a hash with known collisions.
+/// Returns whether the signature uses a hash with known collisions.
 fn is_weak(signature: &str) -> bool {
     let name = signature.to_ascii_lowercase();
     ["md2", "md5", "sha1"]

@@ -491,7 +491,7 @@ pub(crate) fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a path may be a file of these databases.
+/// Returns whether a path may be a file of these databases.
 pub(crate) fn may_be(path: &str) -> bool {
     let cluster = path.starts_with(&format!("{POSTGRESQL}/")) && path.ends_with(".conf");
     // Only databases have a file of this name, wherever their data lie.
@@ -500,12 +500,12 @@ pub(crate) fn may_be(path: &str) -> bool {
     cluster || altered || options || OPTIONS.contains(&path)
 }
 
-/// Whether the names in a directory may be listed; the path ends with a slash.
+/// Returns whether the names in a directory may be listed; the path ends with a slash.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     dir.starts_with(&format!("{POSTGRESQL}/")) || BELOW.iter().any(|below| dir.starts_with(below))
 }
 
-/// Whether the server may read a group.
+/// Returns whether the server may read a group.
 fn is_of_server(group: &str) -> bool {
     let version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let name = group

@@ -285,7 +285,7 @@ fn parse_include(line: &str) -> Option<(&str, bool)> {
     (pattern.len() < rest.len()).then(|| (pattern.trim_end(), wanted))
 }
 
-/// Whether a path is a file of Dovecot.
+/// Returns whether a path is a file of Dovecot.
 pub(crate) fn is_file(path: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(dir, name)| {
         DIRS.contains(&dir) && name.ends_with(".conf") && !name.starts_with('.')

@@ -89,7 +89,7 @@ fn place_of_setting(said: &Setting) -> FactPlace {
     FactPlace::from(&said.place)
 }
 
-/// Whether a service offers TLS (postconf(5), smtpd_tls_security_level).
+/// Returns whether a service offers TLS (postconf(5), smtpd_tls_security_level).
 fn speaks_tls(all: &Effective, id: ScopeId) -> bool {
     let word = |key: &str| {
         all.value(id, key)

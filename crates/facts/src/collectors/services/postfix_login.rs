@@ -70,7 +70,7 @@ fn effective_word(all: &Effective, id: ScopeId, key: &str) -> String {
     said.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a client may send its password before the connection is encrypted.
+/// Returns whether a client may send its password before the connection is encrypted.
 fn takes_cleartext(all: &Effective, id: ScopeId) -> bool {
     let is = |key: &str, value: &str| effective_word(all, id, key) == value;
     let always = is("smtpd_tls_wrappermode", "yes")

@@ -157,7 +157,7 @@ fn is_restriction(word: &str) -> bool {
         && STARTS.iter().any(|start| word.starts_with(start))
 }
 
-/// Whether the word is an address with a prefix length.
+/// Returns whether the word is an address with a prefix length.
 fn is_network(word: &str) -> bool {
     let Some((address, bits)) = word.trim_start_matches('!').split_once('/') else {
         return false;

@@ -71,7 +71,7 @@ fn note_open_relay(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str)
     g.about(["postfix.service", name]);
 }
 
-/// Whether a service listens on addresses that strangers can reach.
+/// Returns whether a service listens on addresses that strangers can reach.
 fn is_reached(all: &Effective, id: ScopeId) -> bool {
     let [name, kind] = &all.scope(id).head[..] else {
         return false;
@@ -254,7 +254,7 @@ impl Service<'_> {
     }
 }
 
-/// Whether a network contains more addresses than any organisation owns.
+/// Returns whether a network contains more addresses than any organisation owns.
 fn is_wide(network: &str) -> bool {
     let bare = network.replace(['[', ']'], "");
     let Some((address, bits)) = bare.split_once('/') else {

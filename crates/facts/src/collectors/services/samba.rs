@@ -398,7 +398,7 @@ fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) 
     }
 }
 
-/// Whether a file belongs to Samba.
+/// Returns whether a file belongs to Samba.
 pub(crate) fn may_be(path: &str) -> bool {
     let name = path.strip_prefix(DIR).filter(|rest| !rest.contains("/."));
     name.is_some_and(|name| {

@@ -241,7 +241,7 @@ fn is_version(name: &str) -> bool {
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Whether a file contains rules.
+/// Returns whether a file contains rules.
 pub(crate) fn may_be(path: &str) -> bool {
     let below = [DIR, SHIPPED, UPDATES]
         .iter()
@@ -249,7 +249,7 @@ pub(crate) fn may_be(path: &str) -> bool {
     below && path.ends_with(".cf")
 }
 
-/// Whether the names in a directory may be listed; the path ends with `/`.
+/// Returns whether the names in a directory may be listed; the path ends with `/`.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     [DIR, SHIPPED, UPDATES]
         .iter()

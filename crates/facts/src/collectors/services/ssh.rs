@@ -202,7 +202,7 @@ fn note_client_reach(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Whether a setting was read before another.
+/// Returns whether a setting was read before another.
 fn comes_before(all: &Effective, first: &Setting, second: &Setting) -> bool {
     let at = |wanted: &Setting| {
         let mut settings = all.settings().iter();
@@ -223,7 +223,7 @@ pub(super) fn is_compared(key: &str) -> bool {
     !is_path(key) && asked.any(|(known, _)| *known == key)
 }
 
-/// Whether the value of a keyword is a path.
+/// Returns whether the value of a keyword is a path.
 fn is_path(key: &str) -> bool {
     PATHS.contains(&key)
 }
@@ -293,7 +293,7 @@ pub(super) fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Opt
         .or_else(|| said.find(|said| said.scope == ScopeId::ROOT))
 }
 
-/// Whether a block with this head matches every connection.
+/// Returns whether a block with this head matches every connection.
 fn always(head: &[String]) -> bool {
     let [name, criteria @ ..] = head else {
         return false;

@@ -103,7 +103,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether a file system is mounted with continuous TRIM.
+/// Returns whether a file system is mounted with continuous TRIM.
 fn is_any_mount_trimming(g: &Gather<'_>) -> bool {
     let mounts = g.host.read_text(Path::new(crate::mountinfo::MOUNTINFO));
     let options = |line: &str| {

@@ -245,7 +245,7 @@ pub(crate) fn redact_lighttpd(line: &str) -> String {
     kept.collect::<Vec<String>>().join(" ")
 }
 
-/// Whether a file belongs to lighttpd.
+/// Returns whether a file belongs to lighttpd.
 pub(crate) fn is_of_lighttpd(path: &str) -> bool {
     let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
     path == LIGHTTPD || (dir == LIGHTTPD_DIR && path.ends_with(".conf"))

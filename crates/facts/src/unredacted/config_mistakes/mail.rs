@@ -127,7 +127,7 @@ fn note_senders(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     }
 }
 
-/// Whether a line of an access table permits mail (access(5)).
+/// Returns whether a line of an access table permits mail (access(5)).
 fn is_permit(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let key = words.next().unwrap_or("#");

@@ -53,7 +53,7 @@ pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
     (!path.is_empty()).then(|| (*is_key, kept_path(path)))
 }
 
-/// Whether a file belongs to Apache.
+/// Returns whether a file belongs to Apache.
 pub(crate) fn is_of_apache(path: &str) -> bool {
     let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
     let available = dir

@@ -156,7 +156,7 @@ fn format_certificate(read: &X509Certificate<'_>, then: Then) -> String {
     .to_string()
 }
 
-/// Whether the key is Ed25519 or Ed448 (RFC 8410, section 3).
+/// Returns whether the key is Ed25519 or Ed448 (RFC 8410, section 3).
 fn is_edwards(read: &X509Certificate<'_>) -> bool {
     let oid = read.public_key().algorithm.algorithm.to_id_string();
     matches!(oid.as_str(), "1.3.101.112" | "1.3.101.113")

@@ -52,7 +52,7 @@ pub(crate) const WEAR: [(u32, &str); 7] = [
     ),
 ];
 
-/// Whether a word may be an attribute name of drivedb.h.
+/// Returns whether a word may be an attribute name of drivedb.h.
 pub(super) fn is_attribute(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_%/().-".contains(c);
     !name.is_empty() && name.len() <= 32 && name.chars().all(plain)
