@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "applies")]
 pub enum Applicability {
-    /// All conditions are true.
+    /// All conditions are true, so the advice applies.
     #[serde(rename = "yes")]
     Applies {
         /// Facts, parameters and target properties that the conditions used.
@@ -55,7 +55,7 @@ pub struct Evidence {
     pub key: String,
     /// Value that the condition used.
     pub value: Value,
-    /// Source of the value.
+    /// Where the value comes from.
     #[serde(rename = "source", serialize_with = "in_words")]
     #[schemars(with = "String")]
     pub place: FactPlace,

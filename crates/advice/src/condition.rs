@@ -263,7 +263,7 @@ pub(crate) struct World {
     pub(crate) facts: Ledger,
     pub(crate) parameters: Ledger,
     pub(crate) target: Ledger,
-    /// Properties of the trial.
+    /// Properties of the trial, such as the size of its load.
     pub(crate) trial: Ledger,
     /// Properties of the subject of a check.
     pub(crate) this: Ledger,
@@ -396,7 +396,7 @@ impl Condition {
         compile(source).map(Self)
     }
 
-    /// Evaluates the condition.
+    /// Evaluates the condition on the values of a machine.
     pub(crate) fn evaluate(&self, world: &World) -> Truth {
         truth(world.evaluate(&self.0))
     }

@@ -27,7 +27,7 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Compares two versions.
+/// Compares two versions in dpkg's order.
 pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     let (one, other) = (Version::new(one), Version::new(other));
     one.epoch

@@ -54,7 +54,7 @@ pub enum ResolveError {
         name: String,
         /// Value that the user gave.
         value: String,
-        /// Permitted values.
+        /// Description of the permitted values.
         expected: String,
     },
     /// There is neither a target nor a default target.
@@ -68,7 +68,7 @@ pub enum ResolveError {
     /// The target lacks a layer that the trial needs.
     #[error("{target}: {missing}")]
     Target {
-        /// Name of the target.
+        /// Target as the user wrote it.
         target: String,
         /// Name of the missing layer.
         missing: String,
@@ -93,7 +93,7 @@ pub enum ResolveError {
     },
 }
 
-/// Target of a trial.
+/// What the trial is to measure: kind and name of the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
     /// Kind of target that the trial needs.

@@ -26,13 +26,13 @@ const ABOUT: &str = "Test server tuning advice on the server it is meant for";
 pub struct Cli {
     /// The verb; without a verb assay prints an overview of this machine.
     pub verb: Option<verbs::Verb>,
-    /// Options of every verb.
+    /// Options that every verb accepts.
     pub global: Global,
-    /// Destination of the report.
+    /// Where the report is written.
     pub destination: Destination,
 }
 
-/// Returns the complete command.
+/// Returns the complete command of clap: all verbs at their places, with the shared options.
 pub fn command() -> Command {
     arrange(verbs(), Layout::Full, None)
 }

@@ -150,7 +150,7 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the wall-clock time.
+/// Returns the current wall-clock time.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place where the clock is read"
@@ -159,7 +159,7 @@ pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// Returns 128 random bits.
+/// Returns 128 bits from the random generator of the kernel.
 pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();

@@ -32,7 +32,7 @@ impl Clock {
         Self(Arc::new(Mutex::new((now, now + Duration::from(left)))))
     }
 
-    /// Corrects the remaining time.
+    /// Corrects the expected end: `left` is the remaining time.
     pub fn expect(&self, left: Nanos) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         times.1 = now() + Duration::from(left);
@@ -94,7 +94,7 @@ impl Meter {
         }
     }
 
-    /// Prints a permanent line.
+    /// Prints a line above the bar that stays visible.
     pub fn line(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(shown(line)),
@@ -149,7 +149,6 @@ impl Meter {
         }
     }
 
-    /// Removes the bar.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -80,15 +80,15 @@ pub struct RemoteWork {
     pub line: Option<Vec<OsString>>,
     /// Additional arguments for the remote command.
     pub more: Vec<OsString>,
-    /// Files to upload.
+    /// Files to upload before the command runs.
     pub files: Vec<SentFile>,
     /// Record to continue, with the machine on which the record began. Empty for a new record.
     pub records: Records,
-    /// Whether to hide progress.
+    /// Whether to show no progress.
     pub quiet: bool,
 }
 
-/// A file to upload.
+/// A file to upload to the other machine.
 pub struct SentFile {
     /// How the remote command line refers to the file.
     pub named: NamedFile,
@@ -239,13 +239,13 @@ pub fn go<T>(
     journey.go(&mut going.program()?, cancel, work)
 }
 
-/// Parameters of a connection.
+/// Parameters with which the other machine is reached and left.
 pub struct ConnectionParameters<'a> {
     /// ssh session with the machine.
     pub session: &'a SshSession,
     /// Time without contact after which the remote side rolls back.
     pub silence: Duration,
-    /// Whether to hide progress.
+    /// Whether to show no progress.
     pub quiet: bool,
     /// Returns true to give up. Called repeatedly until the connection is ready.
     pub stop: &'a dyn Fn() -> bool,

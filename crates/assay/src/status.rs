@@ -8,7 +8,7 @@ use std::process::ExitCode;
 /// Exit status, which scripts can evaluate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// Success.
+    /// The verb succeeded, without findings.
     Ok = 0,
     /// Success, but there are findings or a criterion is not met.
     Findings = 1,

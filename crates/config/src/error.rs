@@ -12,7 +12,7 @@ pub enum ConfError {
         language: ConfigLanguage,
         /// Line number, counted from 1.
         line: usize,
-        /// Description of the error.
+        /// Description of the syntax error.
         what: String,
     },
     /// There is no block that matches the section.
@@ -36,7 +36,7 @@ pub enum ConfError {
     /// This key cannot be written in this language.
     #[error("`{key}` cannot be a key here: {why}")]
     Key {
-        /// The key.
+        /// The key that cannot be written.
         key: String,
         /// Reason why the key cannot be written.
         why: &'static str,
@@ -44,9 +44,9 @@ pub enum ConfError {
     /// This value cannot be written in this language.
     #[error("`{value}` cannot be the value of `{key}`: {why}")]
     Value {
-        /// The key.
+        /// The key whose value cannot be written.
         key: String,
-        /// The value.
+        /// The value that cannot be written.
         value: String,
         /// Reason why the value cannot be written.
         why: &'static str,
@@ -54,7 +54,7 @@ pub enum ConfError {
     /// The value in the file is not UTF-8.
     #[error("line {line}: the value of `{key}` is not UTF-8; it can be changed by hand only")]
     NotText {
-        /// The key.
+        /// The key whose value is not UTF-8.
         key: String,
         /// Line number, counted from 1.
         line: usize,

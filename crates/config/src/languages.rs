@@ -19,7 +19,7 @@ use crate::error::ConfError;
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
 
-/// Parses a whole file.
+/// Parses a whole file into its root block.
 pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
     let mut root = match language {
         Language::Ssh => ssh::parse(text)?,

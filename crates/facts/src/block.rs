@@ -13,7 +13,7 @@ const SECTOR: u64 = 512;
 /// A block device in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Device {
-    /// Kernel name: `vda2`, `dm-0`.
+    /// Kernel name of the device, such as `vda2` or `dm-0`.
     pub name: String,
     /// Major and minor device number, by which mounts refer to the device.
     pub number: DeviceNumber,

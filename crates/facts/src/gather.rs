@@ -210,7 +210,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Parses `0`/`1` and `N`/`Y`.
+/// Parses a flag that the kernel prints as `0`/`1` or `N`/`Y`.
 pub(crate) fn flag(text: &str) -> Option<bool> {
     match text {
         "0" | "N" => Some(false),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Path of the kernel's mount table.
 pub(crate) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
-/// One line of mountinfo.
+/// A mount: one line of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Id of the mount, unique in this table.
@@ -19,7 +19,7 @@ pub struct Mount {
     pub dev: DeviceNumber,
     /// Mounted directory within the file system: `/`, or another directory for a bind mount.
     pub root: PathBuf,
-    /// Mount point.
+    /// Directory at which the file system is mounted.
     pub point: PathBuf,
     /// Mount options, which apply to this mount only.
     pub options: String,

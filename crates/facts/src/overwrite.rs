@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", reasons.join("; "))]
 pub struct OverwriteRefused {
-    /// Path of the target.
+    /// Path of the file or device that was checked.
     pub path: PathBuf,
     /// Every reason as text, including each check that failed.
     pub reasons: Vec<String>,

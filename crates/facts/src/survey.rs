@@ -10,7 +10,7 @@ use assay_model::{Facts, TargetInfo};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Facts of a machine.
+/// Facts of a machine, collected before a measurement.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// All facts, except those that identify the machine.

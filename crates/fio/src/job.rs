@@ -29,7 +29,7 @@ pub enum RenderError {
     Filename {
         /// The path with escaped control characters.
         path: String,
-        /// Description of the error.
+        /// Why fio cannot express the path.
         reason: &'static str,
     },
     /// The workload is incomplete, or fio cannot execute it.
@@ -37,7 +37,7 @@ pub enum RenderError {
     Workload {
         /// Name of the workload with escaped control characters.
         name: String,
-        /// Description of the error.
+        /// Why fio cannot execute the workload.
         reason: String,
     },
 }

@@ -15,7 +15,7 @@ mod scalars;
 use assay_model::sample::Worker;
 use std::collections::BTreeMap;
 
-/// Kind of a document.
+/// How fio ran, which determines the form of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocumentKind {
     /// `jobs`: fio ran on one machine.
@@ -115,7 +115,7 @@ pub enum JsonError {
         line: usize,
         /// Column, counted from 1.
         column: usize,
-        /// Description of the error.
+        /// Description of the syntax error.
         message: String,
     },
 }

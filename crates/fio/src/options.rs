@@ -160,7 +160,7 @@ pub struct JobOptions {
     /// Given options by fio's main name. The value of an option without a value is empty. Contains options for which
     /// there is no field. Possible secrets are removed, see [`harmless_value`].
     pub given: BTreeMap<String, String>,
-    /// Source of the options.
+    /// Where the options come from.
     pub source: OptionSource,
     /// Value of `rw`; sequential reads by default.
     pub access: Access,
@@ -170,7 +170,7 @@ pub struct JobOptions {
     pub iodepth: u64,
     /// Value of `direct`, or the opposite of `buffered`.
     pub direct: bool,
-    /// Value of `sync`.
+    /// Value of `sync`, which determines an open flag.
     pub sync: SyncOption,
     /// Value of `fsync`: number of writes after which a flush follows; 0 means never.
     pub fsync: u64,
@@ -184,9 +184,9 @@ pub struct JobOptions {
     pub numjobs: u64,
     /// Value of `size`, else of `filesize`, if it is in bytes.
     pub size: Option<Bytes>,
-    /// Value of `runtime`.
+    /// Value of `runtime`; `None` if it is not given.
     pub runtime: Option<Nanos>,
-    /// Value of `ramp_time`.
+    /// Value of `ramp_time`; `None` if it is not given.
     pub ramp: Option<Nanos>,
     /// Options whose value is unknown, by fio's main name. They are not in `given`.
     pub unknown: BTreeSet<String>,

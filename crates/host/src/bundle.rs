@@ -47,7 +47,7 @@ enum Entry {
 
 /// A captured machine, with the version of assay that captured it.
 pub struct Captured {
-    /// The machine.
+    /// The captured machine, for reading.
     pub host: Box<dyn Host>,
     /// Version of assay whose collector wrote the capture; `None` for captures that no collector wrote.
     pub collector: Option<String>,

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 /// Name of the index file.
 pub(crate) const INDEX: &str = "assay-capture.json";
 
-/// Version of the index.
+/// Version of the index format that this program writes.
 pub(crate) const SCHEMA: u32 = 1;
 
 /// Reasons why a capture cannot be used or written.
@@ -22,15 +22,15 @@ pub enum CaptureError {
     Io {
         /// Path of the file or directory.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel reported.
         source: std::io::Error,
     },
     /// The index is invalid.
     #[error("{}: {source}", path.display())]
     Index {
-        /// The index file.
+        /// Path of the index file.
         path: PathBuf,
-        /// Description of the error.
+        /// Why the index is invalid.
         source: IndexError,
     },
     /// The index or the directory cannot be read.
@@ -41,7 +41,7 @@ pub enum CaptureError {
     Bundle {
         /// Name of the bundle.
         name: String,
-        /// Description of the error.
+        /// Why the bundle is invalid.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A capture would overwrite existing files.
@@ -69,7 +69,7 @@ pub enum IndexError {
 pub(crate) struct Index {
     /// Version of the index, [`SCHEMA`].
     pub(crate) schema: u32,
-    /// Commands and their answers.
+    /// Commands that were run on the machine, with their answers.
     #[serde(default)]
     pub(crate) commands: Vec<Command>,
     /// Unreadable paths, each with the reason.

@@ -34,7 +34,7 @@ pub enum HostError {
     Command {
         /// Command line of the command.
         argv: String,
-        /// Description of the error.
+        /// Why the command could not run or did not end.
         reason: String,
     },
     /// The command was killed because its time limit expired.

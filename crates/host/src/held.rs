@@ -54,9 +54,9 @@ impl Identity {
 /// How to open a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// For reading.
+    /// Opens the file for reading.
     Read,
-    /// For reading and writing.
+    /// Opens the file for reading and writing.
     ReadWrite,
 }
 
@@ -362,7 +362,7 @@ impl Held {
         })
     }
 
-    /// Returns the open file.
+    /// Returns the open file, for reading and writing through the descriptor.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file

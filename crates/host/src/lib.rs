@@ -122,7 +122,7 @@ pub struct StatFs {
     pub available: u64,
 }
 
-/// Limits of a command.
+/// Limits within which a command must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time after which the command and its children are killed.

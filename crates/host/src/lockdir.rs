@@ -23,7 +23,7 @@ const LONGEST: u64 = 64 << 10;
 const LOCK_TRIES: u32 = 3;
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A directory of locks.
+/// A directory with lock files.
 #[derive(Clone, Debug)]
 pub struct LockDirectory {
     dir: Arc<Directory>,

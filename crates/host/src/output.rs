@@ -23,7 +23,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Prefix of temporary names.
+/// Prefix of the temporary names of output files.
 const PREFIX: &str = ".assay-";
 /// Maximum number of bytes of a file name that are repeated in its temporary name. A name has at most 255 bytes.
 const REPEATED_NAME: usize = 200;
@@ -124,7 +124,7 @@ impl OutputFile {
         Ok(output)
     }
 
-    /// Returns the open file.
+    /// Returns the open file, to which the caller writes the content.
     #[must_use]
     pub fn file(&self) -> &File {
         match &self.sink {

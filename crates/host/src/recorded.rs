@@ -31,21 +31,21 @@ impl Recorded {
         Self::default()
     }
 
-    /// Adds a file.
+    /// Adds a file with its contents.
     #[must_use]
     pub fn file(self, path: &str, contents: impl Into<Vec<u8>>) -> Self {
         self.files().insert(path.into(), contents.into());
         self
     }
 
-    /// Adds a symbolic link.
+    /// Adds a symbolic link to `target`.
     #[must_use]
     pub fn linked(mut self, path: &str, target: &str) -> Self {
         self.links.insert(path.into(), target.into());
         self
     }
 
-    /// Adds a device node.
+    /// Adds a block device node with this number.
     #[must_use]
     pub fn device(mut self, path: &str, major: u32, minor: u32) -> Self {
         let rdev = DeviceNumber { major, minor };

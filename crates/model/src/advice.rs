@@ -177,7 +177,7 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Literature {
-    /// Verdict on the claim.
+    /// Verdict of the sources on the claim.
     pub standing: Standing,
     /// Explanation, with the versions from which on the verdict is different.
     pub text: String,
@@ -194,7 +194,7 @@ pub struct Parameter {
     /// Default value. Without a default, the user must set the parameter.
     #[serde(default)]
     pub default: Option<String>,
-    /// Type of the value.
+    /// Type that the value must have.
     #[serde(default)]
     pub kind: ParameterKind,
     /// Permitted values, if there are only a few. Empty if any value of the type is permitted.
@@ -209,7 +209,7 @@ pub struct Parameter {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterKind {
-    /// Any text.
+    /// Any text, without further checks.
     #[default]
     Text,
     /// An integer or decimal number.
@@ -296,7 +296,7 @@ pub struct TrialSpec {
     /// Default target; `None` if the user must give one.
     #[serde(default)]
     pub default_target: Option<String>,
-    /// The change to test.
+    /// The change that the trial tests.
     pub change: Change,
     /// The load under which both sides are measured.
     pub load: Load,

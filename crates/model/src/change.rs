@@ -41,7 +41,7 @@ pub enum Setting {
     },
     /// A group of mutually exclusive mount options. A change remounts the file system.
     MountOption {
-        /// Mount point.
+        /// Mount point whose options are changed.
         mountpoint: String,
         /// The mutually exclusive options as in /proc/self/mounts, such as `["relatime", "noatime"]`. The option `""`
         /// stands for a kernel default that /proc/self/mounts does not print.
@@ -83,7 +83,7 @@ pub enum Setting {
     },
     /// Permission bits of a file or directory. The value has the form `0640`. Symbolic links are rejected.
     FileMode {
-        /// Path without symbolic links.
+        /// Path of the file or directory, without symbolic links.
         file: String,
     },
     /// A setting that the user's commands read and change.
@@ -159,14 +159,14 @@ pub enum ConfigLanguage {
 pub enum Change {
     /// A setting of the machine that is set before every slot and reverted afterwards.
     Set {
-        /// The setting to change.
+        /// The setting that is changed.
         setting: Setting,
         /// New value; `None` removes the setting.
         value: Option<String>,
     },
     /// Two temporary objects that differ only in the change. Both exist during the whole trial.
     SideBySide {
-        /// Side A: the baseline.
+        /// Side A of the trial: the object without the change.
         now: Arm,
         /// Side B: with the change.
         changed: Arm,
@@ -186,7 +186,7 @@ pub enum Arm {
         /// Additional arguments of mkfs.
         #[serde(default)]
         mkfs: Vec<String>,
-        /// Mount options.
+        /// Options for mounting the file system.
         #[serde(default)]
         mount: Vec<String>,
     },
@@ -201,7 +201,7 @@ pub enum Arm {
     },
     /// A ZFS volume below a dataset of the user. Needs root.
     Zvol {
-        /// Parent dataset.
+        /// Dataset below which the volume is created.
         parent: String,
         /// Properties at creation, such as `volblocksize`.
         #[serde(default)]
@@ -221,15 +221,15 @@ pub enum Arm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageArm {
-    /// Format of the image.
+    /// Format in which the image is created.
     pub format: ImageFormat,
     /// Options of `qemu-img create -o`, such as `cluster_size`, `extended_l2` and `preallocation`.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// QEMU's cache mode.
+    /// Cache mode with which QEMU opens the image.
     #[serde(default)]
     pub cache: CacheMode,
-    /// I/O backend of QEMU.
+    /// Backend with which QEMU submits I/O to the image.
     #[serde(default)]
     pub aio: Aio,
     /// Whether the image is encrypted with LUKS, with a temporary key.
@@ -304,7 +304,7 @@ crate::named!(CacheMode, "cache mode": Writeback = "writeback", None = "none",
     Writethrough = "writethrough", Directsync = "directsync", Unsafe = "unsafe");
 crate::named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_uring");
 
-/// I/O backend of QEMU.
+/// Backend with which QEMU submits I/O.
 #[derive(
     Clone,
     Copy,
@@ -321,12 +321,12 @@ crate::named!(Aio, "aio": Threads = "threads", Native = "native", IoUring = "io_
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Aio {
-    /// A pool of threads.
+    /// `threads`: blocking calls in a pool of threads.
     #[default]
     Threads,
     /// Linux native asynchronous I/O; needs a cache mode that bypasses the page cache.
     Native,
-    /// io_uring.
+    /// `io_uring`: the io_uring interface of Linux.
     #[serde(rename = "io_uring")]
     IoUring,
 }

@@ -19,7 +19,7 @@ pub struct ClockExchange {
 /// Offset of the remote clock: local time + offset = remote time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offset {
-    /// Offset in microseconds.
+    /// Offset between the clocks in microseconds.
     pub offset_us: i64,
     /// Maximum error in microseconds: half the round trip, rounded up.
     pub error_us: i64,

@@ -261,9 +261,9 @@ pub enum CriterionError {
     /// The unit of the threshold does not fit the metric.
     #[error("`{value}` does not fit `{metric}`: {expected}")]
     Threshold {
-        /// Text of the threshold.
+        /// Text of the threshold that was not understood.
         value: String,
-        /// Metric name.
+        /// Name of the metric of the criterion.
         metric: String,
         /// Units that fit the metric.
         expected: &'static str,

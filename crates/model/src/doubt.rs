@@ -31,7 +31,7 @@ crate::named!(Severity, "severity": Suspect = "suspect", Void = "void");
 pub struct Doubt {
     /// Stable name of the rule in `kebab-case`. The rule's page in the book has the same name.
     pub code: String,
-    /// Consequence for the sample.
+    /// Whether the sample is ignored, or only suspect.
     pub severity: Severity,
     /// Evidence as figures and options, without interpretation.
     pub evidence: String,

@@ -11,9 +11,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A new finding.
+    /// A finding that the earlier survey did not have.
     FindingCame,
-    /// A finding that disappeared.
+    /// A finding that the later survey does not have.
     FindingGone,
     /// A fact whose value changed.
     Fact,
@@ -48,13 +48,13 @@ pub struct Change {
 pub struct FigureChange {
     /// Machine on which the runs were measured; null if unknown.
     pub machine: Option<Machine>,
-    /// Name of the plan.
+    /// Name of the plan of the runs.
     pub plan: String,
-    /// Name of the workload.
+    /// Name of the workload in the plan.
     pub workload: String,
-    /// Target of the runs.
+    /// Target on which the runs were measured.
     pub target: String,
-    /// Metric that shifted.
+    /// Metric whose level shifted.
     pub metric: Metric,
     /// Number of the run at which the shift most likely happened.
     pub run: i64,

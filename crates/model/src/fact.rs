@@ -5,7 +5,7 @@ use crate::fact_subject::Subject;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where a value applies.
+/// Whether a value is a default, configured, or in effect now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactKind {
@@ -34,7 +34,7 @@ pub enum FactValue {
 pub struct Fact {
     /// The value, or the reason why it is unknown.
     pub value: FactValue,
-    /// Source of the value.
+    /// Where the value was read.
     pub place: FactPlace,
     /// Whether the value is a default, a configured value, or the current value of the running system.
     pub kind: FactKind,
@@ -88,12 +88,12 @@ pub const OPEN_CHANGES: &str = "assay.open_changes";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Facts {
-    /// Key to fact, sorted.
+    /// Facts by key, sorted by key.
     pub map: BTreeMap<String, Fact>,
 }
 
 impl Facts {
-    /// Adds a known value.
+    /// Adds a fact whose value is known.
     pub fn known(
         &mut self,
         key: impl Into<String>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Source of a fact.
+/// Place from which the value of a fact was read.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]

@@ -14,7 +14,7 @@ mod setting_edit;
 pub use configured_program::Configured;
 pub use setting_edit::{Edit, ModeBits, Words};
 
-/// Severity of a finding.
+/// How serious a finding is.
 #[derive(
     Clone,
     Copy,
@@ -79,7 +79,7 @@ pub struct Check {
     pub applies: Option<String>,
     /// Condition that is true for a violation of the rule.
     pub violated: String,
-    /// Severity of a violation.
+    /// Severity of the findings of this rule.
     pub severity: Severity,
     /// Texts of the finding. `{property}` is replaced by a value of the subject, `{name}` by the subject's name,
     /// `{parent.property}` by a value of the enclosing subject, and `{facts.KEY}` by the fact with this key.
@@ -99,11 +99,11 @@ pub struct Check {
     pub needs_whole: Vec<String>,
 }
 
-/// Texts of a finding.
+/// Texts of a finding, before placeholders are replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
-    /// Title on one line.
+    /// Title of the finding on one line.
     pub title: String,
     /// Explanation in a few sentences.
     pub text: String,
@@ -152,13 +152,13 @@ pub enum Certainty {
 /// A fact that is evidence for a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seen {
-    /// Key of the fact.
+    /// Key of the fact, such as `sshd.scope.everywhere.usedns`.
     pub key: String,
-    /// Value of the fact.
+    /// Value of the fact on this machine.
     pub value: serde_json::Value,
     /// Whether the value is a default, a configured value, or the current value of the running system.
     pub kind: FactKind,
-    /// Source of the fact.
+    /// Where the value was read.
     pub place: FactPlace,
 }
 
@@ -187,7 +187,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Whether the violation is certain, or a fact is unknown.
     pub certainty: Certainty,
-    /// Title on one line.
+    /// Title of the finding on one line.
     pub title: String,
     /// Explanation. If the violation is not certain, the text describes the source that could not be read.
     pub text: String,
@@ -233,7 +233,7 @@ impl Finding {
 /// A finding that the user accepts, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Accepted {
-    /// The accepted finding.
+    /// The finding that the user accepts.
     pub finding: Finding,
     /// Reason why the finding is accepted.
     pub reason: String,
@@ -248,7 +248,7 @@ pub struct Accepted {
 pub struct Checked {
     /// Findings that are not accepted, the most urgent first.
     pub findings: Vec<Finding>,
-    /// Accepted findings.
+    /// Findings that the user accepts, with the reasons.
     pub accepted: Vec<Accepted>,
     /// Faults in the file of accepted findings: entries that are malformed or expired, or that match no finding. These
     /// entries have no effect.
@@ -272,13 +272,13 @@ pub struct Checked {
 /// A rule that was not evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotAsked {
-    /// Id of the rule.
+    /// Id of the rule that was not evaluated.
     pub rule: String,
     /// Reason why the rule was not evaluated.
     pub why: String,
 }
 
-/// An evaluated rule.
+/// A rule that was evaluated, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Looked {
     /// Id of the rule.

@@ -114,7 +114,7 @@ pub struct Waterfall {
 /// Result of one measured target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
-    /// Index into [`Ladder::rungs`].
+    /// Index of the measured target in [`Ladder::rungs`].
     pub rung: usize,
     /// Mean time of an I/O over the rounds in nanoseconds; `None` without a valid sample.
     pub latency: Option<Estimate>,
@@ -127,7 +127,7 @@ pub struct Level {
     pub doubts: Vec<CountedDoubt>,
 }
 
-/// Cost of one layer.
+/// Cost that one layer adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// Index of the rung without the layer in [`Ladder::rungs`].

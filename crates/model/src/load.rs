@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub enum Load {
     /// fio on a file, a block device or an NBD export.
     Fio {
-        /// The fio workload.
+        /// Pattern, block size, queue depth and other parameters of the fio job.
         workload: Workload,
         /// Size of the file. Absent in a plan, because all loads of a plan use its common file size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub enum Load {
     Imap {
         /// Address `HOST:PORT`. The connection is without TLS, for use on the loopback interface.
         address: String,
-        /// User name.
+        /// User name for LOGIN.
         user: String,
         /// File whose first line is the password. Reports never contain the password.
         password_file: String,

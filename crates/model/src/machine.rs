@@ -1,4 +1,4 @@
-//! Identity of a machine.
+//! Identity of a machine, by which its records are grouped.
 
 use serde::{Deserialize, Serialize};
 

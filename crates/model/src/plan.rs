@@ -66,10 +66,10 @@ pub struct WorkloadSpec {
     /// A load other than fio. If present, only the name and the times may be set in addition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
-    /// Access pattern.
+    /// Order and direction of the I/Os.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
-    /// Size of one I/O.
+    /// Size of one I/O in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
     /// I/Os in flight for each job; 1 if absent.
@@ -104,7 +104,7 @@ pub struct WorkloadSpec {
 pub struct Grid {
     /// Access patterns of the workloads.
     pub pattern: Vec<Pattern>,
-    /// Sizes of one I/O.
+    /// Sizes of one I/O in bytes.
     pub block_size: Vec<Bytes>,
     /// I/Os in flight for each job.
     pub queue_depth: Vec<u32>,

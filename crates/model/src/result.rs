@@ -167,7 +167,7 @@ pub struct WorkloadResult {
 /// A criterion, and whether the run meets it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CriterionResult {
-    /// The criterion.
+    /// The criterion that was evaluated.
     pub criterion: Criterion,
     /// Name of the target for which the criterion was evaluated.
     pub target: String,
@@ -182,7 +182,7 @@ pub struct CriterionResult {
 /// A run with all results that are derived from its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// Samples in stored order.
+    /// All samples of the run, in stored order.
     pub samples: Vec<JudgedSample>,
     /// Results of each workload × target in plan order.
     pub results: Vec<WorkloadResult>,
@@ -238,7 +238,7 @@ pub struct SizeFactor {
 /// A fact that differs between the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FactDifference {
-    /// Key of the fact.
+    /// Key of the fact that differs.
     pub key: String,
     /// Value in the first run; `None` if the run lacks the fact.
     pub a: Option<serde_json::Value>,
@@ -249,7 +249,7 @@ pub struct FactDifference {
 /// One figure of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComparisonRow {
-    /// Name of the workload.
+    /// Name of the workload in the plan.
     pub workload: String,
     /// Target in the first run.
     pub target: String,

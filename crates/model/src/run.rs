@@ -24,7 +24,7 @@ impl fmt::Display for RunId {
 pub enum RunState {
     /// The run is in progress, or its process was killed without notice (signal, power failure).
     Running,
-    /// Every slot was executed.
+    /// Every slot of the plan was executed.
     Complete,
     /// The user interrupted the run; `--resume` continues it.
     Interrupted,
@@ -36,7 +36,7 @@ pub enum RunState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// assay measured them.
+    /// assay measured the samples itself.
     Measured,
     /// The samples were imported from the result file of another tool.
     Imported {
@@ -58,9 +58,9 @@ pub struct Run {
     pub started: jiff::Timestamp,
     /// End time of the run; `None` while it runs.
     pub ended: Option<jiff::Timestamp>,
-    /// Progress of the run.
+    /// Whether the run is in progress, complete, interrupted or failed.
     pub state: RunState,
-    /// Origin of the samples.
+    /// Whether assay measured the samples, or they were imported.
     pub origin: Origin,
     /// The plan that was executed.
     pub plan: Plan,

@@ -54,7 +54,7 @@ pub enum Outcome {
     Completed,
     /// The user interrupted the sample.
     Interrupted,
-    /// The load failed.
+    /// The load ended with an error.
     Failed {
         /// Cause of the failure and how to avoid it, on one line.
         error: String,
@@ -216,7 +216,7 @@ impl FioJob {
     }
 }
 
-/// Operations of one kind.
+/// Counts, rates and latencies of the operations of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Operations {
     /// Number of successful operations.
@@ -273,7 +273,7 @@ pub struct Latency {
     pub max: u64,
     /// Mean latency.
     pub mean: f64,
-    /// Standard deviation.
+    /// Standard deviation of the latency.
     pub stddev: f64,
     /// Percentiles as fio prints them, as (percentage, nanoseconds). Used only if there is no histogram.
     #[serde(default)]

@@ -19,7 +19,7 @@ pub struct Siblings {
 /// Counters of siblings in consecutive time windows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Watched {
-    /// The watched disks.
+    /// The disks, in the order of their counters.
     pub siblings: Siblings,
     /// For each window, the counters of the disks that existed.
     pub windows: Vec<Vec<DeviceDelta>>,
@@ -77,7 +77,7 @@ pub struct DiskLatency {
     pub at_most: Option<f64>,
 }
 
-/// Result of comparing siblings.
+/// Result of comparing the latencies of siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "finding")]
 pub enum SlowDisk {
@@ -107,13 +107,13 @@ pub enum SlowDisk {
 pub struct Comparison {
     /// Vdev, array or file system that contains the disks.
     pub siblings: String,
-    /// Reads or writes.
+    /// Whether reads or writes are compared.
     pub way: Way,
     /// Number of windows in which at least two disks had enough requests.
     pub windows: u32,
     /// Latency of each disk.
     pub disks: Vec<DiskLatency>,
-    /// Result of the comparison.
+    /// Whether a disk is slow.
     #[serde(flatten)]
     pub finding: SlowDisk,
 }

@@ -20,11 +20,11 @@ pub enum Convention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// No suffix, or `B`.
+    /// The size has no suffix, or the suffix `B`.
     Bytes,
-    /// Powers of 1000.
+    /// The suffix is a power of 1000, such as `MB`.
     Decimal,
-    /// Powers of 1024.
+    /// The suffix is a power of 1024, such as `MiB`.
     Binary,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Kind of a layer.
+/// Kind of a layer in a storage stack.
 #[derive(
     Clone,
     Copy,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct Study {
     /// Name of the study, which is also the name of its file.
     pub name: String,
-    /// Title on one line.
+    /// Title of the study on one line.
     pub title: String,
     /// The question that the study answers, as text for users.
     pub question: String,
@@ -26,7 +26,7 @@ pub struct Study {
     pub source: Source,
     /// The short form and the full form.
     pub forms: Forms,
-    /// The compared configurations.
+    /// Configurations that the study compares.
     #[serde(rename = "configuration")]
     pub configurations: Vec<Configuration>,
     /// The figures that are measured or counted in each configuration.
@@ -161,7 +161,7 @@ pub enum Better {
     Higher,
     /// Lower is better: latency, lost bytes.
     Lower,
-    /// Neither direction is better.
+    /// Neither direction is better, for example for a count.
     Neither,
 }
 
@@ -232,12 +232,12 @@ pub enum Derived {
     },
     /// Mean of several figures.
     Mean {
-        /// Names of the figures.
+        /// Names of the figures whose mean is computed.
         of: Vec<String>,
     },
     /// Largest of several figures. Missing figures are ignored.
     Largest {
-        /// Names of the figures.
+        /// Names of the figures of which the largest is taken.
         of: Vec<String>,
     },
     /// One figure divided by another.
@@ -297,7 +297,7 @@ pub struct Published {
     pub figure: String,
     /// Value in the unit of the figure.
     pub value: f64,
-    /// Precision of the value.
+    /// Whether the value is exact, approximate, or a bound.
     #[serde(default)]
     pub is: Bound,
     /// Differences between the author's setup and this measurement.
@@ -340,9 +340,9 @@ pub enum Claim {
     Ratio {
         /// Name of the figure.
         figure: String,
-        /// Configuration of the numerator.
+        /// Name of the configuration in the numerator.
         of: String,
-        /// Configuration of the denominator.
+        /// Name of the configuration in the denominator.
         to: String,
         /// Lower bound of the ratio.
         at_least: Option<f64>,

@@ -3,7 +3,7 @@
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Kind of a target.
+/// Kind of object that a workload uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {

@@ -41,7 +41,7 @@ impl fmt::Display for TrialId {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// A: the baseline.
+    /// A: the baseline, without the change.
     Now,
     /// B: with the change.
     Changed,
@@ -64,7 +64,7 @@ pub const MAX_PAIRS: u32 = 60;
 /// A trial plan in which every value is fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
-    /// Id of the advice.
+    /// Id of the advice that is tested.
     pub advice: String,
     /// Title of the advice.
     pub title: String,
@@ -74,7 +74,7 @@ pub struct TrialPlan {
     pub parameters: BTreeMap<String, String>,
     /// Target as the user wrote it.
     pub target: String,
-    /// The change to test.
+    /// The change that is tested.
     pub change: Change,
     /// Whether both sides are the baseline (A/A trial), to measure the noise of the machine.
     pub aa: bool,
@@ -103,7 +103,7 @@ pub struct TrialPlan {
     pub keep: Option<Change>,
     /// Severity of the possible damage.
     pub risk: RiskLevel,
-    /// Maximum number of pairs.
+    /// Number of pairs after which the trial ends without a verdict.
     pub max_pairs: u32,
     /// Time limit that the user set.
     pub budget: Option<Nanos>,
@@ -139,7 +139,7 @@ pub struct Slot {
 pub enum TrialState {
     /// The trial is in progress, or its process was killed without notice.
     Running,
-    /// The verdict is complete.
+    /// The trial ended with a verdict.
     Complete,
     /// The user, the budget or an error ended the trial early; `--resume` continues it.
     Stopped,
@@ -160,7 +160,7 @@ pub enum Kept {
 pub struct DurabilityProof {
     /// The tested side.
     pub side: Side,
-    /// Method of the test.
+    /// Method of the test, as text for users.
     pub method: String,
     /// Number of writes that were acknowledged as durable.
     pub acknowledged: u64,
@@ -183,7 +183,7 @@ pub struct Trial {
     pub ended: Option<jiff::Timestamp>,
     /// Progress of the trial.
     pub state: TrialState,
-    /// The executed plan.
+    /// The plan that was executed.
     pub plan: TrialPlan,
     /// Description of the target, recorded before the trial. `None` for an address.
     pub target: Option<TargetInfo>,
@@ -205,7 +205,7 @@ pub struct Trial {
     pub campaign: Vec<String>,
 }
 
-/// Verdict of a trial.
+/// Verdict of a trial on the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -225,7 +225,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum PairOutcome {
-    /// Both sides were measured.
+    /// Both sides of the pair were measured.
     Measured {
         /// Natural logarithm of the improvement of B over A. Above 0, B is better.
         effect: f64,
@@ -323,7 +323,7 @@ pub struct TotalJudgement {
 /// Result of a trial, derived from its pairs whenever the trial is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judgement {
-    /// Verdict of the trial.
+    /// Verdict that follows from the pairs.
     pub verdict: Verdict,
     /// Whether the stopping rule permits that the trial ends now.
     pub done: bool,
@@ -338,7 +338,7 @@ pub struct Judgement {
     pub ratio: Option<f64>,
     /// Confidence interval of the ratio (90 %), which is valid at every interim analysis.
     pub interval: Option<Interval>,
-    /// Results for the guardrails.
+    /// Results for the guardrails, in the order of the plan.
     pub guards: Vec<GuardJudgement>,
     /// Total work and time, which every trial has as a guardrail. `None` without a pair.
     #[serde(default)]

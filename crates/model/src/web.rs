@@ -13,7 +13,7 @@ use crate::histogram::Histogram;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Schedule of requests.
+/// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pace {
@@ -23,7 +23,7 @@ pub enum Pace {
     /// Open loop with constant intervals. The schedule is fixed before the start. This measures the response time at
     /// the rate.
     Constant {
-        /// Requests per second.
+        /// Requests per second, constant over time.
         per_s: f64,
     },
     /// Open loop with random, exponentially distributed intervals. The schedule is also fixed before the start.
@@ -183,9 +183,9 @@ impl FailureKind {
 /// Failed requests of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failures {
-    /// Kind of the failure.
+    /// Cause of the failures.
     pub kind: FailureKind,
-    /// Number of requests.
+    /// Number of failed requests with this cause.
     pub count: u64,
     /// Message of the first failure of this kind.
     pub first: String,
@@ -401,7 +401,7 @@ pub struct Upstream {
 /// CPU use of the server's machine, if the load generator runs on another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ServerMachine {
-    /// Number of CPUs.
+    /// Number of CPUs of the server's machine.
     pub cpus: u32,
     /// CPU time in the server's window that was not idle, summed over all CPUs.
     pub busy: Nanos,
@@ -427,7 +427,7 @@ pub struct LinkUse {
 /// Counters of the load generator's machine during the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MachineUse {
-    /// Number of CPUs.
+    /// Number of CPUs of the generator's machine.
     pub cpus: u32,
     /// Time between the two readings of the counters.
     pub window: Nanos,
@@ -453,7 +453,7 @@ pub struct Step {
     pub target: usize,
     /// Number of the round, counted from 0. Every round repeats the step.
     pub round: u32,
-    /// Maximum number of connections.
+    /// Maximum number of connections to the server.
     pub connections: u32,
     /// Protocol between load generator and server.
     #[serde(default)]
@@ -461,7 +461,7 @@ pub struct Step {
     /// Maximum number of concurrent requests on each connection.
     #[serde(default = "default_one")]
     pub streams: u32,
-    /// Schedule of requests.
+    /// When the requests were sent.
     pub pace: Pace,
     /// Rate as a fraction of the measured capacity; present only in an open loop.
     pub share: Option<f64>,

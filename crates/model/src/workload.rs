@@ -60,7 +60,7 @@ impl Pattern {
     }
 }
 
-/// I/O engine of fio.
+/// Engine with which fio submits I/O.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -111,15 +111,15 @@ pub enum Durability {
     Fsync,
 }
 
-/// One fio job.
+/// Parameters of one fio job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Name in results and criteria, such as `randwrite-4k-qd1`: letters, digits and `-`.
     pub name: String,
-    /// Access pattern.
+    /// Order and direction of the I/Os.
     pub pattern: Pattern,
-    /// Size of one I/O.
+    /// Size of one I/O in bytes.
     pub block_size: Bytes,
     /// Number of I/Os in flight for each job.
     #[serde(default = "default_one")]
@@ -130,7 +130,7 @@ pub struct Workload {
     /// Percentage of reads in a mixed pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<u8>,
-    /// I/O engine.
+    /// Engine with which fio submits I/O.
     #[serde(default)]
     pub engine: Engine,
     /// Whether to bypass the page cache (O_DIRECT).

@@ -51,7 +51,7 @@ pub enum Act {
 /// Command that deletes the marked line.
 pub const REMOVE: &str = r#"sed -i "${LINE}d" "$FILE""#;
 
-/// All cases.
+/// Returns the cases of all pages.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [
         database::CASES,

@@ -65,7 +65,7 @@ pub struct Own {
     pub advice_dir: Option<PathBuf>,
 }
 
-/// Parses `NAME=VALUE`.
+/// Parses the argument `NAME=VALUE` of `--set`.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .filter(|(name, _)| !name.is_empty())

@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-/// Splits `NAME=VALUE`.
+/// Parses the argument `NAME=VALUE` of `--set`.
 fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => {

@@ -270,7 +270,7 @@ pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     }
 }
 
-/// Document of `assay probe`.
+/// Document of `assay probe`: results of the probe of one host.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Document<'a> {
     schema: u32,

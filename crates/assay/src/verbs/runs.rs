@@ -62,7 +62,7 @@ enum Action {
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
-    /// Runs, the newest first.
+    /// The runs, newest first.
     runs: &'a [RunRow],
 }
 

@@ -18,7 +18,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Document of `assay version`.
+/// Document of `assay version`: version and features of the program.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document {
     /// Schema version of the `--json` documents.

@@ -116,13 +116,13 @@ struct What {
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
-    /// Time of the check.
+    /// Time when the machines were checked.
     at: Timestamp,
     /// Alarms raised since the last message.
     raised: &'a [Alarm],
     /// Alarms that ended since the last message.
     over: &'a [Over],
-    /// All alarms in effect.
+    /// All alarms that are in effect now.
     standing: &'a [Alarm],
 }
 

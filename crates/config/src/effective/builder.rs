@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
         self.out
     }
 
-    /// Reads a file.
+    /// Reads a file, and adds it to the list of files that were read.
     pub fn open(&mut self, path: &Path) -> Result<SourceFile, FileFault> {
         let text = self.files.read(path)?;
         self.out.files.push(path.to_owned());
@@ -179,7 +179,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Adds a new scope.
+    /// Adds a new scope inside the scope `parent`.
     pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
         let id = ScopeId(self.out.scopes.len());
         self.out.inner.entry((parent, head.clone())).or_insert(id);

@@ -44,7 +44,7 @@ impl Program {
     ];
 }
 
-/// Position of a statement.
+/// Position of a statement in the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
     /// Path of the file.
@@ -131,11 +131,11 @@ impl Setting {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {trouble}")]
 pub struct ConfigProblem {
-    /// Position of the problem.
+    /// Position of the statement that causes the problem.
     pub place: SettingPlace,
     /// Scope in which the problem is.
     pub scope: ScopeId,
-    /// Kind of problem.
+    /// What the problem is.
     #[source]
     pub trouble: Trouble,
     /// Number of settings read before the problem.

@@ -13,7 +13,7 @@ pub struct Connection {
     pub groups: Option<Vec<String>>,
     /// Host name: the client for sshd, the host to connect to for ssh.
     pub host: Option<String>,
-    /// Address of the client.
+    /// IP address of the client.
     pub address: Option<IpAddr>,
     /// Address to which the client connected.
     pub local_address: Option<IpAddr>,

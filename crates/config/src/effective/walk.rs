@@ -38,7 +38,7 @@ pub trait ProgramRules {
         b.scope(around, block.head.clone(), place)
     }
 
-    /// Records a setting.
+    /// Records the setting of a line in its scope.
     fn setting(
         &self,
         b: &mut Builder<'_>,

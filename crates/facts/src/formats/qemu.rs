@@ -29,7 +29,7 @@ pub const DEFAULT_CPU: &str = "qemu64";
 /// A virtual machine as its process was started. Disks that were hot-plugged afterwards are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QemuMachine {
-    /// Argument of `-name`.
+    /// Name of the machine: the argument of `-name`.
     pub name: Option<String>,
     /// Argument of `-id`. On Proxmox this is the number of the guest.
     pub id: Option<String>,

@@ -1,9 +1,9 @@
 //! Detects formats that blkid does not detect on a device: disk images, archives, compressed files, and signatures at
 //! the end or at other offsets. The result is only for the message: unknown content is refused as well.
 
-/// Position of a signature.
+/// Position at which a signature is searched.
 enum At {
-    /// Offset from the start.
+    /// Offset from the start of the file or device.
     Head(usize),
     /// Offset from the end, counted backwards.
     Tail(usize),

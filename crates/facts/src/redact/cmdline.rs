@@ -125,7 +125,7 @@ fn split_words(text: &str) -> Vec<&str> {
 
 /// Replaces the name of a parameter that may itself be a secret.
 const NAME: &str = "(name withheld)";
-/// Replaces an unknown word.
+/// Replaces a word of the command line that has an unknown form.
 const WORD: &str = "(word withheld)";
 
 fn clean_parameter(word: &str, identity: bool) -> String {

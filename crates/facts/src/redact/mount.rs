@@ -4,7 +4,7 @@
 use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_path, is_plain};
 
-/// Replaces an unknown option.
+/// Replaces a mount option that is not known to be harmless.
 const UNKNOWN: &str = "(option withheld)";
 
 /// Options without a value (mount(8), and the manual page of each file system).

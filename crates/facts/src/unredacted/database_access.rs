@@ -147,7 +147,7 @@ fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
     }
 }
 
-/// A record of pg_hba.conf.
+/// A record of pg_hba.conf: the connections that it matches, and how they authenticate.
 struct Access<'a> {
     method: &'a str,
     remote: bool,

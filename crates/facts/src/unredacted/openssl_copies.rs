@@ -101,7 +101,7 @@ fn this_program(g: &Gather<'_>) -> Option<(PathBuf, u64)> {
     Some((path, g.host.stat(own).ok()?.size))
 }
 
-/// Returns the running programs.
+/// Returns the executables of the running programs.
 fn list_programs(g: &mut Gather<'_>) -> Vec<Program> {
     let mut found = Vec::new();
     let mut closed: Vec<HostError> = Vec::new();

@@ -39,7 +39,7 @@ const ASK_NOTHING: [&str; 9] = [
     "pam_group.so",
     "pam_mail.so",
 ];
-/// Directories of PAM modules.
+/// Directories in which PAM modules are installed.
 const MODULES: [&str; 7] = [
     "/lib/x86_64-linux-gnu/security",
     "/usr/lib/x86_64-linux-gnu/security",

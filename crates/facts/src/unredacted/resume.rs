@@ -7,7 +7,7 @@ use assay_model::FactKind;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Files of initramfs-tools (initramfs.conf(5)).
+/// Files of initramfs-tools that may set RESUME (initramfs.conf(5)).
 const FILES: [&str; 2] = [
     "/etc/initramfs-tools/conf.d/resume",
     "/etc/initramfs-tools/initramfs.conf",

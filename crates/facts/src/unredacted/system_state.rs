@@ -28,7 +28,7 @@ const CLOCKS: [&str; 9] = [
     "vmtoolsd",
     "VBoxService",
 ];
-/// Network file systems.
+/// Types of network file systems.
 const NETWORK: [&str; 9] = [
     "nfs",
     "nfs4",

@@ -6,7 +6,7 @@ use super::{JobOptions, OptionsError, canonical_name};
 use assay_model::secrets;
 use std::collections::BTreeMap;
 
-/// Maximum nesting of includes.
+/// Maximum nesting of included files.
 const DEEPEST: usize = 8;
 /// Maximum number of lines, including those of included files. It limits files that include another file twice, which
 /// doubles the lines at each level.

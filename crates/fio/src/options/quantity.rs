@@ -92,7 +92,7 @@ pub(super) fn sum(text: &str) -> Option<u64> {
     (at == chars.len()).then(|| u64::try_from(value).ok())?
 }
 
-/// Maximum nesting of brackets.
+/// Maximum nesting of brackets in an expression.
 const DEEPEST: usize = 32;
 
 fn parse_sum(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {

@@ -11,7 +11,7 @@ use tar::{Archive, EntryType};
 /// Maximum bytes of a bundle, compressed and uncompressed.
 pub const MAX_BUNDLE: u64 = 128 << 20;
 
-/// Maximum number of entries.
+/// Maximum number of entries in a bundle.
 const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum bytes of a name.

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{chown, symlink};
 use std::sync::atomic::AtomicBool;
 
-/// User id of `nobody`.
+/// User id of the account `nobody`, which plays another user in the tests.
 const OTHER: u32 = 65534;
 
 fn read(path: &Path) -> String {

@@ -47,7 +47,7 @@ pub struct Collected {
 /// Values that are passed to each call of `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopQuery {
-    /// Current time.
+    /// Time at which `stop` is called.
     pub now: Instant,
     /// Whether an output has exceeded its limit.
     pub overfull: bool,

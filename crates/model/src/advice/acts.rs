@@ -49,7 +49,7 @@ pub struct ActsOn {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum MachinePart {
-    /// The file system.
+    /// The file system and its options.
     FileSystem,
     /// The journal or log of a file system.
     Journal,
@@ -77,7 +77,7 @@ pub enum MachinePart {
     Memory,
     /// Frequency, idle states and scheduling of CPUs.
     Cpu,
-    /// The kernel's network stack.
+    /// The kernel's network stack, such as its buffers and congestion control.
     NetworkStack,
     /// The queue of connections that are not accepted yet.
     AcceptQueue,
@@ -216,7 +216,7 @@ pub enum CachePath {
     Direct,
 }
 
-/// The order of offsets.
+/// The order of offsets in a file or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {

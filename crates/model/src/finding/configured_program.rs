@@ -46,7 +46,7 @@ pub enum Configured {
     Php,
     /// `PostgreSQL`.
     Postgresql,
-    /// Access rules of `PostgreSQL`.
+    /// Access rules of `PostgreSQL` (`pg_hba.conf`).
     PostgresqlAccess,
     /// `MariaDB`.
     Mariadb,
@@ -72,7 +72,7 @@ pub enum Configured {
     Apt,
     /// systemd-journald.
     Journald,
-    /// Boot options of GRUB.
+    /// Boot options in the configuration of GRUB.
     Grub,
     /// Environment variables of login sessions.
     Login,
@@ -84,7 +84,7 @@ pub enum Configured {
     Fstab,
     /// NFS exports.
     Exports,
-    /// Parameters of kernel modules.
+    /// Parameters of kernel modules (modprobe.d).
     Modprobe,
     /// smartd.
     Smartd,
@@ -120,7 +120,7 @@ pub enum Configured {
     AptSources,
     /// inetd and xinetd.
     Inetd,
-    /// libvirt's drivers.
+    /// Configuration of libvirt's drivers.
     Libvirt,
     /// PAM.
     Pam,

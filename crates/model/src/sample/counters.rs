@@ -19,7 +19,7 @@ pub struct Counters {
     /// CPU time of the load generator's process (user + system), from wait4.
     #[serde(default)]
     pub tool_cpu: Option<Nanos>,
-    /// ARC counters, from /proc/spl/kstat/zfs/arcstats.
+    /// Counters of the ARC, from /proc/spl/kstat/zfs/arcstats.
     #[serde(default)]
     pub arc: Option<ArcDelta>,
     /// Counters of the ZFS intent log, summed over all pools, from /proc/spl/kstat/zfs/zil.

@@ -43,7 +43,7 @@ pub struct StudyRun {
     pub uid: String,
     /// Version of assay that executed the study.
     pub assay_version: String,
-    /// Start time.
+    /// Start time of the study.
     pub started: Timestamp,
     /// End time; `None` while it runs.
     pub ended: Option<Timestamp>,
@@ -59,7 +59,7 @@ pub struct StudyRun {
     /// valid for real machines.
     #[serde(default)]
     pub emulated: bool,
-    /// All observations.
+    /// All measured and counted values.
     pub observations: Vec<Observation>,
     /// Measurements that were not possible.
     pub not_tried: Vec<NotTried>,
@@ -87,7 +87,7 @@ pub enum Support {
 /// A claim with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedClaim {
-    /// The claim.
+    /// The claim that was tested.
     pub claim: Claim,
     /// Whether our figures support the claim.
     pub finding: Support,
@@ -130,7 +130,7 @@ pub struct Cell {
     pub figure: String,
     /// Our estimate from the valid rounds.
     pub estimate: Option<Estimate>,
-    /// Number of void rounds.
+    /// Number of rounds that were excluded, because they are void.
     pub rounds_void: u32,
     /// Doubts (reasons to distrust a figure), each with the number of observations that have it.
     pub doubts: BTreeMap<String, u32>,
@@ -159,7 +159,7 @@ pub struct Place {
 pub struct Ranking {
     /// Name of the figure.
     pub figure: String,
-    /// The configurations, best first.
+    /// Places of the configurations, best first.
     pub places: Vec<Place>,
 }
 

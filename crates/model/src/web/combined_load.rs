@@ -24,7 +24,7 @@ pub struct Part {
     pub late_us: i64,
     /// Reason why the generator has no result: its process died, or the connection was lost. `None` if it has a result.
     pub lost: Option<String>,
-    /// Measurements of this generator.
+    /// Counts and latencies that this generator measured.
     pub measured: Measured,
     /// Use of the generator's network link, or the reason why it is unknown.
     pub link: Result<LinkUse, String>,
@@ -163,7 +163,7 @@ impl Measured {
         }
     }
 
-    /// Adds failures, by kind.
+    /// Adds the counts of failures, by kind of failure.
     pub fn add_failures(&mut self, more: &[Failures]) {
         for failures in more {
             let kind = |own: &&mut Failures| own.kind == failures.kind;

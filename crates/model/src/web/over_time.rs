@@ -14,7 +14,7 @@ pub struct Point {
     pub at: Nanos,
     /// Successful responses per second that ended in the interval.
     pub rate: f64,
-    /// Failed requests per second.
+    /// Failed requests per second in the interval.
     pub failures: f64,
     /// Median latency of the requests that were due in the interval; `None` with fewer than two.
     pub p50: Option<Nanos>,

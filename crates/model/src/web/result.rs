@@ -33,7 +33,7 @@ pub enum Limited {
     Backend,
     /// A CPU quota of the server's control group.
     Quota,
-    /// The load generator itself.
+    /// The load generator itself could not send more requests.
     Generator,
     /// The network link of the generator.
     Network,
@@ -94,15 +94,15 @@ pub struct Percentiles {
 pub struct StepResult {
     /// Index of the target's URL among the URLs of the load.
     pub target: usize,
-    /// Maximum number of connections.
+    /// Maximum number of connections to the server.
     pub connections: u32,
     /// Schedule of the first round.
     pub pace: Pace,
     /// Rate as a fraction of the measured capacity; present only in an open loop.
     pub share: Option<f64>,
-    /// Number of valid rounds.
+    /// Number of rounds that count.
     pub rounds: u32,
-    /// Number of void rounds.
+    /// Number of rounds that are excluded, because they are void.
     pub rounds_void: u32,
     /// Successful responses per second; `None` without a valid round.
     pub rate: Option<Estimate>,
@@ -122,7 +122,7 @@ pub struct StepResult {
     pub due: u64,
     /// Number of requests that failed or were never sent.
     pub failed: u64,
-    /// Failures by kind.
+    /// Failed requests in all rounds, by kind of failure.
     pub failures: Vec<Failures>,
     /// Responses with an unexpected status, by status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -174,7 +174,7 @@ pub struct Given {
     pub failed: u64,
 }
 
-/// Capacity of a server.
+/// Capacity of a server: its highest rate of successful responses in a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capacity {
     /// Smallest number of connections whose rate is within 5 % of the capacity.
@@ -216,7 +216,7 @@ pub struct Place {
 pub struct Ranking {
     /// Figure by which the targets are ranked.
     pub by: RankedBy,
-    /// The targets, best first.
+    /// Places of the targets, best first.
     pub places: Vec<Place>,
 }
 

@@ -21,7 +21,7 @@ const FEWEST: usize = 7;
 pub(super) struct Kept<'a> {
     /// Stored bundles of the machines.
     pub history: &'a History,
-    /// The catalogue of advice.
+    /// Pages of the catalogue, whose rules give the findings of a bundle.
     pub pages: &'a [&'a Advice],
 }
 

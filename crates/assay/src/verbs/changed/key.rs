@@ -26,7 +26,7 @@ pub(in crate::verbs) struct Document<'a> {
     spans: &'a [Span],
 }
 
-/// Runs the listing.
+/// Prints the history of the facts and findings whose names begin with the key.
 pub(super) fn run(
     key: &str,
     machines: &[String],

@@ -281,7 +281,7 @@ fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Document of `--confirm`.
+/// Document of `assay check --confirm`: the confirmed changes.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Confirmed<'a> {
     schema: u32,
@@ -289,7 +289,7 @@ pub(in crate::verbs) struct Confirmed<'a> {
     confirmed: &'a [&'a str],
 }
 
-/// Document of `--undo`.
+/// Document of `assay check --undo`: the reverted fix.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct TakenBack<'a> {
     schema: u32,

@@ -35,7 +35,7 @@ impl Name {
 pub struct File {
     #[serde(flatten)]
     name: Name,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     size: u64,
     /// Hash of the content in hexadecimal; absent if the scan did not compute one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct Folders {
     pub overlapping: Vec<Overlap>,
 }
 
-/// Folders with equal content.
+/// A group of folders with equal content.
 #[derive(Serialize, JsonSchema)]
 pub struct Same {
     pub folders: Vec<Name>,
@@ -354,7 +354,7 @@ pub struct ActRuns {
 #[derive(Serialize, JsonSchema)]
 pub struct TakenBack {
     pub schema: u32,
-    /// Number of restored files.
+    /// Number of files that the undo restored.
     pub restored: u64,
     pub refused: Vec<Refused>,
     /// Space that the undo needs.

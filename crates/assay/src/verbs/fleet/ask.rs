@@ -22,17 +22,17 @@ use std::time::Duration;
 pub struct Judged {
     /// Facts of the machine.
     pub facts: Facts,
-    /// Findings of the machine.
+    /// Result of evaluating the rules on the machine.
     pub checked: Checked,
     /// Time when the bundle arrived, by the local clock.
     pub at: Timestamp,
 }
 
-/// Results of all machines.
+/// Machines that were read, and the result of each.
 pub struct AskedMachines {
-    /// The machines, by name.
+    /// Machines that were read, from the inventory.
     pub machines: Vec<Machine>,
-    /// Result of each machine.
+    /// Result of each machine: its facts and findings, or the error.
     pub outcomes: Vec<Outcome<Judged>>,
     /// Whether the user interrupted the collection.
     pub interrupted: bool,

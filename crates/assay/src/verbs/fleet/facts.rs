@@ -46,7 +46,7 @@ pub(in crate::verbs) struct Document<'a> {
 /// for the same machine.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Entry<'a> {
-    /// Name in the inventory.
+    /// Name of the machine in the inventory.
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,

@@ -20,9 +20,9 @@ pub enum Way {
 
 /// A survey of the facts and findings of one machine.
 pub struct Followed<'a> {
-    /// Name of the machine.
+    /// Name of the surveyed machine.
     pub host: &'a str,
-    /// Time of the survey.
+    /// Time when the survey was made.
     pub at: Timestamp,
     /// How the survey was made.
     pub way: Way,

@@ -7,7 +7,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::ffi::OsStr;
 use std::io::{IsTerminal as _, Read};
 
-/// Returns unbuffered standard input.
+/// Returns standard input without a buffer, so that each key is available at once.
 pub(super) fn standard_input() -> Box<dyn Read + Send> {
     Box::new(std::io::stdin())
 }

@@ -18,7 +18,7 @@ const PAM: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 pub struct LoginServer {
     /// Host name or address.
     pub host: String,
-    /// TCP port.
+    /// TCP port of the server.
     pub port: u16,
     /// Whether the connection uses a proxy. The proxy then resolves the host name.
     pub proxied: bool,

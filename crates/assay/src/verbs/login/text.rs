@@ -213,7 +213,7 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
     }
 }
 
-/// Capitalises the first letter.
+/// Returns the text with a capital first letter.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(char::to_uppercase);

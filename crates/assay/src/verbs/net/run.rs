@@ -115,7 +115,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Stores a run.
+/// Stores the run as an observation.
 fn keep(run: &Run, global: &Global) {
     let thing = ObservedThing {
         by: Observer::Net,

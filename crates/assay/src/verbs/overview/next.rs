@@ -230,7 +230,7 @@ fn listens(port: u16) -> bool {
 
 /// Returns whether a line of /proc/net/tcp is a listening socket on this port.
 fn is_listening(line: &str, port: u16) -> bool {
-    /// TCP_LISTEN in include/net/tcp_states.h.
+    /// State of a listening socket in /proc/net/tcp (TCP_LISTEN in include/net/tcp_states.h).
     const LISTEN: &str = "0A";
     let mut words = line.split_whitespace().skip(1);
     let (local, state) = (words.next(), words.nth(1));

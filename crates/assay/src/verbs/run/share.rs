@@ -13,7 +13,7 @@ use assay_shares::{
 
 /// Default size of the test file in bytes.
 const FILE_BYTES: u64 = 256 << 20;
-/// Default number of rounds.
+/// Default number of rounds of a measurement.
 const ROUNDS: u32 = 3;
 
 /// Document of `assay run smb://…`.

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Prefix of the labels of studies' change sessions.
 const LABEL: &str = "study ";
 
-/// Starts a study.
+/// Starts a new study.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
     let run = StudyRun {
         uid: context::random_uid()?,

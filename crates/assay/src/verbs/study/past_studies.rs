@@ -1,4 +1,4 @@
-//! Shows past studies.
+//! Lists past studies, and shows one of them.
 
 use crate::context::{self, print};
 use crate::global::Global;

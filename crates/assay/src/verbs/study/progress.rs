@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Shows the current step.
+    /// Shows `what` as the current step.
     pub(super) fn say(&mut self, what: &str) {
         let text = match self.doing.is_empty() {
             true => what.to_owned(),
@@ -99,7 +99,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

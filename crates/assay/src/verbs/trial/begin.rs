@@ -331,7 +331,7 @@ fn shown(
 enum Length {
     /// At most one screen; printed before the trial begins.
     Brief,
-    /// The complete plan.
+    /// All details of the plan.
     Whole,
 }
 

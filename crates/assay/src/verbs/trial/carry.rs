@@ -23,7 +23,7 @@ pub(super) struct Begun {
     pub(super) ground: Option<OpenTarget>,
 }
 
-/// Executes a trial.
+/// Executes a trial, and prints its result or the state after an error.
 pub(super) fn carry_out(
     begun: Begun,
     args: &Args,

@@ -49,7 +49,7 @@ impl Shown {
         }
     }
 
-    /// Shows an event.
+    /// Updates the display after an event of the trial.
     pub(super) fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
             MeasureEvent::Making(what) => self.doing(format!("making what is measured: {what}")),
@@ -170,7 +170,6 @@ impl Shown {
         }
     }
 
-    /// Removes the overwritten line.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

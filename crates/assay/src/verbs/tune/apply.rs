@@ -52,7 +52,7 @@ const REPLACED: [(&str, Value); 22] = [
     ("--store", Value::One),
 ];
 
-/// Outcome on one machine.
+/// Outcome of applying the changes on one machine.
 struct Applied {
     host: String,
     is_confirmed: bool,

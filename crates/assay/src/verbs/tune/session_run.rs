@@ -104,7 +104,7 @@ fn status_of(session: &TuneSession, record: &TuneRecord) -> Status {
     }
 }
 
-/// Continues a stopped session.
+/// Continues a stopped session (`--resume`).
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::MeasurementRegistries::open()?;

@@ -29,7 +29,7 @@ pub struct PagesRequest {
     pub risk: RiskLevel,
     /// Time limit of the whole session.
     pub budget: Option<Nanos>,
-    /// Length of a slot.
+    /// Duration of the measurement in one slot.
     pub slot: Nanos,
     /// Time for which the load runs before each slot.
     pub washout: Nanos,
@@ -43,7 +43,7 @@ pub struct PagesRequest {
     pub dry_run: bool,
     /// Whether to start without asking.
     pub yes: bool,
-    /// Whether to hide progress.
+    /// Whether to show no progress.
     pub quiet: bool,
     /// Path of fio; `None` for the fio in PATH.
     pub fio: Option<PathBuf>,
@@ -61,7 +61,7 @@ struct Line {
     args: Args,
 }
 
-/// Runs the session.
+/// Runs the tuning session that `assay trial A B C` requests.
 pub fn run_pages(request: PagesRequest, global: &Global) -> anyhow::Result<Status> {
     let line: Line = clap::Parser::try_parse_from(["tune"])?;
     let direction = match request.metric.quantity.is_lower_better() {

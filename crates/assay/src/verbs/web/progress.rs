@@ -90,7 +90,6 @@ impl<'a> Progress<'a> {
         assay_render::text::escape_line(self.urls.get(target).map_or("", String::as_str))
     }
 
-    /// Removes the bar.
     pub fn end(&self) {
         self.meter.end();
     }

@@ -79,7 +79,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a recording.
+/// Reads and decodes a recording file.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"

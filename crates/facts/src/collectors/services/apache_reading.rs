@@ -54,7 +54,7 @@ impl Server {
     }
 }
 
-/// Apache's parsed configuration.
+/// The configuration of Apache after all includes and conditions were evaluated.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     /// The servers, the main server first.

@@ -143,7 +143,7 @@ fn list_patterns(sshd: &Effective) -> BTreeSet<String> {
     all
 }
 
-/// An account (passwd(5)).
+/// An account with its home directory (passwd(5)), whose keys are read.
 struct Account<'a> {
     name: &'a str,
     uid: &'a str,

@@ -22,7 +22,7 @@ pub(crate) const CLEARTEXT: [(&str, &str); 2] = [
     ("auth_allow_cleartext", "yes"),
 ];
 
-/// Settings of TLS.
+/// TLS settings of Dovecot that a check uses.
 pub(crate) const TLS: [&str; 4] = [
     "ssl",
     "ssl_min_protocol",
@@ -78,7 +78,7 @@ impl Scope {
     }
 }
 
-/// Groups lines by scope.
+/// Groups lines by the scope in which they apply.
 fn split_scopes(lines: &[Line]) -> Vec<Scope> {
     let mut all: Vec<Scope> = vec![Scope {
         name: "everywhere".to_owned(),

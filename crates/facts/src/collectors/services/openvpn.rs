@@ -43,7 +43,7 @@ pub(crate) const FLAGS: [&str; 13] = [
     "</secret>",
     "mode",
 ];
-/// Prefixes of cipher names.
+/// Prefixes of cipher names, by which redaction recognises the name of a cipher.
 pub(crate) const FAMILIES: [&str; 15] = [
     "AES", "ARIA", "BF", "CAMELLIA", "CAST", "CHACHA", "DEFAULT", "DES", "DESX", "ID", "IDEA",
     "NONE", "RC", "SEED", "SM",

@@ -18,7 +18,7 @@ pub(super) const CLASSES: &str = "smtpd_restriction_classes";
 /// Replaces a user-defined word that may be private.
 const LEFT_OUT: &str = "left-out";
 
-/// Prefixes of restrictions.
+/// Prefixes by which redaction recognises a restriction of Postfix.
 const STARTS: [&str; 6] = [
     "permit",
     "reject",

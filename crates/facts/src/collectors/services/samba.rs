@@ -150,7 +150,7 @@ pub(crate) const SYSTEM: [&str; 14] = [
 /// Section names that are the same on every machine.
 pub(crate) const SECTIONS: [&str; 6] =
     ["homes", "printers", "print$", "netlogon", "sysvol", "ipc$"];
-/// Replaces a private value.
+/// Replaces a value that may be private.
 const LEFT_OUT: &str = "(left-out)";
 
 /// First version of each release line that has `server schannel require seal`, which is on by default.

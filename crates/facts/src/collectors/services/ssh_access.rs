@@ -16,10 +16,10 @@ pub(crate) const SYSTEM_GROUPS: [&str; 9] = [
     "root", "wheel", "sudo", "adm", "admin", "bin", "daemon", "sys", "disk",
 ];
 
-/// Replaces a private name.
+/// Replaces the name of an account or group that may be private.
 const LEFT_OUT: &str = "left-out";
 
-/// Authentication methods (sshd_config(5), AuthenticationMethods).
+/// Authentication methods that redaction keeps (sshd_config(5), AuthenticationMethods).
 pub(crate) const METHODS: [&str; 7] = [
     "publickey",
     "password",

@@ -4,18 +4,18 @@ use super::lexer::{Part, Word, word_of};
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 
-/// Value of a variable.
+/// Value of a variable in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A text. Unknown parts are [`UNKNOWN`].
     Text(String),
-    /// An array.
+    /// An array with its elements.
     List(Vec<String>),
 }
 
 /// Maximum length of a variable or word, because `A=$A$A` doubles the length with every iteration.
 pub(super) const LONGEST: usize = 64 * 1024;
-/// Maximum nesting of substitutions.
+/// Maximum nesting of substitutions in a word.
 const DEEPEST: usize = 16;
 
 /// Returns whether a text may contain deeply nested substitutions.
@@ -62,7 +62,7 @@ pub(super) struct Scope {
 /// Keywords of fio that look like variables (`fio_keywords`, options.c). They are not replaced.
 const KEYWORDS: [&str; 4] = ["pagesize", "mb_memory", "ncpus", "jobname"];
 
-/// Evaluates command substitutions.
+/// Evaluates the commands of command substitutions.
 pub(super) trait Commands {
     /// Returns the output of commands. Unknown parts of the output are [`UNKNOWN`].
     fn output(&mut self, text: &str, scope: &Scope) -> String;

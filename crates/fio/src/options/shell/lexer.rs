@@ -9,9 +9,9 @@ pub(super) enum Part {
     Variable(String, String, Quoted),
     /// `$( … )` or backticks, as the text of the commands.
     Commands(String, Quoted),
-    /// `$(( … ))`.
+    /// `$(( … ))`, as the text of the expression.
     Arithmetic(String),
-    /// `NAME=( … )`.
+    /// `NAME=( … )`, as the elements.
     Array(Vec<Word>),
 }
 

@@ -33,10 +33,10 @@ pub(super) struct Simple {
     pub piped: bool,
 }
 
-/// Maximum nesting of blocks.
+/// Maximum nesting of blocks in a script.
 const DEEPEST: usize = 64;
 
-/// Parses a whole text.
+/// Parses all tokens of a text.
 pub(super) fn parse(tokens: &[Token]) -> Vec<Node> {
     let mut parser = Parser {
         tokens,
