@@ -9,7 +9,7 @@ use std::time::Duration;
 /// changes within a tick get the same timestamp (CONFIG_HZ is at least 100 on Debian).
 const TICK: Duration = Duration::from_millis(25);
 
-/// Calls `look`. Returns its result, and whether the directory remained unchanged meanwhile. Compares the ctime,
+/// Calls `look`. Returns its result, and whether the directory remained unchanged during the call. Compares the ctime,
 /// because the owner of the directory can set the mtime but not the ctime (inode(7)).
 pub(crate) fn read_while_unchanged<T>(
     above: &Directory,

@@ -1,5 +1,5 @@
-//! Creates files and directories that assay must find again after this process was killed, even if they were renamed
-//! meanwhile. The caller records the identity (device and inode) of each object.
+//! Creates files and directories that assay must find again after this process was killed, even if another user renamed
+//! them. The caller records the identity (device and inode) of each object.
 //!
 //! A file gets its name only after it was recorded. A directory, and a file on a file system without unnamed files,
 //! must be created with a name. Until such an object is recorded, it has a mode that nobody else uses, by which

@@ -53,7 +53,7 @@ impl OutputFolder {
     /// Gives the folder its final name. The caller must have synced the files in it.
     ///
     /// # Errors
-    /// The name exists meanwhile, or as rename(2).
+    /// The name exists at this time, or as rename(2).
     pub fn publish(mut self) -> Result<(), HostError> {
         let (above, flags) = (&self.above, RenameFlags::NOREPLACE);
         self.folder.sync()?;

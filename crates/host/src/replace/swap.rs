@@ -204,8 +204,8 @@ impl Swap<'_> {
         rustix::fs::renameat(directory, &spare, directory, self.aside)
     }
 
-    /// Puts the old file back, and removes the new file. If another process has replaced the new file meanwhile, its
-    /// file remains.
+    /// Puts the old file back, and removes the new file. If another process has replaced the new file since the
+    /// exchange, its file remains.
     fn back(&self, means: Means) -> Result<(), HostError> {
         let failed = |error: Errno| fail(&self.directory.shown().join(self.name))(error.into());
         if means == Means::Links {

@@ -1,5 +1,5 @@
-//! `assay trial --undo`: reverts the change that a trial kept. If another program has changed the value meanwhile, this
-//! value stays.
+//! `assay trial --undo`: reverts the change that a trial kept. If another program has changed the value since the
+//! trial, this value stays.
 
 use super::past_trials::{journal, told};
 use crate::context::{self, print};

@@ -1,5 +1,5 @@
 //! Undoes the changes that a session kept: all, or those that `--only` selects. If another program has changed a value
-//! meanwhile, this value stays.
+//! since the session, this value stays.
 
 use super::Args;
 use crate::context::{self, print};
@@ -13,7 +13,7 @@ use assay_measure::tuning::keep_rest;
 use assay_tune::{KeptState, Row, TuneId, TuneRecord};
 
 /// Reverts the changes that a session kept: all, or those that `--only` selects. Keeps values that another program has
-/// changed meanwhile, and prints them.
+/// changed since the session, and prints them.
 pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_tune(asked)?;
