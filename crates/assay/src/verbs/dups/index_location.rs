@@ -17,11 +17,11 @@ pub(super) enum Format {
     Document,
     /// `size,hash,count,files…`, as in fclones.
     Csv,
-    /// One path per line, and an empty line after each group.
+    /// Paths, an empty line after each group.
     Fdupes,
     /// Default report of fclones, which `fclones link` and other fclones commands read.
     Fclones,
-    /// Paths that end with NUL, and an additional NUL after each group.
+    /// Paths that end with NUL, and another NUL after each group.
     Nul,
 }
 
