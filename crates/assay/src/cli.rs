@@ -24,7 +24,7 @@ const ABOUT: &str = "Test server tuning advice on the server it is meant for";
 
 /// A parsed command line.
 pub struct Cli {
-    /// The verb; without a verb assay prints an overview of this machine.
+    /// The verb of the command line. Without a verb, assay prints an overview of this machine.
     pub verb: Option<verbs::Verb>,
     /// Options that every verb accepts.
     pub global: Global,
@@ -37,7 +37,7 @@ pub fn command() -> Command {
     arrange(verbs(), Layout::Full, None)
 }
 
-/// Returns all verbs with their own options, each at the top level.
+/// Returns a command with all verbs at the top level, each with its own options.
 pub fn verbs() -> Command {
     let command = Global::augment_args(Command::new("assay").max_term_width(100));
     verbs::Verb::augment_subcommands(command)

@@ -75,8 +75,7 @@ pub fn verb_matches(matches: &ArgMatches) -> &ArgMatches {
     }
 }
 
-/// Returns the template of the top-level help: clap's own, with groups instead of one list of
-/// verbs.
+/// Returns the template of the top-level help: that of clap, but with groups instead of one list of verbs.
 fn template(command: &Command) -> StyledStr {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());

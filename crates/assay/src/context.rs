@@ -65,7 +65,7 @@ pub fn journal_dir() -> anyhow::Result<PathBuf> {
     Ok(state_dir()?.join("journal"))
 }
 
-/// The scratch registry and the journal in which a measurement records its scratch files and changes.
+/// The scratch registry and the journal, in which a measurement records its scratch files and its changes.
 pub struct MeasurementRegistries {
     state: ScratchRegistry,
     journal: Journal,
@@ -168,7 +168,7 @@ pub fn random() -> anyhow::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-/// Returns a new id of a run: 128 random bits in hex.
+/// Returns a new random id of a run: 128 bits in hexadecimal.
 pub fn random_uid() -> anyhow::Result<String> {
     Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -206,7 +206,7 @@ fn style_of(global: &Global, to: &(impl IsTerminal + AsFd)) -> Style {
     }
 }
 
-/// Returns the width of the terminal in columns, else `$COLUMNS`, else 80; at least 40.
+/// Returns the width of the terminal in columns, or `$COLUMNS`, or 80. The result is at least 40.
 fn width(to: &impl AsFd) -> usize {
     let terminal = rustix::termios::tcgetwinsize(to)
         .ok()
@@ -421,7 +421,7 @@ pub fn write_secret(path: &Path, text: &str) -> anyhow::Result<()> {
     written.map_err(unwritten)
 }
 
-/// Converts a write error to an error with the path.
+/// Converts a write error to an error that contains the path.
 pub fn unwritten(error: HostError) -> anyhow::Error {
     anyhow::anyhow!("cannot write {error}")
 }
@@ -451,7 +451,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether an argument of the command line names the file: `FILE`, `--option=FILE` or `-oFILE`.
+/// Returns whether an argument of the command line refers to the file: `FILE`, `--option=FILE` or `-oFILE`.
 fn names_file(word: &OsStr, path: &Path) -> bool {
     let bytes = word.as_bytes();
     let value = match bytes.iter().position(|byte| *byte == b'=') {

@@ -1,4 +1,4 @@
-//! Layout of the help of a command: the headings of options, and the options that `-h` omits.
+//! Determines the layout of the help of a command: the headings of options, and the options that `-h` omits.
 
 use clap::{Arg, Command};
 use std::ffi::OsString;

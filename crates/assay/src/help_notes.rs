@@ -20,7 +20,7 @@ pub fn fit_to_terminal(command: Command) -> Command {
     }
 }
 
-/// Returns the width of the terminal in columns, else `$COLUMNS`, else 100 like clap.
+/// Returns the width of the terminal in columns, or `$COLUMNS`, or 100, which is the default of clap.
 fn columns() -> usize {
     let stdout = std::io::stdout();
     let terminal = match stdout.is_terminal() {

@@ -1,4 +1,4 @@
-//! Options `--root` and `--host`, for verbs that can read another machine.
+//! Defines the options `--root` and `--host`, with which verbs read another machine.
 
 use crate::context;
 use crate::progress::{LOG_EVERY, Meter};

@@ -457,7 +457,7 @@ impl How {
     }
 }
 
-/// Refuses to continue a record that began on another machine.
+/// Fails if a record that is to be continued began on another machine.
 fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Result<()> {
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(

@@ -55,7 +55,7 @@ fn has(command: &Command, id: &str) -> bool {
     command.get_arguments().any(|arg| arg.get_id() == id)
 }
 
-/// Adds `--format` to a command with `--json`, and optionally `--markdown` and `--html`.
+/// Adds `--format` to a command that has `--json`, and possibly `--markdown` and `--html`.
 fn add_forms(mut command: Command, form: Option<&str>, global: bool) -> Command {
     let mut forms = vec!["text"];
     for (id, ..) in SHORT {
@@ -134,7 +134,7 @@ fn output() -> Arg {
         .help("Write the report to FILE instead of standard output")
 }
 
-/// Joins formats for the help: "text, json or html".
+/// Joins formats for a sentence of the help: "text, json or html".
 fn listed(forms: &[&str]) -> String {
     match forms.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -142,7 +142,7 @@ fn listed(forms: &[&str]) -> String {
     }
 }
 
-/// Returns the matches of the innermost command.
+/// Returns the arguments of the innermost subcommand.
 fn deepest(matches: &ArgMatches) -> &ArgMatches {
     match matches.subcommand() {
         Some((_, below)) => deepest(below),

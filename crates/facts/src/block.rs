@@ -17,7 +17,7 @@ pub struct Device {
     pub name: String,
     /// Major and minor device number, by which mounts refer to the device.
     pub number: DeviceNumber,
-    /// Directory of the device in `/sys/devices`, with links resolved.
+    /// Directory of the device in `/sys/devices`, after its links were resolved.
     pub dir: PathBuf,
 }
 
@@ -133,7 +133,7 @@ impl Device {
         Ok(found)
     }
 
-    /// Returns the devices that are built on this one.
+    /// Returns the devices that are built on this device (holders).
     ///
     /// # Errors
     /// The holders cannot be listed.
@@ -141,7 +141,7 @@ impl Device {
         self.links(host, "holders")
     }
 
-    /// Returns the devices that this one is built on.
+    /// Returns the devices on which this device is built (slaves).
     ///
     /// # Errors
     /// The lower devices cannot be listed.
@@ -170,8 +170,8 @@ impl Device {
         }
     }
 
-    /// Returns the transport, derived from the path in the device tree: `nvme`, `ata`,
-    /// `virtio-blk`.
+    /// Returns the transport of the device, such as `nvme`, `ata` or `virtio-blk`. It is derived from the path in the
+    /// device tree.
     #[must_use]
     pub fn transport(&self) -> Option<&'static str> {
         let dir = self.dir.to_string_lossy();
@@ -210,7 +210,7 @@ impl Device {
         })
     }
 
-    /// Returns the sysfs directory of the controller: the nearest PCI device above this one.
+    /// Returns the sysfs directory of the controller, which is the nearest PCI device above this device.
     #[must_use]
     pub fn pci_device(&self) -> Option<&Path> {
         self.dir.ancestors().find(|dir| {
@@ -230,7 +230,7 @@ pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
     })
 }
 
-/// Most levels of stacked devices; a deeper stack is taken for a cycle.
+/// Maximum number of stacked devices. A deeper stack is treated as a cycle.
 pub(crate) const MAX_DEPTH: usize = 16;
 
 /// Returns all devices whose contents a write to `device` changes: the device itself, its partitions, and all devices

@@ -28,7 +28,7 @@ pub(crate) mod zfs;
 
 use crate::gather::Gather;
 
-/// Runs, one after the other, the collectors that only read files and start no program.
+/// Runs the collectors that only read files and start no program, one after the other.
 pub(crate) fn of_files(g: &mut Gather<'_>, identity: bool) {
     kernel::collect(g, identity);
     cpu::collect(g);

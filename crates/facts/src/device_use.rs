@@ -18,13 +18,13 @@ const INIT: &str = "1";
 /// Error number for "permission denied" (errno(3)).
 const EACCES: i32 = 13;
 
-/// Why a device must not be overwritten.
+/// Reasons why a device must not be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}", path.display(), reasons.join("; "))]
 pub struct DeviceInUse {
     /// The path that was checked.
     pub path: PathBuf,
-    /// Every reason as text, including each check that failed.
+    /// All reasons as text, including each check that failed.
     pub reasons: Vec<String>,
     /// The reasons that only report a failed check. They suffice to refuse the write, but do not prove that the device
     /// is in use.

@@ -1,7 +1,7 @@
 //! Derives the kind of a device-mapper device from its UUID. By a convention of libdevmapper, the prefix identifies the
 //! program that created the device.
 
-/// Describes the kind of a device without its unique part: `LVM`, `dm-crypt, LUKS2`.
+/// Describes the kind of a device without the part that is unique for each device, such as `LVM` or `dm-crypt, LUKS2`.
 pub(crate) fn describe(uuid: &str) -> String {
     let owner = kind(uuid);
     match (owner, uuid.split('-').nth(1)) {

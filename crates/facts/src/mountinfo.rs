@@ -25,7 +25,7 @@ pub struct Mount {
     pub options: String,
     /// File system type, such as `ext4`.
     pub fs_type: String,
-    /// Source of the mount: a device, a dataset, or any name.
+    /// Source of the mount, such as a device or a dataset; any name for some file systems.
     pub source: OsString,
     /// Options of the file system (superblock), which apply to all its mounts.
     pub super_options: String,
@@ -85,7 +85,7 @@ fn os(text: &[u8]) -> OsString {
     OsString::from_vec(unescape(text))
 }
 
-/// Parses all lines.
+/// Parses all lines of mountinfo.
 ///
 /// # Errors
 /// The number of the first malformed line.

@@ -36,7 +36,7 @@ struct Against {
     reasons: Vec<String>,
 }
 
-/// Result of one check: the reasons, or why the check failed.
+/// Result of one check: reasons against overwriting, or the reason why the check failed.
 type Found = Result<Vec<String>, String>;
 
 impl Against {

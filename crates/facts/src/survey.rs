@@ -17,7 +17,7 @@ pub struct Survey {
     pub facts: Facts,
 }
 
-/// Collects the facts of a machine, in more detail for the layers under these paths.
+/// Collects the facts of a machine. The layers under these paths are described in more detail.
 #[must_use]
 pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     let options = CollectOptions {

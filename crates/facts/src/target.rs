@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Reason why the layers under a path cannot be determined.
+/// Reasons why the layers under a path cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The path does not exist.
@@ -211,7 +211,7 @@ fn find_node(host: &dyn Host, source: &OsStr) -> Result<Option<Device>, HostErro
     }
 }
 
-/// Returns all members of a btrfs from sysfs; the mount has only one of them as its source.
+/// Returns all members of a btrfs file system from sysfs, because the mount has only one of the members as its source.
 fn btrfs_members(host: &dyn Host, device: Device) -> Result<Vec<Device>, HostError> {
     let base = Path::new("/sys/fs/btrfs");
     for uuid in host.list(base).unwrap_or_default() {

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 pub struct Advice {
     /// File name of the page without its ending, such as `qcow2-cluster-size`: letters, digits and `-`.
     pub id: String,
-    /// Folder of the page: `images`, `filesystems`, `ssh`, `web`, `mail`, `zfs`, ….
+    /// Folder of the page, such as `images`, `filesystems`, `ssh`, `web`, `mail` or `zfs`.
     pub domain: String,
     /// Title of a few words, for lists.
     pub title: String,
@@ -36,7 +36,7 @@ pub struct Advice {
     pub predicts: String,
     /// Possible damage by the change, and its severity.
     pub risk: Risk,
-    /// What the literature says about the advice today.
+    /// What primary sources say about the advice today.
     pub literature: Literature,
     /// Parameters that the user may set with `--set NAME=VALUE`.
     #[serde(default)]
@@ -93,11 +93,11 @@ pub struct Condition {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Moderator {
-    /// File system of the target, if it is a common one.
+    /// Type of the target's file system, if it is a common type.
     FileSystem,
     /// Whether one of the disks under the target is a hard disk.
     RotatingDisk,
-    /// Memory, rounded up to a power of two of GiB.
+    /// Memory in GiB, rounded up to a power of two.
     Memory,
     /// Whether the machine is a virtual machine.
     VirtualMachine,
@@ -120,7 +120,7 @@ impl Moderator {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Title or author of the collection, with the year.
+    /// Title or author of the source, with the year.
     pub who: String,
     /// Claim of the source, in the words of assay's authors.
     pub claimed: String,
@@ -139,7 +139,7 @@ pub enum RiskLevel {
     None,
     /// A setting is changed, but can be reverted at once.
     Low,
-    /// A service may stop working until the change is reverted.
+    /// A service may not work until the change is reverted.
     Service,
     /// The user may lose access to the machine.
     Lockout,
@@ -157,7 +157,7 @@ pub struct Risk {
     pub text: String,
 }
 
-/// Verdict of the literature on a claim.
+/// Verdict of primary sources on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
@@ -173,7 +173,7 @@ pub enum Standing {
     Dangerous,
 }
 
-/// What the literature says about a claim.
+/// What primary sources say about a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Literature {
@@ -311,7 +311,7 @@ pub struct TrialSpec {
     /// Smallest relative difference that matters in practice: 0.03 for 3 %.
     #[serde(default = "default_margin")]
     pub margin: f64,
-    /// Measured time of a slot in seconds.
+    /// Duration of the measurement in a slot in seconds.
     #[serde(default = "slot_seconds")]
     pub slot_seconds: f64,
     /// Minimum time of a slot in seconds; the noise of the machine then determines the length. Absent if slots must not

@@ -116,13 +116,13 @@ pub struct ConfigKey {
 pub enum ConfigLanguage {
     /// sshd_config(5) and ssh_config(5): `Keyword value`, Match and Host blocks. The first line of a keyword applies.
     Ssh,
-    /// nginx: `directive value;` and blocks in braces.
+    /// nginx: `directive value;`, and blocks in braces.
     Nginx,
     /// Apache httpd: `Directive value` and sections `<Name …>`. A duplicate key is an error.
     Apache,
     /// Postfix main.cf(5): `key = value` with continuation lines. The last line of a key applies.
     Postfix,
-    /// Dovecot 2.3: `key = value` and blocks in braces.
+    /// Dovecot 2.3: `key = value`, and blocks in braces.
     Dovecot,
     /// nsswitch.conf(5): `database: source source`.
     Nsswitch,
@@ -267,12 +267,12 @@ pub enum ImageFormat {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum CacheMode {
-    /// O_DIRECT on the host; the guest's flushes are passed on.
+    /// O_DIRECT on the host. Flushes of the guest are passed to the storage.
     #[default]
     None,
-    /// Through the host's page cache; the guest's flushes are passed on.
+    /// Through the host's page cache. Flushes of the guest are passed to the storage.
     Writeback,
-    /// Through the host's page cache, flushed after every write.
+    /// Through the host's page cache, with a flush after every write.
     Writethrough,
     /// O_DIRECT, flushed after every write.
     Directsync,

@@ -55,7 +55,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All quantities in the order of reports.
+    /// All quantities, in the order in which reports show them.
     pub const ALL: [Self; 10] = [
         Self::Iops,
         Self::Throughput,
@@ -129,7 +129,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Returns the metric of this quantity over all operations.
+    /// Returns the metric for a quantity over all operations.
     #[must_use]
     pub fn all(quantity: Quantity) -> Self {
         Self {

@@ -74,8 +74,8 @@ pub struct FigureChange {
     pub interval: Option<Interval>,
     /// Whether the shift is an improvement or a deterioration.
     pub verdict: result::Change,
-    /// Evidence that the level changed: the factor by which a fair bet against "no change" would have multiplied its
-    /// stake.
+    /// Evidence that the level changed, as an e-value: the factor by which a fair bet against "no change" would have
+    /// multiplied its stake.
     pub evidence: f64,
     /// Upper bound of the probability that a false shift is ever reported for a plan without any change.
     pub level: f64,

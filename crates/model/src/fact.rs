@@ -1,4 +1,4 @@
-//! Facts: the current state of a machine, with the source of each value.
+//! Facts: properties of a machine at one time, each with the source of its value.
 
 use crate::fact_source::FactPlace;
 use crate::fact_subject::Subject;
@@ -28,7 +28,7 @@ pub enum FactValue {
     Unknown(String),
 }
 
-/// A property of a machine, with its provenance.
+/// A property of a machine, with the source of its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct Fact {

@@ -104,7 +104,7 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// Returns the kind of the outermost object in the pattern, such as `zfs.dataset`.
+    /// Returns the kind of the outermost object that the pattern matches, such as `zfs.dataset`.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.0.first().map_or("", String::as_str)

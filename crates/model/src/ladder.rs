@@ -54,14 +54,14 @@ pub struct Ladder {
     /// Accelerator of the guest: `kvm` or `tcg`; `None` without a guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accel: Option<String>,
-    /// Layers that could not be measured, with reasons.
+    /// Layers that could not be measured, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 
 impl Ladder {
-    /// Returns the rungs from a bottom rung to `top`, both included. Empty if `top` does not exist or its parents form
-    /// a cycle.
+    /// Returns the path from a bottom rung to the rung `top`, including both. Empty if `top` does not exist, or if its
+    /// parents form a cycle.
     #[must_use]
     pub fn path(&self, top: usize) -> Vec<usize> {
         let mut path = Vec::new();
@@ -158,14 +158,14 @@ pub struct Whole {
     /// Time in nanoseconds that all layers of the path together add to an I/O. Computed from separate samples if
     /// `separate` is true.
     pub added: Option<Estimate>,
-    /// Time at the top ÷ time at the bottom.
+    /// Time of an I/O at the top ÷ time at the bottom.
     pub ratio: Option<Estimate>,
     /// Sum of the layers' costs in nanoseconds, over the rounds in which all rungs have a figure.
     pub sum: Option<Estimate>,
     /// Sum of the layers' costs minus the total in nanoseconds, over the rounds in which both have a figure. `None` if
     /// the total has no samples of its own, because the two are then equal by construction.
     pub closing: Option<Estimate>,
-    /// Whether bottom and top were measured a second time for the total.
+    /// Whether the bottom and the top were measured a second time, to get the total.
     pub separate: bool,
     /// Layers to inspect first, as indices into [`Waterfall::steps`]. The layer with the largest significant cost comes
     /// first. The layers that may cost as much follow, the most expensive first. Empty if no layer has a significant

@@ -23,7 +23,7 @@ pub enum Load {
     },
     /// HTTP requests to a web server.
     Http(Box<Http>),
-    /// IMAP sessions, each with connect, LOGIN and LOGOUT.
+    /// IMAP sessions. Each consists of connect, LOGIN and LOGOUT.
     Imap {
         /// Address `HOST:PORT`. The connection is without TLS, for use on the loopback interface.
         address: String,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Machine {
     /// 32 hexadecimal digits, derived from `/etc/machine-id`. The original id cannot be computed from them.
     pub id: String,
-    /// Last known host name; `None` if only the id is known.
+    /// Last known host name; `None` if no name is known.
     pub name: Option<String>,
 }
 

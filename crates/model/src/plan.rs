@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub struct PlanSpec {
     /// Name of the plan, as in `assay run NAME`.
     pub name: String,
-    /// Title on one line: the question that the plan answers.
+    /// The question that the plan answers, as a title on one line.
     #[serde(default)]
     pub title: String,
     /// Number of samples of each workload on each target.
@@ -126,7 +126,7 @@ pub struct Settings {
     pub targets: Vec<String>,
     /// Engine that replaces `Engine::Auto`.
     pub engine: Engine,
-    /// Seed for a plan without a seed.
+    /// Seed that is used if the plan has none.
     pub seed: u64,
 }
 
@@ -135,7 +135,7 @@ pub struct Settings {
 pub struct Plan {
     /// Name of the plan.
     pub name: String,
-    /// Title on one line: the question that the plan answers.
+    /// The question that the plan answers, as a title on one line.
     pub title: String,
     /// Number of rounds. In each round, every workload is measured once on every target.
     pub rounds: u32,

@@ -32,7 +32,7 @@ pub struct Estimate {
 /// Values of one sample by metric.
 pub type Figures = BTreeMap<Metric, f64>;
 
-/// A sample with its doubts and its figures.
+/// A sample with its figures and the doubts (reasons to distrust a figure) about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedSample {
     /// Name of the workload.
@@ -107,7 +107,7 @@ pub enum LimitKind {
     Server,
     /// Another server to which the server sends requests.
     Backend,
-    /// The server's queue of connections that are not accepted yet.
+    /// The server's queue of connections that it has not yet accepted is full.
     AcceptQueue,
     /// The network link to the server is saturated.
     Network,
@@ -214,9 +214,9 @@ pub struct RunComparison {
     pub cautions: Vec<String>,
     /// Figures of both runs, one row for each workload × target × metric.
     pub rows: Vec<ComparisonRow>,
-    /// Workloads that only the first run has, as `WORKLOAD on TARGET`.
+    /// Workloads that only the first run contains, as `WORKLOAD on TARGET`.
     pub only_a: Vec<String>,
-    /// Workloads that only the second run has, as `WORKLOAD on TARGET`.
+    /// Workloads that only the second run contains, as `WORKLOAD on TARGET`.
     pub only_b: Vec<String>,
 }
 
@@ -275,8 +275,7 @@ pub enum Change {
     Better,
     /// The whole interval is on the worse side of 1.
     Worse,
-    /// The whole interval is within a margin that is too small to matter. Only for loads on web
-    /// servers.
+    /// The whole interval is within a margin that is too small to matter. Only loads on web servers have this result.
     Same,
     /// The interval contains 1, or there is no interval.
     Unclear,

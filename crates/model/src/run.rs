@@ -1,4 +1,4 @@
-//! A run: one execution of one plan, with its environment.
+//! A run: one execution of a plan, with a description of its environment.
 
 use crate::fact::Facts;
 use crate::ladder::Ladder;

@@ -203,7 +203,7 @@ pub struct FioJob {
     /// `>=64`.
     #[serde(default)]
     pub iodepth_level: BTreeMap<String, f64>,
-    /// Number of the job's reporting group (`groupid` of fio's JSON).
+    /// Number of the reporting group to which the job belongs (`groupid` of fio's JSON).
     #[serde(default)]
     pub group: u32,
 }
@@ -228,7 +228,7 @@ pub struct Operations {
     /// Number of failed operations. No other figure includes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Time in which the operations were counted.
+    /// Duration in which the operations were counted.
     #[serde(default)]
     pub runtime: Nanos,
     /// Operations per second; 0 if the load generator does not report this rate.
@@ -296,7 +296,7 @@ impl Latency {
     }
 }
 
-/// A point of the rate over time.
+/// Rates in one interval of a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::RatePoint")]
 #[schemars(!from)]
@@ -317,13 +317,13 @@ pub struct Rate {
 }
 
 impl RatePoint {
-    /// Returns operations per second of all kinds.
+    /// Returns the operations per second, summed over all kinds.
     #[must_use]
     pub fn per_s(&self) -> f64 {
         self.sum(|rate| rate.per_s)
     }
 
-    /// Returns bytes per second of all kinds.
+    /// Returns the bytes per second, summed over all kinds.
     #[must_use]
     pub fn bytes_per_s(&self) -> f64 {
         self.sum(|rate| rate.bytes_per_s)

@@ -87,7 +87,7 @@ pub fn is_path(value: &str) -> bool {
         && value.len() <= 8192
 }
 
-/// Returns the value if it is plain or empty, else [`WITHHELD`].
+/// Returns the value if it is harmless or empty, else [`WITHHELD`].
 #[must_use]
 pub fn withhold_value(value: &str) -> &str {
     match value.is_empty() || is_plain(value) {

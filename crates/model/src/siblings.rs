@@ -67,7 +67,7 @@ pub struct DiskLatency {
     pub windows: u32,
     /// Number of requests in these windows.
     pub requests: u64,
-    /// Mean time of a request in these windows, from the block layer to completion.
+    /// Mean time of a request in these windows, measured by the block layer until completion.
     pub mean: Nanos,
     /// Latency of the disk ÷ median latency of the active siblings. The result is the median over the windows.
     pub ratio: f64,

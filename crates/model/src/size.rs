@@ -69,7 +69,7 @@ impl Problem {
 const LETTERS: &str = "KMGTPE";
 
 impl Convention {
-    /// Returns examples of valid sizes with the meaning of the units.
+    /// Returns examples of valid sizes, with the meaning of their units.
     #[must_use]
     pub fn examples(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl Convention {
         }
     }
 
-    /// Returns the exponent and family of a suffix.
+    /// Returns the exponent of a suffix, and the family to which the suffix belongs.
     fn suffix(self, suffix: &str) -> Option<(u32, Unit)> {
         let upper = suffix.to_ascii_uppercase();
         let (letter, rest) = match upper.chars().next() {

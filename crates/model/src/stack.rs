@@ -47,7 +47,7 @@ pub enum LayerKind {
     VolumeGroup,
     /// dm-crypt, with or without LUKS.
     Crypt,
-    /// Another device-mapper target, such as a linear or striped mapping.
+    /// Another device-mapper target, such as linear or striped.
     Mapped,
     /// Linux software RAID.
     Md,
@@ -59,12 +59,12 @@ pub enum LayerKind {
     Partition,
     /// A disk.
     Disk,
-    /// A controller or link of a disk.
+    /// The controller or link to which a disk is connected.
     Link,
 }
 
 impl LayerKind {
-    /// Returns the common name of the kind.
+    /// Returns the common name of this kind of layer.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {

@@ -139,7 +139,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Returns whether the figure is measured in this configuration.
+    /// Returns whether this configuration measures the figure.
     #[must_use]
     pub fn has(&self, figure: &Figure) -> bool {
         let names = self.figures.as_ref();
@@ -187,7 +187,7 @@ pub struct Figure {
     /// Position on a curve, if reports show the figure as a point of a curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// Whether the configurations are ranked by this figure.
+    /// Whether reports rank the configurations by this figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ranked: bool,
     /// Settings of the bench for this figure, such as a workload as in a plan, or the name of a counter.
@@ -235,7 +235,7 @@ pub enum Derived {
         /// Names of the figures whose mean is computed.
         of: Vec<String>,
     },
-    /// Largest of several figures. Missing figures are ignored.
+    /// Largest of several figures. Figures without a value are ignored.
     Largest {
         /// Names of the figures of which the largest is taken.
         of: Vec<String>,
@@ -247,8 +247,8 @@ pub enum Derived {
         /// Name of the figure in the denominator.
         by: String,
     },
-    /// Requests in flight by Little's law: rate × mean latency (J. D. C. Little, *Operations
-    /// Research* 9 (3), 1961).
+    /// Number of requests in flight by Little's law: rate × mean latency (J. D. C. Little, *Operations Research* 9 (3),
+    /// 1961).
     InFlight {
         /// Name of a figure that is a rate per second.
         rate: String,
@@ -328,7 +328,7 @@ pub enum Needs {
     /// Hardware virtualisation. The figures depend on the cost of a guest's instructions, which an emulator does not
     /// reproduce.
     Kvm,
-    /// A load generator on another machine. The figures depend on the number of CPUs that only the servers use.
+    /// A load generator on another machine, because the figures depend on the number of CPUs that only the servers use.
     OwnGenerator,
 }
 

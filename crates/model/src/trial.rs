@@ -304,7 +304,7 @@ pub struct TotalJudgement {
     pub time: f64,
     /// How much worse `work` and `time` may become, as a fraction.
     pub margin: f64,
-    /// Whether the measured `work` and `time` are within the margin.
+    /// Whether the measured values of `work` and `time` are within the margin.
     pub within: bool,
     /// Whether `work` and `time` would stay within the margin even if B had one more slot that is three times as slow
     /// as usual. The verdict "better" requires this.
@@ -331,7 +331,7 @@ pub struct Judgement {
     pub reason: String,
     /// Number of measured pairs that count.
     pub pairs: u32,
-    /// Number of pairs that are ignored because they are void or failed.
+    /// Number of pairs that are excluded, because they are void or failed.
     pub left_out: u32,
     /// Typical ratio B ÷ A over the pairs (a robust centre), inverted if lower values are better. Above 1, B is always
     /// better.

@@ -56,7 +56,7 @@ impl Pace {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub enum Protocol {
-    /// HTTP/1.1: one request at a time on a connection.
+    /// HTTP/1.1, with one request at a time on a connection.
     #[default]
     #[serde(rename = "http/1.1")]
     Http1,
@@ -94,11 +94,11 @@ impl Protocol {
 pub enum FailureKind {
     /// Connection refused: no service listens, or the host rejects connections.
     Refused,
-    /// No route, or the network is down.
+    /// There is no route to the host, or the network is down.
     Unreachable,
     /// The connection was not established before the timeout.
     ConnectTimeout,
-    /// No free local port for the address (EADDRNOTAVAIL).
+    /// There is no free local port for the address (EADDRNOTAVAIL).
     NoPort,
     /// The TLS handshake failed, or the certificate was rejected.
     Tls,
@@ -191,7 +191,7 @@ pub struct Failures {
     pub first: String,
 }
 
-/// Number of responses with one unexpected status.
+/// Number of responses that had one particular unexpected status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatusCount {
     /// HTTP status, such as 503.
@@ -200,7 +200,7 @@ pub struct StatusCount {
     pub count: u64,
 }
 
-/// Counts of one second of a load. Seconds are counted from the start of the window.
+/// Counts for one second of a load. Seconds are counted from the start of the window.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -224,7 +224,7 @@ pub struct Stretch {
     pub latency: Histogram,
 }
 
-/// Measurements of the load generator about the load and about itself.
+/// What the load generator measured about the load and about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
     /// Duration of the measured window. It is shorter than requested if the load was interrupted.
@@ -280,7 +280,7 @@ pub struct Measured {
     /// 0.3.
     #[serde(default)]
     pub stretch: Nanos,
-    /// The window in about forty intervals, for rate and latency over time.
+    /// Rate and latency over time: the window, divided into about forty intervals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stretches: Vec<Stretch>,
     /// Whether the load was ended early, because no request succeeded.

@@ -220,7 +220,7 @@ fn standing(advice: &Advice) -> &'static str {
     }
 }
 
-/// Returns the ANSI colour code of a standing; empty for the default colour.
+/// Returns the ANSI colour code for a standing; empty for the default colour.
 fn colour(standing: &str) -> &'static str {
     match standing {
         "confirmed" => "32",

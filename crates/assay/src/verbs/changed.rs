@@ -209,7 +209,7 @@ fn between(
     ))
 }
 
-/// Parses a date `2026-11-20`, an RFC 3339 time, or an age such as `12h`, `7d` or `2w`.
+/// Parses a date such as `2026-11-20`, an RFC 3339 time, or an age such as `12h`, `7d` or `2w`.
 fn time(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ago = || {

@@ -1,4 +1,4 @@
-//! `assay check`: finds violations of advice on a machine.
+//! `assay check`: finds settings of a machine that violate advice.
 
 mod fix;
 pub(super) mod mail;

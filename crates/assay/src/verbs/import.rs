@@ -1,4 +1,4 @@
-//! `assay report import`: explains a result of fio or another tool, and stores it as a run.
+//! `assay report import`: explains a result of fio or another tool, and stores the result as a run.
 
 mod clean;
 

@@ -1,4 +1,4 @@
-//! `assay lint`: reports what a fio command or job file would not measure.
+//! `assay lint`: reports which parts of a fio command or job file would not measure what the user expects.
 
 use crate::context::{columns, print};
 use crate::input;
@@ -119,7 +119,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Prints options whose values assay does not know on standard error.
+/// Prints on standard error the options whose values are unknown to assay.
 fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     // Loops of a script make many jobs with the same unknown values.
     let mut jobs_by_keys: Vec<(Vec<String>, Vec<&str>)> = Vec::new();

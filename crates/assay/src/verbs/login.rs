@@ -368,7 +368,7 @@ fn lines(
 }
 
 impl Way {
-    /// Determines the server and its local processes.
+    /// Determines the server and those of its processes that run on this machine.
     fn new(service: Service, how: How) -> Self {
         let (server, user) = match &how {
             How::Ssh(target) => ssh_server(target),

@@ -170,12 +170,12 @@ struct Shown<'a> {
     of: &'a str,
     /// `certificate`, `request`, `private key` or `public key`.
     kind: &'static str,
-    /// Subject of the certificate or request, if there is one.
+    /// Subject of the certificate or request; `None` if there is none.
     subject: Option<&'a str>,
     /// Algorithm and size of the key.
     key: &'a str,
     pin: &'a Pin,
-    /// TLSA record for DNS; `None` if the host is unknown.
+    /// TLSA record for DNS; `None` if the host name is unknown.
     tlsa: Option<String>,
     curl: String,
     android: String,

@@ -1,4 +1,4 @@
-//! `assay fleet pool`: shares trials between users of many machines and combines their results.
+//! `assay fleet pool`: shares trials between the owners of many machines, and combines the results.
 
 mod export;
 mod keep;

@@ -262,7 +262,7 @@ pub fn unreadable(error: &ProbeError) -> anyhow::Error {
     Unreadable(error.to_string()).into()
 }
 
-/// Like [`unreadable`]; the message begins with the host.
+/// Like [`unreadable`], but the message begins with the host.
 pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     match error {
         ProbeError::Connect { .. } => unreadable(error),

@@ -354,7 +354,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     bail!("nothing to resume: no run was interrupted; `assay report runs` lists all")
 }
 
-/// Returns the plan and the targets of the command line.
+/// Returns the plan and the targets that the command line describes.
 fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let mut targets = args.words.clone();
     let another = args.plan_file.is_some() || args.one.plan().is_some();

@@ -1,4 +1,4 @@
-//! btrfs: profiles of its block groups (from sysfs, without a command), properties of a path.
+//! Collects the profiles of btrfs block groups (from sysfs, without a command), and the btrfs properties of a path.
 
 use crate::block::Device;
 use crate::gather::{Gather, lossy};

@@ -148,14 +148,14 @@ fn parse_limit(text: &str) -> Option<Option<f64>> {
     }
 }
 
-/// Parses `QUOTA PERIOD`; returns the quotient, which is a number of processors.
+/// Parses a line `QUOTA PERIOD` of `cpu.max`, and returns the quotient, which is a number of processors.
 fn cpu_max(text: &str) -> Option<Option<f64>> {
     let (quota, period) = text.split_once(' ')?;
     let period: f64 = period.parse().ok().filter(|period| *period > 0.0)?;
     parse_limit(quota).map(|quota| quota.map(|quota| quota / period))
 }
 
-/// Notes the limits of each device (`MAJOR:MINOR rbps=…`) from all levels.
+/// Notes the I/O limits of each device (`MAJOR:MINOR rbps=…`) from all levels of the control groups.
 fn note_io_limits(g: &mut Gather<'_>, path: &Path) {
     let source = path.display().to_string();
     let Some(text) = g.read("cgroup.io", &source) else {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 
 const BLOCK: &str = "/sys/block";
-/// Path of the list of md arrays.
+/// File that lists the md arrays.
 pub(crate) const MDSTAT: &str = "/proc/mdstat";
 const EINVAL: i32 = 22;
 
@@ -72,7 +72,7 @@ const MORE: [&str; 22] = [
     "comp_algorithm",
 ];
 
-/// Returns the names of all files that are read for a device, except those that identify the device.
+/// Returns the names of all files that are read for a device. Files that identify the device are not among them.
 pub(crate) fn files() -> impl Iterator<Item = &'static str> {
     let texts = TEXTS.iter().chain(&FLAGS).map(|(_, file)| *file);
     let numbers = NUMBERS.iter().map(|(_, file, _)| *file);
@@ -196,7 +196,7 @@ fn note_transport(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes the speed of the SATA link and of the nearest PCI Express link above the device.
+/// Notes the speed of the SATA link, and of the nearest PCI Express link above the device.
 fn note_link(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(port) = device.ata_port() {
         let dir = format!("/sys/class/ata_link/link{port}");
@@ -228,7 +228,7 @@ fn note_link(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes the lower layers of device mapper, Linux RAID, loop and zram.
+/// Notes the lower layers of devices of device mapper, Linux RAID, loop and zram.
 fn note_lower_layers(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
     match device.slaves(g.host) {

@@ -90,7 +90,7 @@ struct Table {
     crypt: crypt::CryptSettings,
 }
 
-/// Parses the lines `NAME: START LENGTH TARGET PARAMETERS`, one for each segment. Encryption keys are ignored.
+/// Parses lines `NAME: START LENGTH TARGET PARAMETERS`, one for each segment. Encryption keys are dropped.
 fn parse(text: &str) -> BTreeMap<String, Table> {
     let mut found: BTreeMap<String, Table> = BTreeMap::new();
     for line in text.lines() {

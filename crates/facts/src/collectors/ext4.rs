@@ -1,4 +1,4 @@
-//! ext4: features and journal from the superblock, as printed by dumpe2fs(8).
+//! Collects features and journal of ext4 file systems from the superblock, as dumpe2fs(8) prints them.
 
 use crate::gather::{Gather, scalar};
 use assay_model::{FactKind, FactPlace};

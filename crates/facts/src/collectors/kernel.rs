@@ -42,8 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Notes the page size from the auxiliary vector, which the kernel passes to every process
-/// (getauxval(3)).
+/// Notes the page size from the auxiliary vector, which the kernel passes to every process (getauxval(3)).
 fn page_size(g: &mut Gather<'_>) {
     const KEY: &str = "kernel.page_size";
     const AUXV: &str = "/proc/self/auxv";

@@ -1,4 +1,4 @@
-//! LVM: logical volumes and their segments, volume groups, and the offset of data on physical volumes.
+//! Collects the LVM volumes and their segments, the volume groups, and the offset of data on physical volumes.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};

@@ -1,4 +1,4 @@
-//! Mounted file systems with their options, without kernel interfaces such as proc and sysfs.
+//! Collects the mounted file systems with their options. Kernel interfaces such as proc and sysfs are left out.
 
 use super::trim;
 use crate::block::Device;

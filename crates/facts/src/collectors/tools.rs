@@ -1,5 +1,5 @@
-//! Versions of the measuring tools, of the tools whose output is parsed, and of the services in the catalogue of
-//! advice.
+//! Collects the versions of the measuring tools, of the tools whose output is parsed, and of the services in the
+//! catalogue of advice.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};

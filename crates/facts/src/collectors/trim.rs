@@ -10,7 +10,7 @@ const DEEPEST: usize = 16;
 /// A layer that drops TRIM requests above a drive that supports TRIM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Description of the layer: `dm-crypt (vault)`, `md0`, `the USB bridge of sdb`.
+    /// Description of the layer for users, such as `dm-crypt (vault)`, `md0` or `the USB bridge of sdb`.
     pub(crate) by: String,
     /// Kind of the layer: `crypt`, `lvm`, `md`, `usb` or `other`.
     pub(crate) kind: &'static str,
@@ -87,7 +87,7 @@ fn describe(host: &dyn Host, device: &Device, disk: String) -> Result<Dropped, H
     })
 }
 
-/// Reads a file of a device; `None` if the file does not exist.
+/// Reads a file in the directory of a device; `None` if the file does not exist.
 pub(crate) fn read(
     host: &dyn Host,
     device: &Device,
@@ -110,7 +110,8 @@ mod tests {
     use assay_host::Recorded;
     use std::ffi::OsStr;
 
-    /// Builds a stack of devices, the top first, as (name, `discard_max_bytes`, UUID of device mapper).
+    /// Builds a stack of devices, beginning with the top. A device is (name, `discard_max_bytes`, UUID of device
+    /// mapper).
     fn stack(layers: &[(&str, &str, &str)]) -> Recorded {
         let mut host = Recorded::new();
         for (at, (name, most, uuid)) in layers.iter().enumerate() {

@@ -215,8 +215,8 @@ fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     }
 }
 
-/// Returns advice on how to change the settings of a disk, depending on the manager of the guest (Proxmox, libvirt or
-/// none).
+/// Returns instructions for changing the settings of a virtual disk. They depend on the manager of the guest (Proxmox,
+/// libvirt or none).
 fn edit_with(manager: &str, guest: &str, disk: &str) -> String {
     match manager {
         "proxmox" => format!(

@@ -50,7 +50,7 @@ fn key_bits(key: &str) -> Option<u64> {
     }
 }
 
-/// Returns the format in the output of `cryptsetup status NAME`: `LUKS2`, `LUKS1`, `PLAIN`.
+/// Returns the format in the output of `cryptsetup status NAME`, such as `LUKS2`, `LUKS1` or `PLAIN`.
 #[must_use]
 pub fn kind(status: &str) -> Option<&str> {
     status.lines().find_map(|line| {

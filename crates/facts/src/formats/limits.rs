@@ -63,13 +63,13 @@ impl Limits {
         })
     }
 
-    /// Reads `<iotune>`; `text` returns the text of an element.
+    /// Reads the limits in `<iotune>`. `text` returns the text of an element by its name.
     pub(crate) fn of_libvirt(text: impl Fn(&str) -> Option<String>) -> Self {
         Self::read(|name| text(name.libvirt)?.trim().parse().ok())
     }
 
-    /// Parses the options of a drive in qm.conf(5): `mbps=` is in MiB/s (PVE/QemuServer.pm
-    /// multiplies by 1024 × 1024).
+    /// Parses the limits in the options of a drive in qm.conf(5). `mbps=` is in MiB/s (PVE/QemuServer.pm multiplies by
+    /// 1024 × 1024).
     pub(crate) fn of_proxmox(options: &BTreeMap<&str, &str>) -> Self {
         Self::read(|name| {
             let plain = options.get(name.qmp).and_then(|value| value.parse().ok());

@@ -62,7 +62,7 @@ pub const HEALTH: [&str; 9] = [
     "vg_name,lv_name,lv_layout,lv_role,lv_health_status,raid_sync_action,sync_percent",
 ];
 
-/// Returns the rows of an lvs, vgs or pvs report; empty fields are left out.
+/// Returns the rows of a report of lvs, vgs or pvs. Empty fields are left out.
 ///
 /// # Errors
 /// The text is not a report.

@@ -30,7 +30,7 @@ pub enum Reading {
     },
 }
 
-/// Returns the type of a parameter; `None` if unknown. Hyphens count as underscores.
+/// Returns the type of a parameter; `None` if it is unknown. Hyphens in the name are equivalent to underscores.
 #[must_use]
 pub fn type_of(module: &str, parameter: &str) -> Option<Type> {
     let (module, parameter) = (module.replace('-', "_"), parameter.replace('-', "_"));

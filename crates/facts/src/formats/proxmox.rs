@@ -28,7 +28,7 @@ pub struct ProxmoxStorage {
     settings: BTreeMap<String, String>,
 }
 
-/// Parses all storages by name. Sections are `TYPE: NAME`, followed by indented lines `KEY VALUE`.
+/// Parses all storages, by name. A section is a line `TYPE: NAME`, followed by indented lines `KEY VALUE`.
 #[must_use]
 pub fn stores(text: &str) -> BTreeMap<String, ProxmoxStorage> {
     let mut found: BTreeMap<String, ProxmoxStorage> = BTreeMap::new();

@@ -37,7 +37,7 @@ pub struct QemuMachine {
     pub settings: BTreeMap<String, String>,
     /// Disks in the order of the command line, without empty drives and firmware.
     pub disks: Vec<VirtualDisk>,
-    /// Other arguments that may affect performance, but were not parsed.
+    /// Arguments that were not parsed and may affect performance.
     pub unknown: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct VirtualDisk {
     pub id: String,
     /// Controller: `virtio-blk`, `virtio-scsi`, `ide`, `sata`, `nvme`, `usb`, or the name of another controller.
     pub bus: String,
-    /// Settings such as `cache`, `aio`, `discard`, `iothread`, `detect_zeroes` and `queues`.
+    /// Settings of the disk, such as `cache`, `aio`, `discard`, `iothread`, `detect_zeroes` and `queues`.
     pub settings: BTreeMap<String, String>,
     /// Block drivers between the disk and its storage, from the top. `probed` means that QEMU detects the format from
     /// the content.

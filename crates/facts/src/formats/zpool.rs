@@ -1,11 +1,11 @@
-//! Parses `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)): the devices of a pool.
+//! Parses the devices of a pool from `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)).
 
 use std::collections::BTreeMap;
 
 /// A top-level vdev of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdev {
-    /// Name in `zpool status`: `mirror-0`, `draid2:2d:6c:1s-0`, or the path of a single device.
+    /// Name of the vdev in `zpool status`, such as `mirror-0` or `draid2:2d:6c:1s-0`. For a single device, its path.
     pub name: String,
     /// Class of the vdev: `data`, `log`, `cache`, `special`, `dedup` or `spare`.
     pub class: &'static str,
@@ -92,7 +92,7 @@ pub(crate) fn class_of(heading: &str) -> &'static str {
     }
 }
 
-/// Returns the kind of a vdev: `mirror` for `mirror-0`, `disk` or `file` for a path.
+/// Returns the kind of a vdev by its name: `mirror` for `mirror-0`, `disk` or `file` for a path.
 fn kind(name: &str) -> &str {
     match name.rsplit_once('-') {
         _ if name.starts_with('/') || name.bytes().all(|byte| byte.is_ascii_digit()) => "disk",
@@ -103,8 +103,7 @@ fn kind(name: &str) -> &str {
     }
 }
 
-/// Returns full paths of the leaf devices in the order of the listing, including logs, caches and
-/// spares.
+/// Returns the full paths of all leaf devices, including logs, caches and spares, in the order of the listing.
 pub(crate) fn leaves(status: &str) -> Vec<String> {
     tree(status)
         .map(|(_, words)| words[0])
@@ -204,7 +203,7 @@ pub fn ashifts(zdb: &str) -> Ashifts {
 /// Ashift values (base-2 logarithm of the sector size) of the top-level vdevs of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ashifts {
-    /// Ashift of groups such as mirrors, by the number at the end of the name: 0 for `mirror-0`.
+    /// Ashift of groups such as mirrors, by the number in their name, such as 0 for `mirror-0`.
     pub by_id: BTreeMap<u64, u32>,
     /// Ashift of single devices, by the path that the pool records. Links in this path are not resolved.
     pub by_path: BTreeMap<String, u32>,
@@ -306,7 +305,7 @@ mod tests {
     const ZDB_RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-raidz1.txt");
     const ZDB_DRAID2: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-draid2.txt");
 
-    /// Recorded with OpenZFS 2.3.2 (Debian 12, backports).
+    /// The output was recorded with OpenZFS 2.3.2 (Debian 12, backports).
     #[test]
     fn properties_of_devices() {
         let of = Ashifts::of_properties;

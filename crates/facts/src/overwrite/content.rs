@@ -12,9 +12,9 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-/// Bytes that are read at the start and at the end.
+/// Number of bytes that are read at the start and at the end.
 const EDGE: u64 = 1 << 20;
-/// Bytes that are read at each sampled position.
+/// Number of bytes that are read at each sampled position.
 const PROBE: usize = 4096;
 /// Number of pseudo-random positions that are read, in addition to the powers of two.
 const PROBES: usize = 256;

@@ -1,4 +1,4 @@
-//! Checks before a block device is overwritten.
+//! Checks a block device before assay overwrites it.
 
 use crate::overwrite::{Against, OverwriteRefused, content, loops, refused};
 use assay_host::Host;

@@ -1,4 +1,4 @@
-//! Checks before a regular file is overwritten.
+//! Checks a regular file before assay overwrites it.
 
 use crate::overwrite::{Against, Found, OverwriteRefused, content, loops, processes, refused};
 use assay_host::held::{Access, Held, Lease};

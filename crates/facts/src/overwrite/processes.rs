@@ -1,4 +1,4 @@
-//! Finds processes that have a file open or mapped. Device and inode identify the file, not the path.
+//! Finds processes that have a file open or mapped. The file is identified by device and inode number, not by its path.
 
 use assay_host::Host;
 use assay_host::held::Identity;
@@ -17,7 +17,7 @@ pub(crate) struct Users {
     pub hidden: Vec<String>,
 }
 
-/// Searches all processes. `except` is a descriptor of this process, `/proc/PID/fd/N`.
+/// Searches all processes. `except` is a descriptor of this process that does not count as a use, as `/proc/PID/fd/N`.
 pub(crate) fn users(host: &dyn Host, file: Identity, except: Option<&Path>) -> Users {
     let mut users = Users::default();
     let proc = Path::new("/proc");

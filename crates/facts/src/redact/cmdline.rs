@@ -59,7 +59,7 @@ const PLACES: [&str; 6] = [
     "rd.lvm.lv",
     "rd.lvm.vg",
 ];
-/// Parameters whose value identifies this machine or another one.
+/// Parameters whose value identifies this machine or another machine.
 const IDENTITY: [&str; 4] = ["ip", "hostname", "systemd.hostname", "nfsroot"];
 
 /// Redacts the command line. The text after `--` is for init and is dropped. With `identity`, host names and addresses

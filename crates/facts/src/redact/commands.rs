@@ -155,7 +155,7 @@ fn zdb_line(line: &str, identity: bool) -> bool {
         || key == "path" && (of_kernel || identity && is_path(value))
 }
 
-/// Beginnings of the `errors:` lines of `zpool status` that are kept.
+/// Prefixes of the `errors:` lines of `zpool status` that are kept.
 const ERRORS: [&str; 3] = [
     "errors: No known data errors",
     "errors: List of errors unavailable",

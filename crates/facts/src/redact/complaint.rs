@@ -237,7 +237,7 @@ fn find_kind(line: &str) -> Option<String> {
     Some(format!("{kind}{}", find_place(line)))
 }
 
-/// Returns ` in FILE line NUMBER` for the first file of [`FILES`] in the line.
+/// Returns ` in FILE line NUMBER` for the first file in the line that is in [`FILES`].
 fn find_place(line: &str) -> String {
     let named = FILES.iter().find_map(|file| {
         let (_, rest) = line.split_once(file)?;

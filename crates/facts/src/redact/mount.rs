@@ -68,7 +68,8 @@ const PATHS: [&str; 7] = [
     "lowerdir", "upperdir", "workdir", "subvol", "logdev", "rtdev", "device",
 ];
 
-/// Keeps harmless mount options. Of other options keeps only the name, if it looks like a name.
+/// Keeps harmless mount options. Of other options, keeps only the name, and only if it looks like the name of an
+/// option.
 #[must_use]
 pub fn mount_options(options: &str) -> String {
     options

@@ -276,7 +276,7 @@ fn attack_what_a_tool_quotes_is_not_kept() {
     assay_testing::attacked("secrets in complaints", tried, tried);
 }
 
-/// Keeps the numbers of a version, and words that versions contain.
+/// Redacting a version keeps its numbers, and words that belong to versions.
 #[test]
 fn versions_are_kept_and_nothing_beside_them() {
     for (said, kept) in [

@@ -1,5 +1,6 @@
-//! Finds settings that the manual of their own program warns against. Each fact is one boolean property with the place
-//! of the line, never a name or an address. Other harmful settings are in the collector of their program.
+//! Finds settings against which the manual of their own program warns. Each fact is a boolean property with the place
+//! of the line, and contains neither names nor addresses. The collectors of single programs find other harmful
+//! settings.
 
 mod apache;
 mod database_options;

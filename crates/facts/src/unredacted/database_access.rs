@@ -11,7 +11,7 @@ const DIRS: [&str; 3] = [
     "/etc/mysql/mariadb.conf.d",
     "/etc/my.cnf.d",
 ];
-/// Groups of the option files that the server reads.
+/// Groups of option files that the server reads.
 const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {

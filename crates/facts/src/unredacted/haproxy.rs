@@ -10,7 +10,7 @@ const SECTIONS: [&str; 6] = [
     "global", "defaults", "frontend", "backend", "listen", "userlist",
 ];
 
-/// Statistics page and address settings of a section.
+/// A section of HAProxy's configuration, with its settings of the statistics page and its addresses.
 #[derive(Default)]
 struct Section {
     page: Option<FactPlace>,
@@ -41,7 +41,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the lowest TLS version of a line if it is below 1.2.
+/// Notes the minimum TLS version of a line if it is below 1.2.
 fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let speaks =
         words[0] == "ssl-default-bind-options" || (words[0] == "bind" && words.contains(&"ssl"));

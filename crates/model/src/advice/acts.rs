@@ -79,11 +79,11 @@ pub enum MachinePart {
     Cpu,
     /// The kernel's network stack, such as its buffers and congestion control.
     NetworkStack,
-    /// The queue of connections that are not accepted yet.
+    /// The server's queue of connections that it has not yet accepted.
     AcceptQueue,
     /// The processes of a server program.
     Server,
-    /// A database: its cache, log and plans.
+    /// A database: its cache, log and query plans.
     Database,
     /// Authentication and the start of a session.
     Login,
@@ -166,10 +166,10 @@ pub struct MovedOperations {
     /// Only writes with a flush if true, only writes without one if false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
-    /// Only blocks of these sizes, in bytes.
+    /// Only blocks of a size in this range, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Between<Bytes>>,
-    /// Only loads with this number of operations in flight.
+    /// Only loads with a number of operations in flight in this range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<Between<u32>>,
 }

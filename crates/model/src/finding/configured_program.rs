@@ -34,7 +34,7 @@ pub enum Configured {
     Samba,
     /// Options of the services in Postfix's master.cf.
     PostfixServices,
-    /// Kernel parameters: files of sysctl.d and the running values.
+    /// Kernel parameters, in files of sysctl.d and in the running kernel.
     Sysctl,
     /// Apache httpd.
     Apache,

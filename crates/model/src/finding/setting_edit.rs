@@ -62,7 +62,7 @@ pub struct ModeBits {
 }
 
 impl ModeBits {
-    /// Parses one clause of chmod(1) with users, `+` or `-`, and `r`, `w` or `x`: `o-rwx`.
+    /// Parses one clause of chmod(1) such as `o-rwx`: users, `+` or `-`, and the letters `r`, `w` or `x`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (users, rights) = text.split_once(['+', '-'])?;

@@ -17,7 +17,8 @@ pub struct Http {
     /// Whether to use HTTP/2: negotiated in the TLS handshake, or by prior knowledge without TLS.
     #[serde(default, skip_serializing_if = "is_no")]
     pub http2: bool,
-    /// Concurrent requests (streams) on each HTTP/2 connection. The total concurrency is connections × streams.
+    /// Number of concurrent requests (streams) on each HTTP/2 connection. The total concurrency is connections ×
+    /// streams.
     #[serde(default = "default_one", skip_serializing_if = "is_one")]
     pub streams: u32,
     /// Whether connections are reused. If not, each request opens a new connection.
@@ -41,7 +42,7 @@ pub struct Http {
     /// Factor by which the replay is faster than the log; 2 means twice as fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Paths to request in turn, instead of the path of the URL.
+    /// Paths that are requested in turn, instead of the path of the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// Whether the paths are selected at random instead of in turn.
@@ -74,7 +75,7 @@ pub struct Http {
     /// Whether new connections resume earlier TLS sessions.
     #[serde(default, skip_serializing_if = "is_no")]
     pub tls_resume: bool,
-    /// Number of threads of the load generator. Default: half of the CPUs if the server is on this machine, else all
+    /// Number of threads of the load generator. By default, half of the CPUs if the server is on this machine, else all
     /// CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,

@@ -18,7 +18,7 @@ pub enum PlanError {
         /// Description of the error.
         message: String,
     },
-    /// The syntax is valid, but the plan cannot be executed.
+    /// The text can be parsed, but the plan cannot be executed.
     #[error("plan `{plan}`: {message}")]
     Content {
         /// Name of the plan.
@@ -28,7 +28,7 @@ pub enum PlanError {
     },
 }
 
-/// Adds the most similar name to serde's "unknown field `a`, expected one of `b`, `c`".
+/// Adds the most similar name to an error of serde such as "unknown field `a`, expected one of `b`, `c`".
 fn with_hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown_key = message.starts_with("unknown field");

@@ -16,7 +16,7 @@ pub struct Counters {
     /// CPU time of the whole machine, from /proc/stat.
     #[serde(default)]
     pub cpu: Option<CpuDelta>,
-    /// CPU time of the load generator's process (user + system), from wait4.
+    /// CPU time of the load generator's process (user and system), from wait4.
     #[serde(default)]
     pub tool_cpu: Option<Nanos>,
     /// Counters of the ARC, from /proc/spl/kstat/zfs/arcstats.
@@ -52,7 +52,7 @@ pub struct DeviceDelta {
     pub write_ms: u64,
     /// Milliseconds in which at least one request was in flight.
     pub busy_ms: u64,
-    /// Number of requests in flight, summed over all milliseconds.
+    /// Number of requests in flight, summed over all milliseconds of the interval.
     pub weighted_ms: u64,
     /// Number of completed flush requests. A partition has the number of its whole disk, because the kernel counts
     /// flushes only there (block/blk-flush.c, `blk_account_io_flush`).
@@ -112,11 +112,11 @@ pub struct ZilDelta {
     pub commits: u64,
     /// Number of transactions that were written to the log.
     pub itxs: u64,
-    /// Bytes of these transactions in log blocks on the pool's own devices.
+    /// Number of bytes of these transactions that were written to log blocks on the pool's own devices.
     pub normal_bytes: Bytes,
-    /// Bytes of these transactions in log blocks on a separate log device (SLOG).
+    /// Number of bytes of these transactions that were written to log blocks on a separate log device (SLOG).
     pub slog_bytes: Bytes,
-    /// Bytes of these transactions that were written in place, with only a pointer in the log.
+    /// Number of bytes of these transactions that were written in place. The log contains only a pointer to them.
     pub indirect_bytes: Bytes,
 }
 
@@ -127,6 +127,6 @@ pub struct Throttle {
     pub cpu_events: Option<u64>,
     /// Mean current frequency ÷ maximum frequency, from 0 to 1.
     pub cpu_freq_share: Option<f64>,
-    /// Highest composite temperature of an NVMe device in °C, and the limit of this device (`temp1_max`).
+    /// Highest composite temperature of an NVMe device in °C, with the limit of this device (`temp1_max`).
     pub nvme_celsius: Option<(f64, f64)>,
 }

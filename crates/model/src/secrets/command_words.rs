@@ -1,4 +1,4 @@
-//! Removes secrets from command lines, word by word.
+//! Removes secrets from the words of a command line.
 
 use super::{WITHHELD, names_a_secret, withhold_in_text};
 

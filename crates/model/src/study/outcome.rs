@@ -143,7 +143,7 @@ pub struct Cell {
 pub struct Place {
     /// Name of the configuration.
     pub configuration: String,
-    /// Estimate of the figure by which the ranking is ordered.
+    /// Estimate of the figure that determines the order of the ranking.
     pub estimate: Estimate,
     /// Whether the figure differs significantly from that of the next configuration: the interval of the ratio excludes
     /// 1. `None` for the last configuration.

@@ -61,7 +61,7 @@ pub(super) fn page(
     Ok(out.text)
 }
 
-/// Formats the page of a rule: the reason, the remedy, the references.
+/// Formats the page of a rule: the reason, the remedy and the references.
 pub(super) fn explain(advice: &Advice, style: Style) -> String {
     let mut out = Out {
         text: String::new(),
@@ -333,7 +333,7 @@ impl Out {
         paragraph.clear();
     }
 
-    /// Writes an empty line unless the last line is empty.
+    /// Writes an empty line, unless the last line is already empty.
     fn one_gap(&mut self) {
         if !self.text.ends_with("\n\n") {
             self.gap();

@@ -1,4 +1,4 @@
-//! `assay fleet changed --key`: the history of facts and findings.
+//! `assay fleet changed --key`: shows the history of facts and findings.
 
 use crate::context::{self, print};
 use crate::global::Global;

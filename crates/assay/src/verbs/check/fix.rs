@@ -296,7 +296,7 @@ pub(in crate::verbs) struct TakenBack<'a> {
     /// Number of the fix that was undone.
     change: &'a str,
     session: &'a str,
-    /// Whether all parts of the fix were reverted.
+    /// Whether all parts of the fix could be reverted.
     taken_back: bool,
     /// Result of each part of the fix as text.
     told: Vec<&'a str>,

@@ -135,7 +135,7 @@ fn keep(checked: &Checked, sources: &[Source], ssid: &[String], global: &Global)
     observation_log::keep(thing, checked, global);
 }
 
-/// Returns the pages about wireless networks, or the selected ones.
+/// Returns the pages about wireless networks. If `only` is not empty, returns only the selected pages.
 fn pages<'a>(catalogue: &'a Catalogue, only: &[String]) -> anyhow::Result<Vec<&'a Advice>> {
     let mut all = catalogue.all();
     all.retain(|page| assay_wifi::judges(page));

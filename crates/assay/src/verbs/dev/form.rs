@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// A document, as (file name of its schema, commands that print the document, schema).
 pub(in crate::verbs) type Form = (&'static str, &'static str, Schema);
 
-/// Returns the JSON schema of a type. Objects whose members are all known forbid additional members.
+/// Returns the JSON schema of a type. An object schema whose members are all known forbids additional members.
 pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()

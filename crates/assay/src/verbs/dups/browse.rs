@@ -1,4 +1,4 @@
-//! `assay dups browse`: an interactive tree of the folders where duplicates take most space. Read-only.
+//! `assay dups browse`: shows an interactive tree of the folders where duplicates take most space. Changes nothing.
 
 #[cfg(feature = "browse")]
 mod folder_list;

@@ -1,4 +1,4 @@
-//! JSON documents of `assay dups`, except the groups of a scan (`assay_dups::format`).
+//! JSON documents of `assay dups`. The groups of a scan are in `assay_dups::format`.
 
 use super::undo::Run;
 #[cfg(feature = "schemas")]
@@ -64,9 +64,9 @@ pub struct Copies {
     pub schema: u32,
     #[serde(flatten)]
     pub file: File,
-    /// All other files with the same content.
+    /// All other files that have the same content.
     pub copies: Vec<File>,
-    /// Whether the file was compared with all files of its size.
+    /// Whether the file was compared with all files of the same size.
     pub compared: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Listed {
     /// Number of copies; present only in `ls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
-    /// Whether the file was compared with all files of its size.
+    /// Whether the file was compared with all files of the same size.
     pub compared: bool,
 }
 
@@ -188,7 +188,7 @@ pub struct Merged {
 pub struct MergedIndex {
     pub machine: String,
     pub folders: u64,
-    /// Number of files without a hash, which cannot be compared with other machines.
+    /// Number of files without a hash. They cannot be compared with files of other machines.
     pub files_without_hash: usize,
 }
 
@@ -207,7 +207,7 @@ pub struct MachineExport {
     pub contents: u64,
     /// Number of files that have these contents.
     pub files: u64,
-    /// Number of files that are not in the export because they have no hash.
+    /// Number of files that the export lacks because they have no hash.
     pub files_without_hash: u64,
     /// Number of Parquet files written.
     pub written: u64,
@@ -372,7 +372,7 @@ pub struct UndoCost {
     copies: u64,
     /// Size of the copies to create in bytes.
     bytes: u64,
-    /// Bytes that the run of `act` freed when it changed these names.
+    /// Number of bytes that the run of `act` freed when it changed these names.
     freed_bytes: u64,
     /// File systems that have too little space for the copies.
     short: Vec<Short>,

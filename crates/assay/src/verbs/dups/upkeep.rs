@@ -204,7 +204,7 @@ pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the subfolders of a node with their names, the largest first.
+/// Returns the subfolders of a node with their names, largest first.
 fn below(node: &Node) -> Vec<(String, &Node)> {
     let folders = node.folders().into_iter();
     folders

@@ -1,4 +1,4 @@
-//! Samples as CSV (RFC 4180), in base units.
+//! Formats samples as CSV (RFC 4180), in base units.
 
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;

@@ -43,7 +43,7 @@ pub fn history() -> anyhow::Result<History> {
     Ok(History::at(context::state_dir()?.join("fleet")))
 }
 
-/// Returns a session for each machine. Options of the command line override the inventory.
+/// Returns an ssh session for each machine. Options of the command line override those of the inventory.
 pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<SshSession> {
     let session = |machine: &Machine| {
         let mut session = how.session(&machine.address);

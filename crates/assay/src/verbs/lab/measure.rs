@@ -56,7 +56,7 @@ pub(super) struct Measure {
     json: bool,
 }
 
-/// Disks to measure if the user names none.
+/// Disks that are measured if the user gives none.
 const USUAL: [&str; 6] = [
     "64M,cache=none,aio=native",
     "64M,cache=writeback",

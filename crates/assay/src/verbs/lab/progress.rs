@@ -9,7 +9,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A bar on a terminal, a line for each step in a log.
+/// Progress display: a bar on a terminal, or a line for each step in a log.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     said: String,

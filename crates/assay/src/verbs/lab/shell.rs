@@ -12,7 +12,7 @@ pub(super) fn standard_input() -> Box<dyn Read + Send> {
     Box::new(std::io::stdin())
 }
 
-/// The terminal settings before raw mode; dropping this value restores them.
+/// Terminal settings from before raw mode. Dropping the value restores them.
 struct Raw(Termios);
 
 impl Raw {
@@ -32,7 +32,7 @@ impl Drop for Raw {
     }
 }
 
-/// Runs a login shell, and exits with its status.
+/// Runs a login shell in the guest. The exit status is that of the shell.
 pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
     let terminal = std::io::stdin().is_terminal();
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();

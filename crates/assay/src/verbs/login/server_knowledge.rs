@@ -20,7 +20,7 @@ pub struct LoginServer {
     pub host: String,
     /// TCP port of the server.
     pub port: u16,
-    /// Whether the connection uses a proxy. The proxy then resolves the host name.
+    /// Whether the connection uses a proxy. In this case, the proxy resolves the host name.
     pub proxied: bool,
 }
 
@@ -183,7 +183,7 @@ fn title(pid: u32) -> Option<String> {
     Some(title.replace('\0', " ").trim().to_owned())
 }
 
-/// Returns the argument after a flag in a process title.
+/// Returns the argument that follows a flag in the command line of a process.
 fn argument(title: &str, flag: &str) -> Option<String> {
     let mut words = title.split(' ');
     words.find(|word| *word == flag)?;

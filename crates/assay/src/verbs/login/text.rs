@@ -169,7 +169,7 @@ fn module_times(out: &mut String, times: &ModuleTimes) {
     ));
 }
 
-/// Formats each cause with its time in seconds and its evidence, then the time that remains unexplained.
+/// Formats each cause with its time in seconds and its evidence, then the time for which no cause was found.
 fn causes(out: &mut String, measured: &Measured, style: Style) {
     if measured.causes.is_empty() && measured.unexplained.is_empty() {
         return;

@@ -161,7 +161,7 @@ fn pause(time: Nanos, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// Creates a trial with its randomised order.
+/// Creates a trial, and determines its randomised order.
 pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow::Result<Trial> {
     let margin = pairs.margin / 100.0;
     if !(0.001..=0.5).contains(&margin) {

@@ -16,7 +16,7 @@ const SHOWN: usize = 3;
 pub(super) struct Proposal {
     pub command: String,
     pub reason: String,
-    /// How useful the command is on this machine; higher is better.
+    /// Number that orders proposals; higher means more useful on this machine.
     weight: u8,
 }
 

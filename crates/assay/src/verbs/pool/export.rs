@@ -104,7 +104,7 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
 struct Gathered {
     /// All trials of built-in advice by machine, which are exported.
     bundle: Bundle,
-    /// Number of trials of the user's own advice, which are not exported.
+    /// Number of trials of the user's own advice. They are not exported.
     own: usize,
     /// Damaged trials, each with the reason. They are not exported, but do not prevent the export of other trials.
     unsound: Vec<(TrialId, &'static str)>,

@@ -54,7 +54,7 @@ impl Kept {
             .collect())
     }
 
-    /// Loads all bundles. Damaged or inconsistent bundles are reported and skipped.
+    /// Loads all bundles. Reports damaged or inconsistent bundles, and skips them.
     pub(super) fn load(&self) -> anyhow::Result<Pool> {
         let mut pool = Pool::default();
         for name in self.files()? {
@@ -75,7 +75,7 @@ impl Kept {
         Ok(pool)
     }
 
-    /// Adds a bundle if it is consistent with the existing ones. A trial that the same owner has already shared is
+    /// Adds a bundle if it is consistent with the existing bundles. A trial that the same owner has already shared is
     /// ignored.
     #[allow(
         clippy::disallowed_methods,

@@ -46,7 +46,7 @@ MemoryMax=512M
 TasksMax=64
 ";
 
-/// Restrictions that also work in a user's service, which has no root privileges.
+/// Restrictions that also work in a user's systemd service, which has no root privileges.
 const USER_HARDENING: &str = "\
 NoNewPrivileges=yes
 LockPersonality=yes

@@ -160,7 +160,7 @@ fn is_separator(letter: char) -> bool {
         )
 }
 
-/// Replaces all words of a line that are not in the list by `x`.
+/// Redacts a line: replaces every word that is not in the list by `x`.
 pub(crate) fn redact(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

@@ -78,7 +78,7 @@ pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     listens && unprotected && !password && !asks && last("aclfile").is_none()
 }
 
-/// Notes whether memcached is open to other machines: it listens on all addresses unless `-l` or a socket is set.
+/// Notes whether memcached is open to other machines. It listens on all addresses unless `-l` or a socket is set.
 fn note_memcached(g: &mut Gather<'_>) {
     let lines = read(g, "memcached", MEMCACHED, &['#']);
     let Some(first) = lines.first() else { return };
@@ -173,7 +173,8 @@ fn note_etcd(g: &mut Gather<'_>) {
     note(g, ("etcd", "clients"), "open", open, &line.place);
 }
 
-/// Notes whether Mosquitto accepts anonymous clients: they are allowed, and it listens beyond this machine.
+/// Notes whether Mosquitto accepts anonymous clients of other machines: anonymous clients are allowed, and a listener
+/// is reachable from other machines.
 fn note_mosquitto(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/mosquitto/mosquitto.conf".to_owned()];
     all.extend(files(g, "mosquitto", MOSQUITTO, &[".conf"]));

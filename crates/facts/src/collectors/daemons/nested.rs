@@ -78,7 +78,7 @@ pub(crate) fn read_braces(text: &str) -> Vec<Statement> {
     statements
 }
 
-/// A value of YAML: its path in lower case with dots between the names, its text, and its line.
+/// A value in a YAML file: its path in lower case with dots between the names, its text, and its line number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct YamlValue {
     pub(crate) path: String,

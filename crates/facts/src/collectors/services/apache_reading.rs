@@ -372,7 +372,7 @@ mod tests {
     use assay_host::{Recorded, Root};
     use std::process::Command;
 
-    /// Returns the last SSLProtocol line of each server as `1: value`, and the number of problems.
+    /// Returns the last SSLProtocol line of each server as `INDEX: VALUE`, and the number of problems.
     fn list_protocols(host: &Recorded) -> (Vec<String>, usize) {
         let reading = read(host);
         let servers = reading.servers.iter().enumerate();

@@ -279,7 +279,7 @@ fn note_writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
         .known(fact, found, FactKind::Runtime, FactPlace::from(path));
 }
 
-/// A redacted line: `key TYPE BITS OPTION…`; BITS is `-` if the type implies the size.
+/// A key in the redacted form `key TYPE BITS OPTION…`. BITS is `-` if the type implies the size.
 struct Key<'a> {
     kind: &'a str,
     bits: Option<u64>,
@@ -395,7 +395,7 @@ fn split(options: &str) -> Vec<&str> {
     all
 }
 
-/// Returns the positions of characters outside of quotation marks; `\"` does not end a quotation.
+/// Returns the positions of all characters outside of quotation marks. `\"` does not end a quotation.
 fn positions_outside_quotes(
     text: &str,
     wanted: impl Fn(char) -> bool,
@@ -411,7 +411,7 @@ fn positions_outside_quotes(
     })
 }
 
-/// Returns the length of the modulus in bits: the third field of the key (RFC 4253, section 6.6).
+/// Returns the length of an RSA modulus in bits, from the third field of the key (RFC 4253, section 6.6).
 fn rsa_bits(key: &str) -> Option<u64> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(key).ok()?;
     let mut rest = &bytes[..];
@@ -430,7 +430,7 @@ fn rsa_bits(key: &str) -> Option<u64> {
     Some(digits.len() as u64 * 8 - top)
 }
 
-/// Redacts a line of passwd: keeps the name, number and home directory, which are needed to find the files.
+/// Redacts a line of passwd: keeps the name, number and home directory, with which the files are found.
 pub(crate) fn redact_account(line: &str) -> String {
     let fields: Vec<&str> = line.split(':').collect();
     let plain = |text: &str, more: &[u8]| {

@@ -109,7 +109,7 @@ fn note_hidden(g: &mut Gather<'_>, name: &str) {
     }
 }
 
-/// Adds the files that a keyword refers to in any scope.
+/// Adds the files to which a keyword refers in any scope.
 fn add_named_files(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
     let said = all.settings().iter().filter(|said| said.key == keyword);
     for said in said {

@@ -1,5 +1,5 @@
-//! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)): a word adds ciphers, `!` removes them
-//! permanently, `-` removes them until another word adds them, and `+` only reorders.
+//! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)). In such a list, a word adds ciphers, `!`
+//! removes them permanently, `-` removes them until another word adds them, and `+` only reorders them.
 
 /// Kinds of broken ciphers, each with the words that remove all ciphers of this kind from a list.
 const BROKEN: [(&str, &[&str]); 5] = [

@@ -35,7 +35,7 @@ const INNODB: [(&str, &str); 3] = [
     ("innodb_doublewrite", "on"),
     ("innodb_force_recovery", "0"),
 ];
-/// Groups that mariadbd reads; MySQL reads the first two.
+/// Groups of the option files that mariadbd reads. MySQL reads only the first two.
 pub(crate) const GROUPS: [&str; 6] = [
     "mysqld",
     "server",
@@ -62,7 +62,7 @@ const FILES: usize = 200;
 /// Names of the setting for the data directory in PostgreSQL and MariaDB. `MARIADB_DATA` is MariaDB's default.
 const DATA_DIRECTORIES: [&str; 2] = ["data_directory", "datadir"];
 const MARIADB_DATA: &str = "/var/lib/mysql";
-/// Replaces the path of an include that may contain private names.
+/// Replaces the path of an include, because it may contain private names.
 const LEFT_OUT: &str = "(left-out)";
 
 /// A parsed line that is neither blank nor a comment.
@@ -78,7 +78,7 @@ enum Line<'a> {
 enum Read {
     Yes,
     No,
-    /// The group applies only to one version, and the version of the server is unknown.
+    /// Unknown: the group applies only to one version, and the version of the server is unknown.
     Perhaps,
 }
 

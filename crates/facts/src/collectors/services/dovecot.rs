@@ -16,7 +16,8 @@ pub(crate) const DIRS: [&str; 2] = ["/etc/dovecot", "/etc/dovecot/conf.d"];
 const DEEPEST: usize = 16;
 const MOST: usize = 500;
 
-/// Settings that permit passwords without TLS, as (name in 2.3, name in 2.4). The 2.4 setting has the opposite meaning.
+/// Settings that permit passwords without TLS, as (name in 2.3, name in 2.4). The setting of 2.4 has the opposite
+/// meaning.
 pub(crate) const CLEARTEXT: [(&str, &str); 2] = [
     ("disable_plaintext_auth", "no"),
     ("auth_allow_cleartext", "yes"),

@@ -58,7 +58,7 @@ pub(crate) const REASONS: [(&str, &str); 25] = [
 /// Kind of a reason that contains none of the needles.
 const OTHER: &str = "other";
 
-/// Reasons whose cause is on this machine, so that waiting does not help.
+/// Reasons for a delay whose cause is on this machine, so that waiting does not help.
 const HERE: [&str; 6] = [
     "authentication",
     "local-service",
@@ -209,7 +209,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join("\n"))
 }
 
-/// Returns the kind of a reason, and the codes of a response: `450.4.7.1`, or `450` alone (RFC
+/// Returns the kind of a reason, and the codes of the other server's response, such as `450.4.7.1`, or only `450` (RFC
 /// 5321, RFC 3463).
 fn classify_reason(text: &str) -> (&'static str, String) {
     let low = text.to_ascii_lowercase();

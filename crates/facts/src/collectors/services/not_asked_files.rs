@@ -177,7 +177,7 @@ const KINDS: [(&str, &str, &str); 79] = [
     ("firewall.open_ports", STATE, "/proc"),
 ];
 
-/// Notes the kinds that the machine may have.
+/// Notes the kinds of facts that the machine may have.
 pub(super) fn collect(g: &mut Gather<'_>) {
     for (kind, why, paths) in KINDS {
         let mut paths = paths.split(' ');

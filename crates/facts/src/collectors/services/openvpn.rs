@@ -139,7 +139,7 @@ fn note_file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, 
     }
 }
 
-/// Returns whether an option has an effect in this mode and version; `None` if unknown.
+/// Returns whether an option has an effect in this mode and version; `None` if this is unknown.
 fn has_effect(
     option: &str,
     said: &[PlacedSetting],

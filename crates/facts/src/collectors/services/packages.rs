@@ -83,7 +83,7 @@ fn note_release(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the version of an installed package, and its line.
+/// Returns the version of an installed package, and the number of its line.
 pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usize)> {
     let all = list_installed(text).into_iter();
     let mut ours = all.filter(|installed| installed.name == name);
@@ -130,7 +130,7 @@ pub(crate) fn numbers(version: &str) -> (u32, u32, u32) {
 struct Installed<'a> {
     name: &'a str,
     version: &'a str,
-    /// Line number of the version, from 1.
+    /// Line number of the version, counted from 1.
     line: usize,
 }
 

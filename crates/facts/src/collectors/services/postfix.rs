@@ -142,8 +142,8 @@ pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|(key, _)| *key).filter(named)
 }
 
-/// Returns the program of each service by name and type: the eighth field of its last line
-/// (master(5)).
+/// Returns the program of each service, by name and type of the service. The program is the eighth field of the
+/// service's last line (master(5)).
 fn read_commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     let Some(text) = g.read("postfix", MASTER) else {
         return BTreeMap::new();

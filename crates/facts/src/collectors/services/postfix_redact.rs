@@ -42,7 +42,7 @@ enum Kind {
     Paths,
 }
 
-/// Redacts main.cf; each line keeps its number.
+/// Redacts main.cf. Line numbers do not change.
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();

@@ -7,8 +7,7 @@ use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
-/// Defaults of Postfix for parameters without a line (postconf(5), 3.7, and `compatibility_level` 1
-/// or more).
+/// Defaults of Postfix for parameters that no line sets (postconf(5), 3.7, and `compatibility_level` 1 or more).
 const DEFAULTS: [(&str, &str); 6] = [
     ("smtpd_client_restrictions", ""),
     ("smtpd_helo_restrictions", ""),
@@ -223,7 +222,7 @@ impl Service<'_> {
         unknown.then_some(Outcome::Unknown)
     }
 
-    /// Evaluates a restriction class; a name without a parameter is unknown.
+    /// Evaluates a restriction class. A name without a parameter gives an unknown result.
     fn class(&self, name: &str, depth: usize) -> Option<Outcome> {
         match self.all.value(self.id, name) {
             Some(_) if depth < DEEPEST => self.walk(&self.text(name), depth + 1),

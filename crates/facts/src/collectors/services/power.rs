@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     note("ups.nut.shutdown_command", (commands > 0).into());
 }
 
-/// Returns the mode of a line of nut.conf; blanks around `=` are not permitted.
+/// Returns the mode in a line of nut.conf. Blanks around `=` are not permitted.
 fn parse_mode(line: &str) -> Option<&'static str> {
     let line = line.trim();
     let value = line.strip_prefix("export ").unwrap_or(line);

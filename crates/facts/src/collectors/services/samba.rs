@@ -13,7 +13,7 @@ pub(crate) const DIR: &str = "/etc/samba/";
 /// Name patterns of the files, for the shell collector.
 pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
 
-/// Global settings, as (name without blanks in lower case, name in the fact); see smb.conf(5).
+/// Global settings of smb.conf(5), as (name in lower case without blanks, name in the fact).
 const OF_SERVER: [(&str, &str); 17] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
@@ -33,7 +33,7 @@ const OF_SERVER: [(&str, &str); 17] = [
     ("unixextensions", "unix_extensions"),
     ("allowinsecurewidelinks", "allow_insecure_wide_links"),
 ];
-/// Names of all settings whose values are words: the settings above, their synonyms, and settings of shares.
+/// Names of all settings whose values are words: the global settings, their synonyms, and settings of shares.
 pub(crate) const NAMES: [&str; 32] = [
     "serversigning",
     "clientsigning",
@@ -181,8 +181,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the line that applies to a setting; `None` if there is none, or if an unreadable file
-/// may set it.
+/// Returns the line that sets a setting in a scope. `None` if there is none, or if an unreadable file may set it.
 fn effective_setting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Setting> {
     all.certain(scope, name).ok().flatten()
 }

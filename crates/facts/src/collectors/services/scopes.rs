@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Which part of a setting's value is noted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// The first word, with synonyms of yes and no normalised.
+    /// The first word. Synonyms of yes and no are normalised.
     Word,
     /// All words of all effective lines of the keyword.
     List,

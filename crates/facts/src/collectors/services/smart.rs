@@ -28,7 +28,7 @@ const SCSI_COUNTERS: [(&str, &str); 2] = [
     ("Elements in grown defect list:", "grown_defects"),
     ("Percentage used endurance indicator:", "percentage_used"),
 ];
-/// Rows of the error counter log; the last column counts uncorrected errors (scsiprint.cpp).
+/// Rows of the error counter log of SCSI disks. Their last column counts uncorrected errors (scsiprint.cpp).
 const SCSI_ROWS: [&str; 3] = ["read:", "write:", "verify:"];
 /// Name of the fact for the sum of the last column over all rows of the error counter log.
 const SUMMED: &str = "uncorrected_errors";
@@ -80,7 +80,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Combined output of the commands for one disk.
+/// What the commands printed about one disk.
 #[derive(Default)]
 struct Answers {
     counters: BTreeMap<String, i64>,

@@ -12,7 +12,7 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
 
-/// Keywords of the server that are noted.
+/// Keywords of sshd that are noted.
 const SERVER_KEYS: [(&str, Take); 36] = [
     ("allowtcpforwarding", Take::Word),
     ("disableforwarding", Take::Word),
@@ -52,7 +52,7 @@ const SERVER_KEYS: [(&str, Take); 36] = [
     ("authenticationmethods", Take::Word),
 ];
 
-/// Keywords of the client that are noted.
+/// Keywords of the ssh client that are noted.
 const CLIENT_KEYS: [(&str, Take); 14] = [
     ("stricthostkeychecking", Take::Word),
     ("forwardagent", Take::Word),
@@ -306,7 +306,7 @@ fn always(head: &[String]) -> bool {
     matches!(criteria, [one] if one.eq_ignore_ascii_case(wanted))
 }
 
-/// Returns keywords of the server whose value is a word, which `sshd -T` prints unchanged.
+/// Returns the keywords of sshd with a single word as value. `sshd -T` prints this word unchanged.
 pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
     // `sshd -T` prints all times in seconds.
     let is_word = |(key, take): &&(&str, Take)| *take == Take::Word && *key != "logingracetime";
@@ -412,7 +412,7 @@ fn harmless(name: &str, value: &str, take: Take) -> String {
     }
 }
 
-/// Redacts the paths of AuthorizedKeysFile: keeps patterns, and paths without private names.
+/// Redacts the paths of AuthorizedKeysFile: keeps patterns, and paths that contain no private names.
 fn files(value: &str) -> String {
     let kept = |word: &&str| {
         let named = word.starts_with("/home/") && !word.contains('%');

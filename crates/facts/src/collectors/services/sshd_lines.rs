@@ -14,7 +14,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     note_void_lines(g, all);
 }
 
-/// Notes the first line that prevents sshd from starting.
+/// Notes the first line that makes sshd refuse to start.
 fn note_refused_line(g: &mut Gather<'_>, all: &Effective) {
     let mut lines = all
         .problems

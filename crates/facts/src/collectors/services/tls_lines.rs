@@ -42,7 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the effective line of each Apache server unless TLS is off.
+/// Notes the effective TLS line of each Apache server, unless TLS is off.
 fn note_apache(g: &mut Gather<'_>) {
     let reading = apache_reading::read(g.host);
     if let Some((why, place)) = reading.problems.first() {

@@ -17,8 +17,8 @@ pub(super) struct PoolConfigurations {
 }
 
 impl PoolConfigurations {
-    /// Returns the ashift of the vdevs of a pool, and the command that printed it. Since OpenZFS 2.2 ashift is a vdev
-    /// property; for older versions, and for vdevs without the property, zdb prints it.
+    /// Returns the ashift of the vdevs of a pool, and the command that printed it. Since OpenZFS 2.2, ashift is a vdev
+    /// property. For older versions, and for vdevs without this property, zdb prints the ashift.
     pub(super) fn find_ashifts(
         &mut self,
         g: &Gather<'_>,

@@ -58,7 +58,7 @@ fn model_and_flags(cpu: &str) -> (Option<&str>, Vec<&str>) {
     (model, flags)
 }
 
-/// Notes `cpu`, `arch` and, if known, whether the guest has AES.
+/// Adds `cpu`, `arch` and, if known, whether the guest has AES instructions to the settings of the guest.
 pub(super) fn note(config: &mut Config, values: &BTreeMap<&str, &str>) {
     let arch = values.get("arch").copied().unwrap_or("x86_64");
     let args = values.get("args").and_then(|args| cpu_of_arguments(args));

@@ -26,7 +26,7 @@ pub(super) struct Chain {
     /// Whether the node that opens the file uses O_DIRECT (`direct`), and whether it ignores flushes (`no_flush`).
     pub(super) direct: bool,
     pub(super) no_flush: bool,
-    /// I/O backend of the file: `threads`, `native`, `io_uring`.
+    /// I/O backend with which QEMU opens the file: `threads`, `native` or `io_uring`.
     pub(super) aio: String,
     /// Whether all layers pass discard requests to the storage.
     pub(super) discard: bool,
@@ -125,7 +125,7 @@ impl Chain {
         self.storage = Storage::Elsewhere(driver.to_owned());
     }
 
-    /// Parses `-drive`, whose `cache=` and `file=` are abbreviations of several settings (qemu(1)).
+    /// Parses the argument of `-drive`, in which `cache=` and `file=` are abbreviations of several settings (qemu(1)).
     pub(super) fn of_drive(map: &Map) -> Self {
         let mut map = map.clone();
         let mut chain = Self::default();

@@ -278,7 +278,7 @@ fn is_swapped(a: &str, b: &str) -> bool {
         && a[at + 2..] == b[at + 2..]
 }
 
-/// Returns the number of letters that must be changed, added or removed to convert one word into the other.
+/// Returns the minimum number of letters that must be changed, added or removed to convert one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -151,7 +151,7 @@ fn lacks_scheme(words: &[String]) -> Option<bool> {
     )
 }
 
-/// Notes if a worker may have more connections than open files.
+/// Notes whether a worker may have more connections than open files.
 fn note_open_files(all: &Effective, found: &mut Misuses) {
     let number = |id: ScopeId, key: &'static str| {
         let said = own_value(all, id, key)?;

@@ -21,7 +21,7 @@ use std::io::IsTerminal as _;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Folder,
-    /// A redundant copy and the number of its group.
+    /// A redundant copy, as (file, number of its group).
     File(FileId, u32),
     /// Another copy of the file above.
     Copy,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Default options of a scratch disk, as key and value. They apply if neither a virtual machine nor the user sets them.
 const USUAL: [(&str, &str); 2] = [("format", "qcow2"), ("cache", "none")];
-/// Options that apply to qcow2 images only.
+/// Options that exist only for qcow2 images.
 const OF_QCOW2: [&str; 4] = ["cluster", "preallocation", "extended_l2", "lazy_refcounts"];
 
 /// Returns what to measure, and remarks that are printed before the measurement.

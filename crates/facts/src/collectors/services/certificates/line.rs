@@ -104,7 +104,7 @@ impl std::fmt::Display for Line<'_> {
     }
 }
 
-/// Redacts a certificate file: one line for each certificate. Keys are dropped.
+/// Redacts a certificate file to one line for each certificate. Keys are dropped.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = text
