@@ -284,7 +284,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The only property of the trial that conditions can use.
+/// Name of the only property of the trial that conditions can use.
 const SIZE: &str = "size";
 
 /// Returns the size of the load in the page's trial. `None` if the size is a parameter.

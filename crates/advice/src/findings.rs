@@ -109,7 +109,7 @@ impl<'a> UsedCondition<'a> {
 struct Asked<'a> {
     seen: Vec<(String, &'a Fact)>,
     unread: Vec<(String, &'a Fact)>,
-    /// Whether the condition used a key that this machine does not have.
+    /// Whether the condition used a key that this machine lacks.
     absent: bool,
 }
 
@@ -284,7 +284,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the facts that make the condition true, the most decisive first.
+    /// Returns the facts that make the condition true, beginning with the most decisive fact.
     fn find_deciding<'s>(&self, scene: &Scene<'s>) -> Asked<'s>
     where
         'a: 's,

@@ -57,7 +57,7 @@ fn catalogue() -> Catalogue {
     Catalogue::builtin().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns substitutes for values that the user sets.
+/// Returns values for the parameters that the user must set.
 fn given(advice: &Advice) -> BTreeMap<String, String> {
     let missing = advice
         .parameters

@@ -1,4 +1,4 @@
-//! Compares the shell collector with the collectors of this crate: both give the same facts for the same machine.
+//! Compares the shell collector with the collectors of this crate. Both must give the same facts for the same machine.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::{CollectOptions, collect, script};

@@ -49,7 +49,7 @@ fn hides_processes() -> bool {
 /// Lock that lets only one test run at a time, because losetup opens every loop device that is being set up.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// A loop device of 64 MiB on a temporary file.
+/// A loop device of 64 MiB that is attached to a temporary file.
 struct Loop {
     node: PathBuf,
     dir: tempfile::TempDir,

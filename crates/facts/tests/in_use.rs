@@ -37,7 +37,7 @@ fn run(argv: &[&str]) -> Option<String> {
         .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// Creates a directory on a real file system with a file of zeroes.
+/// Creates a directory with a file of zeroes on a real file system, not tmpfs.
 fn zeroes() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("image");
@@ -185,7 +185,7 @@ fn holder(path: &Path) -> Child {
     child
 }
 
-/// QEMU has the image open and holds byte-range locks on it.
+/// QEMU has the image open and has locked byte ranges of it.
 #[test]
 fn attack_an_image_of_qemu_is_refused() {
     let _one = one();

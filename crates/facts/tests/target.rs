@@ -1,4 +1,4 @@
-//! Describes what lies under a path, on recorded device trees.
+//! Tests the description of layers under a path, on recorded device trees.
 
 use assay_facts::{TargetError, target};
 use assay_host::Recorded;

@@ -30,7 +30,7 @@ pub enum DocumentKind {
 pub struct FioDocument {
     /// Version as fio prints it, such as `fio-3.33`. Empty if it is missing.
     pub fio_version: String,
-    /// Time of the output in milliseconds since 1970: `timestamp_ms`, else `timestamp` × 1000.
+    /// Time of the output in milliseconds since 1970: `timestamp_ms`, or `timestamp` × 1000.
     pub timestamp_ms: Option<i64>,
     /// Whether the time is in an unknown local time zone. It is then interpreted as UTC.
     pub local_time: bool,
@@ -128,7 +128,7 @@ fn count(n: usize, what: &str) -> String {
     }
 }
 
-/// Parses major and minor version from `fio-3.33`, `fio-2.2.10`, `fio-3.33-15-gabcd`.
+/// Parses the major and minor version in texts such as `fio-3.33`, `fio-2.2.10` or `fio-3.33-15-gabcd`.
 #[must_use]
 pub fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text

@@ -24,7 +24,7 @@ pub struct Bundle {
     entries: HashMap<PathBuf, Entry>,
     /// Names in each directory. A directory without an entry of its own exists if the bundle contains paths below it.
     names: HashMap<PathBuf, BTreeSet<OsString>>,
-    /// Total bytes of the names in `names`.
+    /// Total number of bytes of the names in `names`.
     named: usize,
     /// Parent directories of paths for which `stat` was called. They exist, but nothing else is known about them.
     above: HashSet<PathBuf>,

@@ -58,7 +58,7 @@ pub enum IndexError {
     /// The index is not valid JSON, or cannot be written as JSON.
     #[error("not an index of a capture: {0}")]
     Form(#[from] serde_json::Error),
-    /// A later version of assay wrote the index.
+    /// A later version of assay wrote the index; contains the version of the format.
     #[error("schema {0} is unknown to this version of assay, which reads schema {SCHEMA}")]
     Schema(u32),
 }
@@ -112,7 +112,7 @@ pub(crate) struct Command {
     pub(crate) stderr: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) error: String,
-    /// Standard output as lines, instead of `stdout`.
+    /// Lines of the standard output, as an alternative to `stdout`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) lines: Vec<String>,
 }
@@ -136,7 +136,7 @@ impl Index {
         })
     }
 
-    /// Returns the sizes of a file system.
+    /// Returns the total size and the free space of a file system.
     pub(crate) fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         let found = self.statfs.get(&*path.to_string_lossy()).copied();
         found.ok_or_else(|| HostError::NotCaptured {

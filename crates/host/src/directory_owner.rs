@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of links, as in the kernel (path_resolution(7)).
+/// Maximum number of links in a path, the same as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
 /// A remaining step while a path is followed.
@@ -127,7 +127,7 @@ fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     }
 }
 
-/// Checks that a directory belongs to this user, and that its mode excludes other users.
+/// Checks that a directory belongs to this user, and that other users have no access.
 pub(crate) fn closed(path: &Path, found: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     if found.st_uid != us {

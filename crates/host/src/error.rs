@@ -18,7 +18,7 @@ pub enum HostError {
     Path {
         /// The unreadable path.
         path: PathBuf,
-        /// `errno` of the kernel, if there is one.
+        /// `errno`, if the kernel reported the error.
         errno: Option<i32>,
         /// Description of the error by the kernel.
         reason: String,

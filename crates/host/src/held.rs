@@ -181,7 +181,7 @@ impl Directory {
     /// Opens a regular file in this directory.
     ///
     /// # Errors
-    /// The file does not exist, is not permitted, is a link (ELOOP), or is not a regular file.
+    /// The file does not exist, access is not permitted, it is a link (ELOOP), or it is not a regular file.
     pub fn file(&self, name: &OsStr, access: Access) -> Result<Held, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -190,7 +190,7 @@ impl Directory {
         Held::new(fd, shown)
     }
 
-    /// Returns the names in the directory, sorted.
+    /// Returns the sorted names in the directory.
     ///
     /// # Errors
     /// As getdents64(2).
@@ -312,10 +312,10 @@ impl AsFd for Directory {
 }
 
 impl Held {
-    /// Opens a regular file; the last component may not be a link.
+    /// Opens a regular file. The last component of the path must not be a link.
     ///
     /// # Errors
-    /// The file does not exist, is not permitted, is a link (ELOOP), or is not a regular file.
+    /// The file does not exist, access is not permitted, it is a link (ELOOP), or it is not a regular file.
     pub fn open(path: &Path, access: Access) -> Result<Self, HostError> {
         let fd = rustix::fs::open(path, access.flags(), Mode::empty()).map_err(fail(path))?;
         Self::new(fd, path.to_owned())

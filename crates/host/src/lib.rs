@@ -100,7 +100,7 @@ impl std::fmt::Display for DeviceNumber {
     }
 }
 
-/// Result of `stat` for a path; symbolic links are followed.
+/// Result of `stat` for a path. Symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
     /// Type of the entry.
@@ -187,7 +187,7 @@ impl CommandOutput {
 
 /// A machine, or a capture of a machine. All paths are absolute.
 pub trait Host: Send + Sync {
-    /// Reads a regular file, which includes everything in /proc and /sys.
+    /// Reads a regular file. All files in /proc and /sys count as regular files.
     ///
     /// # Errors
     /// The file does not exist, is not readable, is not a regular file, or exceeds [`MAX_BYTES`].
@@ -221,7 +221,7 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Returns the names in a directory, sorted.
+    /// Returns the sorted names in a directory.
     ///
     /// # Errors
     /// The directory does not exist, is not readable, or is not a directory.
@@ -257,10 +257,10 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Returns size and free space of the file system of a path.
+    /// Returns the size and the free space of the file system that contains a path.
     ///
     /// # Errors
-    /// The path does not exist, is not permitted, or was not captured.
+    /// The path does not exist, access is not permitted, or it was not captured.
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError>;
 
     /// Opens a block device exclusively (`O_EXCL`) for reading, and closes it again. The kernel returns EBUSY if

@@ -1,4 +1,4 @@
-//! Access to this machine: reads files and runs commands.
+//! Implements a host for this machine: reads files and runs commands.
 
 use crate::error::HostError;
 use crate::{
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// This machine, as seen by this process.
+/// This machine, from the view of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveHost;
 

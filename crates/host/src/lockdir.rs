@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum bytes of a note in a lock file.
+/// Maximum size of a note in a lock file in bytes.
 const LONGEST: u64 = 64 << 10;
 
 /// Number of attempts to take a lock that another process has. The next constant is the pause between them.
@@ -227,7 +227,7 @@ fn replacement(name: &str) -> Option<PathBuf> {
     Some(all.join(own).join(name))
 }
 
-/// Opens a directory; creates it and its parent if they are missing.
+/// Opens a directory. Creates the directory and its parent if they are missing.
 fn make(path: &Path) -> Result<Directory, HostError> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let parent = match Directory::open(above) {

@@ -121,7 +121,7 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
 pub struct Backing {
     /// Identity of the file. For a device, it is the identity of the device node.
     pub file: Identity,
-    /// Number of the device; `None` for a regular file.
+    /// Number of the device; `None` if the backing is a regular file.
     pub device: Option<DeviceNumber>,
 }
 

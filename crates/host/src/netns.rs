@@ -76,11 +76,11 @@ const IFF_TUN: i16 = 0x0001;
 const IFF_NO_PI: i16 = 0x1000;
 
 /// Creates a TUN device in the network namespace of the calling thread. Packets written to the file arrive in the
-/// namespace; packets that the namespace sends can be read from the file. The device is down and has no address. Reads
+/// namespace. Packets that the namespace sends can be read from the file. The device is down and has no address. Reads
 /// and writes do not block.
 ///
 /// # Errors
-/// /dev/net/tun is missing, the name is used or longer than 15 bytes, or CAP_NET_ADMIN is missing.
+/// /dev/net/tun is missing, the name is in use or longer than 15 bytes, or CAP_NET_ADMIN is missing.
 pub fn create_tun(name: &str) -> io::Result<File> {
     // SAFETY: an all-zero ifreq is a valid value of a struct of bytes and integers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

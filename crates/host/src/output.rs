@@ -145,7 +145,7 @@ impl OutputFile {
         set.map_err(|error| HostError::io(&self.shown, &error))
     }
 
-    /// Writes bytes; errors contain the file name.
+    /// Writes bytes. Errors contain the name of the file.
     ///
     /// # Errors
     /// As write(2).
@@ -293,7 +293,7 @@ enum Place {
     Stream(File),
 }
 
-/// Examines the object with the output's name without opening it.
+/// Examines the object that has the name of the output, without opening it.
 fn look(above: &Directory, name: &OsStr, shown: &Path) -> Result<Place, HostError> {
     let fail = |error: Errno| HostError::io(shown, &error.into());
     let way = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -32,7 +32,7 @@ pub struct KnownFile {
     born: Option<Born>,
 }
 
-/// Creation time of a file, `stx_btime` (statx(2)).
+/// Creation time of a file (`stx_btime` of statx(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Born {
     seconds: i64,

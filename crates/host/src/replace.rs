@@ -36,11 +36,11 @@ pub struct Times {
 pub struct FileVersion {
     /// Path of the file, which contains no links.
     pub path: PathBuf,
-    /// Identity and size; `None` for a machine in memory.
+    /// Identity and size of the file; `None` for a machine in memory.
     pub file: Option<(Identity, u64)>,
-    /// Times; `None` for a machine in memory.
+    /// Times of the file; `None` for a machine in memory.
     pub times: Option<Times>,
-    /// BLAKE3 hash of the content; `None` for a machine in memory.
+    /// BLAKE3 hash of the content of the file; `None` for a machine in memory.
     pub content: Option<blake3::Hash>,
     /// Whether to replace the file even if another process has it open for writing, because an undo cannot wait without
     /// a limit. Data that the process writes later are lost.
@@ -182,7 +182,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
     }
 }
 
-/// Creates a new file in the directory of an existing one, with the same owner, mode and attributes.
+/// Creates a new file in the directory of an existing file. Copies owner, mode and attributes of the existing file.
 pub(crate) fn create_like(
     path: &Path,
     like: &FileVersion,

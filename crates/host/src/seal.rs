@@ -64,7 +64,7 @@ fn is_long(line: &[u8]) -> bool {
     at.is_some_and(|at| line.len() >= at + SEAL.len() + DIGITS + LAST.len())
 }
 
-/// Returns the first 64 bits of the BLAKE3 hash as 16 hexadecimal digits.
+/// Returns the first 64 bits of the BLAKE3 hash of the bytes, as 16 hexadecimal digits.
 pub fn sum(bytes: &[u8]) -> String {
     let mut hex = blake3::hash(bytes).to_hex().to_string();
     hex.truncate(DIGITS);

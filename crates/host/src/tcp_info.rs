@@ -25,7 +25,7 @@ const DATA_SEGS_OUT: usize = 39;
 const BYTES_SENT: usize = 50;
 /// Position of `tcpi_bytes_retrans`, a number of two words. Linux 4.19 and newer.
 const BYTES_RETRANS: usize = 52;
-/// `TCP_ESTABLISHED` of `tcpi_state`, the first byte (include/net/tcp_states.h).
+/// `TCP_ESTABLISHED`, a value of `tcpi_state`, which is the first byte (include/net/tcp_states.h).
 const ESTABLISHED: u32 = 1;
 
 /// Returns the number of segments that were sent on a connection. `None` if it is not a TCP connection, or if the

@@ -344,7 +344,7 @@ pub struct ServerUse {
     pub waited: Option<Nanos>,
     /// Fraction of the time, from 0 to 1, in which the busiest thread used a CPU or waited for a CPU.
     pub busiest: Option<f64>,
-    /// Number of threads that used CPU time.
+    /// Number of threads of the server that used CPU time.
     pub active: u32,
     /// CPU use of the server's machine, if the load generator runs on another machine. Times are by the clock of the
     /// server's machine.
@@ -403,7 +403,7 @@ pub struct Upstream {
 pub struct ServerMachine {
     /// Number of CPUs of the server's machine.
     pub cpus: u32,
-    /// CPU time in the server's window that was not idle, summed over all CPUs.
+    /// CPU time that was not idle in the server's window, summed over all CPUs.
     pub busy: Nanos,
     /// CPU time that the hypervisor took for other guests.
     pub stolen: Nanos,
@@ -431,7 +431,7 @@ pub struct MachineUse {
     pub cpus: u32,
     /// Time between the two readings of the counters.
     pub window: Nanos,
-    /// CPU time in the window that was not idle, summed over all CPUs.
+    /// CPU time that was not idle in the window, summed over all CPUs.
     pub busy: Nanos,
     /// CPU time that the hypervisor took for other guests.
     pub stolen: Nanos,
@@ -474,7 +474,7 @@ pub struct Step {
     /// Use of the generator's machine. With several generators, this is the use of the server's machine, if the server
     /// runs on the coordinating machine.
     pub machine: MachineUse,
-    /// Contributions of the load generators, if there are several.
+    /// Contributions of the load generators; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }
@@ -490,7 +490,7 @@ impl Step {
         u64::from(self.connections) * u64::from(self.streams)
     }
 
-    /// Returns the number of CPUs of the server's machine, and the mean number of busy CPUs.
+    /// Returns the number of CPUs of the server's machine, and the mean number of CPUs that were busy.
     #[must_use]
     pub fn server_cpus(&self) -> (u32, f64) {
         let there = self.server.as_ref().ok().and_then(|server| {

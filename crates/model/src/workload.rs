@@ -190,7 +190,7 @@ impl Workload {
         self.queue_depth.saturating_mul(self.jobs)
     }
 
-    /// Returns a description on one line: `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
+    /// Returns a description on one line, such as `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
     #[must_use]
     pub fn describe(&self) -> String {
         let pattern = match self.pattern {

@@ -78,14 +78,14 @@ pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> S
     out + rest
 }
 
-/// Returns the place of the deciding fact, such as `FILE:LINE`; "its configuration" if there is no place.
+/// Returns the place of the deciding fact, such as `FILE:LINE`. Without a place, returns "its configuration".
 fn deciding_line(places: &[FactPlace]) -> String {
     places
         .first()
         .map_or_else(|| "its configuration".to_owned(), FactPlace::to_string)
 }
 
-/// Returns the file of the deciding fact; "its configuration" if the fact is not from a file.
+/// Returns the file of the deciding fact. If the fact is not from a file, returns "its configuration".
 fn deciding_file(places: &[FactPlace]) -> String {
     let first = places.first().and_then(file_of);
     first.unwrap_or_else(|| "its configuration".to_owned())

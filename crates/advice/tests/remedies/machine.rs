@@ -82,7 +82,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Creates the machine of a fixture of a page.
+    /// Creates the machine for a fixture of a page.
     pub fn of(page: &Advice, tree: &Path) -> Result<Self, String> {
         Self::make(Self::place().unwrap(), tree, assay_wifi::judges(page))
     }
@@ -126,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// Runs a shell script in the root.
+    /// Runs a shell script in the root directory of the machine.
     pub fn run(&self, script: &str, variables: &[(&str, String)]) -> Result<String, String> {
         self.namespace(ENTER, Path::new("/"), script, variables)
     }
@@ -155,7 +155,7 @@ impl Machine {
         findings(pages, &self.facts()).findings
     }
 
-    /// Returns the certain findings of one page.
+    /// Returns the findings of one page whose violation is certain.
     pub fn found(&self, page: &Advice) -> Vec<Finding> {
         let mut found = findings([page], &self.facts()).findings;
         found.retain(|finding| finding.certainty == Certainty::Violated);
@@ -193,7 +193,7 @@ pub fn marked(finding: &Finding) -> (String, String) {
     place.unwrap_or_default()
 }
 
-/// Counts the certain and the unknown findings of each page.
+/// Counts the findings of each page, separately for certain and uncertain violations.
 pub fn count(findings: &[Finding]) -> BTreeMap<(String, Certainty), usize> {
     let mut counts = BTreeMap::new();
     for finding in findings {

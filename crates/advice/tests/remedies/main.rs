@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// A part of a step between backticks.
+/// Text between backticks in a step.
 struct Code {
     page: String,
     text: String,

@@ -354,7 +354,7 @@ const REMEDIES: [Remedy; 49] = [
     ),
 ];
 
-/// Returns the rules with a finding on a tree.
+/// Returns the rules that have a finding on a tree.
 fn found(catalogue: &Catalogue, tree: &Path) -> BTreeSet<String> {
     let root = Root::open(tree).unwrap();
     let options = CollectOptions {

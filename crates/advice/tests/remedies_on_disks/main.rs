@@ -35,7 +35,7 @@ struct Disks {
 }
 
 impl Disks {
-    /// Creates the devices; `None` if loop devices or the mkfs tool are missing.
+    /// Creates the loop devices and the file system. `None` if loop devices or the mkfs tool are missing.
     fn make(count: usize, mkfs: &str) -> Option<Self> {
         let root = run("id -u").is_ok_and(|id| id == "0");
         if !root

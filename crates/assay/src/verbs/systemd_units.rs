@@ -23,7 +23,7 @@ struct WrittenUnit {
 pub(super) struct InstalledUnits {
     /// First line of every unit; it marks files that assay wrote.
     pub(super) first: &'static str,
-    /// Path of the file that records the written units.
+    /// Path of the file that records which units were written.
     pub(super) record: PathBuf,
 }
 
@@ -219,7 +219,7 @@ fn read_unit(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes a file atomically; creates its directory if it is missing.
+/// Writes a file atomically. Creates its directory if it is missing.
 fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         assay_host::open_own_directory(parent).map_err(context::unwritten)?;

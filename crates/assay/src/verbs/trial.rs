@@ -146,7 +146,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Parses a percentage above 0 and below 100: `3%`, `3`.
+/// Parses a percentage above 0 and below 100, such as `3%` or `3`.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {

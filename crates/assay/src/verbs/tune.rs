@@ -31,7 +31,7 @@ use assay_model::{Bytes, Load, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Default time of a session in nanoseconds: one hour.
+/// Default time limit of a session in nanoseconds: one hour.
 const BUDGET: Nanos = Nanos(3_600_000_000_000);
 /// Default of the smallest difference that counts as a gain, as a fraction.
 const MARGIN: f64 = 0.03;

@@ -117,7 +117,7 @@ struct What {
     settings: Settings,
     /// Facts of the machine that generates load.
     facts: Facts,
-    /// Sessions with the machines of the servers.
+    /// Ssh sessions with the machines of the servers.
     watch: watched::Watch,
 }
 
@@ -126,7 +126,7 @@ type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// Function that receives the events of the measurement.
 type Tell<'a, 'b> = &'a mut (dyn FnMut(WebEvent<'_>) + Send + 'b);
 
-/// Measures with `carry`, stores every step, and prints the results.
+/// Measures by calling `carry`, stores every step, and prints the results.
 fn measure(
     args: &Args,
     global: &Global,
@@ -278,7 +278,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Returns the seconds between the first and the last request of the log; `None` without a log.
+/// Returns the number of seconds between the first and the last request of the log; `None` without a log.
 fn span_of_log(target: &Target) -> Option<f64> {
     Some(target.listed.last()?.due as f64 / 1e9)
 }

@@ -1,4 +1,4 @@
-//! `assay why`: finds what makes a machine, or a part of it, slow.
+//! `assay why`: finds what slows down a machine or a part of it.
 
 mod other_machine;
 mod past_answers;

@@ -24,7 +24,7 @@ const LONGEST_PATH: usize = 4096;
 pub struct SourceFile {
     pub path: PathBuf,
     pub text: Vec<u8>,
-    /// Offsets at which the lines begin, to find the line of each setting quickly.
+    /// Offsets at which the lines begin. With them, the line of a setting is found quickly.
     starts: Vec<usize>,
 }
 

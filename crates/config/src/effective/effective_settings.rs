@@ -138,7 +138,7 @@ pub struct ConfigProblem {
     /// What the problem is.
     #[source]
     pub trouble: Trouble,
-    /// Number of settings read before the problem.
+    /// Number of settings that were read before the problem.
     pub(crate) before: usize,
 }
 

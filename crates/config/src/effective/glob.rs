@@ -82,7 +82,7 @@ fn match_pattern(
     Ok(there)
 }
 
-/// Returns the component without its escaping backslashes.
+/// Returns the component with its escape sequences resolved.
 fn unescape_component(component: &str) -> String {
     let mut out = String::new();
     let mut letters = component.chars();

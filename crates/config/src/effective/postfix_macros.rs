@@ -38,7 +38,7 @@ pub fn macro_names(text: &str) -> Vec<String> {
     names
 }
 
-/// Returns the letters, digits and underscores at the beginning.
+/// Returns the letters, digits and underscores at the beginning of a text.
 fn name_of(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     &text[..end.unwrap_or(text.len())]

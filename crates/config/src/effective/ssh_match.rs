@@ -9,7 +9,7 @@ use std::net::IpAddr;
 pub struct Connection {
     /// Name of the user: the local user for sshd, the remote user for ssh.
     pub user: Option<String>,
-    /// Groups of the user on the server.
+    /// Groups of which the user is a member on the server.
     pub groups: Option<Vec<String>>,
     /// Host name: the client for sshd, the host to connect to for ssh.
     pub host: Option<String>,
@@ -224,7 +224,7 @@ fn address_matches(address: IpAddr, wanted: &str) -> Option<bool> {
 
 enum Network {
     Of(IpAddr, u32),
-    /// The mask is too long, or address bits outside the mask are set.
+    /// The mask is too long, or address bits outside of the mask are set.
     Wrong,
     NotOne,
 }

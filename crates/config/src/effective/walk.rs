@@ -1,4 +1,4 @@
-//! Reads files that include each other, in the order in which the program reads their lines.
+//! Reads files that include each other. The lines are read in the order in which the program reads them.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;

@@ -25,7 +25,7 @@ fn is_form(line: &[u8], old: &str, new: &str) -> bool {
     line == old.as_bytes() || line == new.as_bytes()
 }
 
-/// Range of a line in its file, and its text.
+/// A line, as its range in the file and its text.
 type Line<'a> = (Range<usize>, &'a [u8]);
 
 /// Returns the range of the line that section and key identify, and the text of the line in the file.

@@ -481,7 +481,7 @@ fn attack_values_of_sshd_that_take_several_lines() {
     assay_testing::attacked("values of sshd in several lines", tried, held);
 }
 
-/// Formats the value as sshd prints it; 10:30:100 is the default (sshd_config(5)).
+/// Formats the value of MaxStartups as sshd prints it. The default is 10:30:100 (sshd_config(5)).
 fn startups(said: &[&Setting]) -> String {
     let numbers = |said: &Setting| -> Vec<String> {
         let text = said.text();
@@ -502,7 +502,7 @@ fn startups(said: &[&Setting]) -> String {
     }
 }
 
-/// Formats the value as sshd prints it, in bytes and seconds.
+/// Formats the value of RekeyLimit as sshd prints it, in bytes and seconds.
 fn rekeying(said: &[&Setting]) -> String {
     let word = |said: &Setting, at: usize| {
         let word = said.words.get(at);

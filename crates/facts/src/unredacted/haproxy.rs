@@ -84,7 +84,7 @@ fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usiz
     );
 }
 
-/// Notes whether the control socket gives administrator rights to every local user or to the network.
+/// Notes whether the control socket gives administrator rights to every local user, or to the network.
 fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;

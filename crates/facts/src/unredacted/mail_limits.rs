@@ -1,4 +1,4 @@
-//! Finds limits of Postfix that contradict each other: postconf(5), message_size_limit.
+//! Finds limits of Postfix that contradict each other (postconf(5), message_size_limit).
 
 use super::lines_of_files::note;
 use crate::collectors::services::postfix::MAIN;

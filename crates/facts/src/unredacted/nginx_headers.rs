@@ -22,8 +22,8 @@ pub(super) fn note_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, whi
     note_host(g, all, id, which);
 }
 
-/// Notes the security headers of an outer block that this block drops, because a block with its own `add_header`
-/// inherits none.
+/// Notes the security headers of an outer block that this block drops. A block with an `add_header` of its own inherits
+/// no headers.
 fn note_lost(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let Some(parent) = all.scope(id).parent else {
         return;

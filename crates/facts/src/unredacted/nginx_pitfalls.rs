@@ -163,7 +163,7 @@ fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
 }
 
 /// Notes redirects that contain the decoded path. A line break in the path (`%0d%0a` in the request) ends the header,
-/// so that a client can add headers.
+/// so that the client can add headers.
 fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "return").enumerate() {
         let code = said.word().unwrap_or_default();

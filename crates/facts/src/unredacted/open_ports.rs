@@ -64,7 +64,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the port of a line of /proc/net/tcp if it listens on all addresses.
+/// Returns the port of a line of /proc/net/tcp, if the socket listens on all addresses.
 fn port_on_all_addresses(line: &str) -> Option<u16> {
     let mut words = line.split_whitespace();
     let (_, local, _, state) = (words.next()?, words.next()?, words.next()?, words.next()?);

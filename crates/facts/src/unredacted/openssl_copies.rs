@@ -205,7 +205,7 @@ fn loaded_parts<H: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<Vec<
     Some(parts.map(range).collect())
 }
 
-/// Texts of OpenSSL that were found in a file so far.
+/// Versions from texts of OpenSSL that were found in a file so far.
 #[derive(Default)]
 struct Found {
     /// Version from a text that only the library itself contains.

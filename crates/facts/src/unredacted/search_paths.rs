@@ -52,7 +52,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Replaces each `${…}` by a plain variable, because a colon inside of it does not separate directories.
+/// Replaces each `${…}` by a simple variable, because a colon within it does not separate directories.
 fn without_expansions(value: &str) -> String {
     let mut out = String::new();
     let mut rest = value;

@@ -136,7 +136,7 @@ fn memcached(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes options in a unit that starts etcd.
+/// Notes the options in systemd units that start etcd.
 fn etcd(g: &mut Gather<'_>) {
     for dir in UNITS {
         let path = format!("{dir}/etcd.service");
@@ -314,7 +314,7 @@ fn bind(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the file that Debian's hostapd service reads.
+/// Notes the networks in the file that Debian's hostapd service reads.
 fn hostapd(g: &mut Gather<'_>) {
     let mut all = BTreeSet::new();
     for line in read(g, "hostapd_file", HOSTAPD) {

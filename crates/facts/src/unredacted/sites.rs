@@ -77,7 +77,7 @@ fn list_nginx_sites(host: &dyn Host) -> Vec<Site> {
     servers.filter_map(|id| build_site(&all, id)).collect()
 }
 
-/// Returns the addresses on which a server listens, and whether they use TLS.
+/// Returns the addresses on which a server listens, each with whether it uses TLS.
 fn list_listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
     let lines = all.get(id, "listen").into_iter();
     let words = lines.filter_map(|said| {

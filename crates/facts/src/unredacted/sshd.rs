@@ -105,7 +105,7 @@ fn note_refusal(g: &mut Gather<'_>, output: &CommandOutput) {
         .known("sshd.refused", true, FactKind::Runtime, place);
 }
 
-/// Parses the output of `sshd -T`: values by keyword.
+/// Parses the output of `sshd -T` into values by keyword.
 fn parse_dump(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .map(|line| line.split_once(' ').unwrap_or((line, "")))

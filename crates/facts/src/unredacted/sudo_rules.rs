@@ -120,7 +120,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the commands of each Cmnd_Alias; one line may define several, separated by colons.
+/// Returns the commands of each Cmnd_Alias, by its name. One line may define several aliases, separated by colons.
 fn command_aliases(lines: &[Line]) -> BTreeMap<&str, Vec<&str>> {
     let mut aliases = BTreeMap::new();
     for line in lines {

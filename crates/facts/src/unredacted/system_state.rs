@@ -1,5 +1,5 @@
 //! Collects the state of the whole system: a pending reboot, failed units, time synchronisation, mounts that delay the
-//! boot, system files that everyone may write, and running programs that no rule of the catalogue covers.
+//! boot, system files that everyone may write, and running programs for which the catalogue has no rule.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::collectors::fstab::FSTAB;
@@ -16,7 +16,7 @@ const FAILED: [&str; 5] = [
     "--plain",
     "--no-legend",
 ];
-/// Programs that synchronise the clock, by `/proc/PID/comm` (15 characters).
+/// Programs that synchronise the clock, by their name in `/proc/PID/comm` (at most 15 characters).
 const CLOCKS: [&str; 9] = [
     "chronyd",
     "ntpd",

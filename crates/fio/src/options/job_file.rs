@@ -20,7 +20,7 @@ pub type Include<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 pub struct Surroundings<'a> {
     /// Returns the text of a file in an `include`. If it is missing, includes are not read.
     pub included: Option<&'a mut Include<'a>>,
-    /// Variables by name, without `$`: from the environment, and fio's own `ncpus`, `mb_memory` and
+    /// Variables by name, without `$`. They are those of the environment, and fio's own `ncpus`, `mb_memory` and
     /// `pagesize`.
     pub set: BTreeMap<String, String>,
 }

@@ -37,7 +37,7 @@ pub fn parse_bytes(text: &str, kb_base: u64) -> Option<u64> {
     (value.is_finite() && value < u64::MAX as f64).then_some(value as u64)
 }
 
-/// Returns whether a suffix is `kib`, `mib` …
+/// Returns whether a suffix is one of those with swapped meaning: `kib`, `mib` and so on.
 fn is_swapped_suffix(suffix: &str) -> bool {
     suffix.len() == 3 && suffix.ends_with("ib")
 }

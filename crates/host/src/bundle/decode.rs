@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use tar::{Archive, EntryType};
 
-/// Maximum bytes of a bundle, compressed and uncompressed.
+/// Maximum size of a bundle in bytes, both compressed and uncompressed.
 pub const MAX_BUNDLE: u64 = 128 << 20;
 
 /// Maximum number of entries in a bundle.
@@ -20,7 +20,7 @@ const MAX_NAME: usize = 4096;
 /// Maximum depth of a path. The deepest paths are in /sys, with about a dozen levels.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum bytes before a bundle, for a login banner or the output of a shell profile.
+/// Maximum number of bytes before a bundle. They may be a login banner or the output of a shell profile.
 const MAX_BEFORE: usize = 64 << 10;
 
 /// Start of the marker line before a bundle. The line ends with the name of the compression.
@@ -136,7 +136,7 @@ fn find(head: &[u8]) -> Option<usize> {
         .find(begins)
 }
 
-/// Returns the start of the bundle, and whether a marker line precedes it.
+/// Returns the position at which the bundle starts, and whether a marker line precedes it.
 fn start(head: &[u8]) -> Result<(usize, bool), String> {
     if let Some(at) = find(head) {
         let line = head[at..].iter().position(|&byte| byte == b'\n');

@@ -90,7 +90,7 @@ fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// Returns the length of a character class such as `[a-z]` at the start of the pattern, if it matches the byte.
+/// If the pattern starts with a character class such as `[a-z]` that matches the byte, returns the length of the class.
 fn class_length(pattern: &[u8], byte: u8) -> Option<usize> {
     let end = pattern.iter().position(|&byte| byte == b']')?;
     let inner = &pattern[1..end];

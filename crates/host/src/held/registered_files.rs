@@ -16,9 +16,9 @@ use std::os::unix::ffi::OsStrExt as _;
 const PREFIX: &[u8] = b".assay-";
 /// Maximum number of attempts to find an object in a directory whose names change during the search.
 const ATTEMPTS: usize = 16;
-/// Mode of a directory that is not recorded yet.
+/// Mode that marks a directory that is not yet recorded.
 const NEW_DIRECTORY: Mode = Mode::SVTX.union(Mode::RUSR).union(Mode::XUSR);
-/// Mode of a file that is not recorded yet.
+/// Mode that marks a file that is not yet recorded.
 const NEW_FILE: Mode = Mode::WUSR.union(Mode::XUSR);
 
 impl Directory {
@@ -38,7 +38,7 @@ impl Directory {
         Ok(made)
     }
 
-    /// Creates a directory with this mode and opens it.
+    /// Creates a directory with the mode `mode`, and opens it.
     pub(super) fn make_as(&self, name: &OsStr, mode: Mode) -> Result<Self, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;

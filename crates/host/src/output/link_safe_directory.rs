@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of links, as in the kernel (path_resolution(7)).
+/// Maximum number of links in a path, the same as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
 /// Opens the directory that contains an output file. Follows a link only if it belongs to this user, to root or to the

@@ -27,7 +27,7 @@ pub enum Leftovers {
     Leave,
 }
 
-/// Output of a program that ended, and how it ended.
+/// Output of a program that has ended, and how it ended.
 #[derive(Debug)]
 pub struct Collected {
     /// How the program ended.

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Time to wait after the exchange for processes that had opened the old file for writing.
 const STRAGGLERS: Duration = Duration::from_millis(10);
-/// `F_SETSIG` (fcntl(2)), which libc does not define on every target.
+/// `F_SETSIG` of fcntl(2), which libc does not define for every target.
 const SET_SIGNAL: libc::c_int = 10;
 
 /// Ways to exchange two files, the best first.
@@ -133,7 +133,7 @@ fn changed_meanwhile(seen: &FileVersion) -> HostError {
     )
 }
 
-/// Returns whether a file has the content that was read.
+/// Returns whether a file still has the content that was read.
 fn is_content(held: &Held, seen: &FileVersion) -> Result<bool, HostError> {
     let Some(wanted) = seen.content else {
         return Ok(true);
@@ -256,7 +256,7 @@ enum Granted {
     Lease(RawFd),
     /// Another process has the file open for writing.
     Writers,
-    /// The file system or the user's rights do not permit a lease.
+    /// Unknown, because the file system or the user's rights do not permit a lease.
     Unknown,
 }
 

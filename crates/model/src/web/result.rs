@@ -27,11 +27,11 @@ pub enum Limited {
     Rate,
     /// The server under load.
     Server,
-    /// The server's queue of connections that are not accepted yet (`listen` backlog).
+    /// The server's queue of connections that it has not yet accepted (`listen` backlog) was full.
     AcceptQueue,
     /// Another server for which the server waits, such as a backend or a database.
     Backend,
-    /// A CPU quota of the server's control group.
+    /// A CPU quota of the server's control group was used up.
     Quota,
     /// The load generator itself could not send more requests.
     Generator,
@@ -127,14 +127,14 @@ pub struct StepResult {
     /// Responses with an unexpected status, by status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusCount>,
-    /// Contributions of the load generators, if there are several.
+    /// Contributions of the load generators; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<Given>,
     /// Mean number of CPUs that the server used.
     pub server_cpus: Option<f64>,
     /// Mean number of CPUs that the load generator used.
     pub generator_cpus: f64,
-    /// Successful responses per second of CPU time that the server used.
+    /// Successful responses for each second of CPU time that the server used.
     pub per_cpu_second: Option<Estimate>,
     /// Successful responses per second, divided by the CPU use of the server in percent of all CPUs of its machine.
     /// Some published studies report this figure.
@@ -220,10 +220,10 @@ pub struct Ranking {
     pub places: Vec<Place>,
 }
 
-/// Results of all steps of a run.
+/// Results of all steps of a run, computed from its samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// Each kind of step on each target, in the order of the first round.
+    /// Results of each kind of step on each target, in the order of the first round.
     pub steps: Vec<StepResult>,
     /// Capacity of each target from its closed loops; `None` without a valid round.
     pub capacity: Vec<Option<Capacity>>,

@@ -1,4 +1,4 @@
-//! Runs a study: prepares the plan, shows progress, stores the results.
+//! Runs a study: prepares its plan, shows progress, and stores its results.
 
 use super::{Args, past_studies, progress::Progress};
 use crate::context::{self, print};
@@ -230,7 +230,7 @@ fn own(args: &Args, study: &Study, own: UserTarget) -> anyhow::Result<()> {
     }
 }
 
-/// Opens the directories that the user named.
+/// Opens the directories of `--dir`.
 fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, Directory>> {
     let open = |(word, dir): &(String, PathBuf)| {
         let held = Directory::open(dir);

@@ -290,7 +290,7 @@ fn own_page(path: &str) -> anyhow::Result<Advice> {
     )?)
 }
 
-/// Formats the plan for the terminal, in full or short.
+/// Formats the plan for the terminal, either completely or in a short form.
 fn shown(
     candidate: &Candidate,
     now: Option<&str>,

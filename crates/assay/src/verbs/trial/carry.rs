@@ -14,12 +14,12 @@ use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-/// A new trial, or a stopped trial that continues.
+/// A trial to execute: a new trial, or a stopped trial that continues.
 pub(super) struct Begun {
     pub(super) trial: Trial,
     /// Slots that are already measured.
     pub(super) slots: Vec<Slot>,
-    /// The opened target; `None` for a load without storage.
+    /// The opened target; `None` if the load uses no storage.
     pub(super) ground: Option<OpenTarget>,
 }
 

@@ -281,7 +281,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     }
 }
 
-/// Formats the state of a change after a crash.
+/// Describes the state of a change after a crash.
 pub(crate) fn told(one: &Recovered) -> String {
     let what = one.what.escape_debug();
     match &one.outcome {

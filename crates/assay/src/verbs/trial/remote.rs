@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Maximum size of a page of advice in bytes.
 const LONGEST_PAGE: u64 = 1 << 20;
 
-/// Runs the verb on the other machine.
+/// Runs `assay trial` on the other machine.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.list && args.show.is_none(),

@@ -10,7 +10,7 @@ use assay_changes::{Foreign, Journal, RecoveryOutcome};
 use assay_host::LiveHost;
 use assay_model::trial::Kept;
 
-/// Reverts the change that a trial kept.
+/// Reverts the change that a trial kept (`--undo`).
 pub(super) fn undo(asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;

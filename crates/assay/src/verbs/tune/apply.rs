@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args, asked: &str, global: &Global) -> anyhow::Result<S
     report(args, id, &rings, &done)
 }
 
-/// Undoes the changes that the machines of all rings kept; used after an interruption.
+/// Undoes the changes that the machines of all rings kept. Called after an interruption.
 fn undo_all(ring_work: &RingWork<'_>, done: &mut [Vec<Applied>]) {
     let mut kept: Vec<&mut Applied> = done
         .iter_mut()

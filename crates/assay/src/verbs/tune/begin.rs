@@ -1,4 +1,4 @@
-//! Starts a session: converts the command line to a plan, shows it, asks the user, and runs it.
+//! Starts a session: converts the command line to a plan, shows the plan, asks the user, and runs the session.
 
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
@@ -85,7 +85,7 @@ fn absolute_target(target: &str) -> anyhow::Result<String> {
         .context("the path of the target is not valid UTF-8; use a symlink with a UTF-8 name")
 }
 
-/// Makes all decisions of the session before its first step.
+/// Determines the complete plan of the session before its first step.
 fn settle(
     args: &Args,
     goal: Goal,

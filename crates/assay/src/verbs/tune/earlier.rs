@@ -17,7 +17,7 @@ pub(super) struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// Adds to each candidate its newest verdict from an earlier session.
+    /// Adds the newest verdict from an earlier session to each candidate.
     pub(super) fn enter_verdicts(
         &self,
         found: &mut [FoundCandidate],

@@ -1,4 +1,4 @@
-//! Reads a goal from a TOML file, which can be kept in a repository. Options of the command line override the file.
+//! Reads a goal from a TOML file. Options of the command line override values of the file.
 
 use super::Args;
 use crate::verbs::trial::{guard, percent};
@@ -68,7 +68,7 @@ struct NeverPart {
     because: Option<String>,
 }
 
-/// Returns the arguments with the additional values of a goal file.
+/// Returns the arguments, completed by the values of a goal file.
 ///
 /// # Errors
 /// The file cannot be read, is too large, or has an unknown key or value.

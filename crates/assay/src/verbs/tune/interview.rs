@@ -30,7 +30,7 @@ const PAINS: [(&str, &str, bool); 3] = [
     ("too little is done per second", "iops", false),
 ];
 
-/// Returns whether to ask questions: there is a target but no goal, and standard input is a terminal.
+/// Returns whether to ask questions: the command line has a target but no goal, and standard input is a terminal.
 pub(super) fn is_needed(args: &Args) -> bool {
     let is_placed = args.target.is_some() || args.load.is_some();
     is_placed && args.want.is_empty() && args.goal.is_none() && std::io::stdin().is_terminal()
@@ -133,7 +133,7 @@ impl<R: BufRead, W: Write> Interview<R, W> {
         Ok(asked)
     }
 
-    /// Asks the user to choose one of several answers by its number; returns the index from 0.
+    /// Asks the user to select one of several answers by its number. Returns the index of the answer, counted from 0.
     fn choose(&mut self, question: &str, words: &[&str], usual: usize) -> anyhow::Result<usize> {
         let mut text = question.to_owned();
         for (at, word) in words.iter().enumerate() {

@@ -17,7 +17,7 @@ use std::path::Path;
 /// Maximum size of a page or goal file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Runs the verb on the other machine.
+/// Runs `assay tune` on the other machine.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.list && args.show.is_none(),

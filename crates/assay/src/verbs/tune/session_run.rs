@@ -154,7 +154,7 @@ pub(super) fn open_place(
     Ok(Some(OpenTarget::open(env.host, target)?))
 }
 
-/// Measures again whether the kept changes of a session help.
+/// Measures again whether the kept changes of a session help (`--confirm`).
 pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::MeasurementRegistries::open()?;

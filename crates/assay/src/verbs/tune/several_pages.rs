@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct PagesRequest {
     /// Pages by id or file.
     pub pages: Vec<String>,
-    /// Target as the first page needs it: an absolute path, a URL or an address.
+    /// Target in the form that the first page needs: an absolute path, a URL or an address.
     pub target: String,
     /// Load under which all pages are measured.
     pub load: Load,
@@ -33,11 +33,11 @@ pub struct PagesRequest {
     pub slot: Nanos,
     /// Time for which the load runs before each slot.
     pub washout: Nanos,
-    /// Parameters of the pages, as name and value.
+    /// Parameters of the pages, as (name, value).
     pub set: Vec<(String, String)>,
     /// Seed of all random choices.
     pub seed: Option<u64>,
-    /// Whether to keep changes that are proved.
+    /// Whether to keep changes that improve the machine according to their trial.
     pub keep: bool,
     /// Whether to only show the plan.
     pub dry_run: bool,

@@ -193,7 +193,7 @@ pub struct Args {
     pub quiet: bool,
 }
 
-/// Parses bits per second: a number with `kbit`, `mbit` or `gbit`.
+/// Parses a speed in bits per second: a number with `kbit`, `mbit` or `gbit`.
 pub fn speed(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
@@ -226,7 +226,7 @@ fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
         .collect()
 }
 
-/// Largest file that is uploaded to a load generator, in bytes: a list of URLs, or an access log.
+/// Maximum size in bytes of a list of URLs or an access log that is uploaded to a load generator.
 const LONGEST_FILE: u64 = 256 << 20;
 
 impl Args {

@@ -107,7 +107,7 @@ impl Drop for Wire {
     }
 }
 
-/// Connects to all machines, measures from them together, and disconnects.
+/// Connects to all machines, measures with all of them together, and disconnects.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let settings = args.settings(context::random_seed()?)?;
     let load = args.load()?;

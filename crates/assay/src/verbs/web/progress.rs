@@ -8,7 +8,7 @@ use assay_render::units::format_plural;
 use assay_web::WebEvent;
 use std::time::Duration;
 
-/// A bar with the rate of the current step, and a line for each result.
+/// Progress display: a bar with the rate of the current step, and a line for each result.
 pub struct Progress<'a> {
     meter: Meter,
     urls: &'a [String],
@@ -18,7 +18,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Creates the display; shows nothing if `quiet`.
+    /// Creates the display. With `quiet`, shows nothing.
     pub fn new(quiet: bool, urls: &'a [String], estimate: Duration) -> Self {
         let mut meter = Meter::new(quiet, Nanos::from(estimate));
         meter.expect(Nanos::from(estimate));

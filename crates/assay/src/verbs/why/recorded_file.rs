@@ -7,7 +7,7 @@ use assay_why::{MachineSnapshot, RecordingHeader, WatchRecording, read_recording
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A recording that is being written. The file appears under its final name only when it is complete.
+/// A recording that is being written. The file gets its final name only when it is complete.
 pub(super) struct RecordingFile {
     path: PathBuf,
     out: RecordingSink,

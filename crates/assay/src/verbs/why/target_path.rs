@@ -98,7 +98,7 @@ fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     names
 }
 
-/// Returns the kind and name of each layer, from the top.
+/// Returns the kind and name of each layer, beginning with the top.
 fn list_layers(stack: &Stack) -> Vec<String> {
     let shown = stack.layers.iter();
     let shown = shown.filter(|layer| layer.kind != LayerKind::Path);

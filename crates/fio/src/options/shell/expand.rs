@@ -53,7 +53,7 @@ impl Value {
 pub(super) struct Scope {
     /// Possible values of each variable. There are several if branches set different values.
     pub variables: BTreeMap<String, Vec<Value>>,
-    /// Arguments of the current function; `None` if unknown.
+    /// Arguments of the current function; `None` if they are unknown.
     pub arguments: Option<Vec<String>>,
     /// Enclosing loops, as (variable, current value).
     pub loops: Vec<(String, String)>,

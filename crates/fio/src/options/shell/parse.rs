@@ -27,7 +27,7 @@ pub(super) struct Simple {
     pub words: Vec<Word>,
     /// File to which the output is redirected, and whether the output is appended.
     pub output: Option<(Word, bool)>,
-    /// Here-document of the command, and whether variables in it are expanded.
+    /// Here-document of the command, as (text, whether variables in it are expanded).
     pub here: Option<(String, bool)>,
     /// Whether the output of the command is piped to the next command.
     pub piped: bool,

@@ -402,7 +402,7 @@ impl Runner {
         }
     }
 
-    /// Returns the output of `echo`, `printf`, `cat` with a here-document, and `seq`.
+    /// Returns the output of `echo`, `printf`, `seq`, and of `cat` with a here-document.
     fn printed(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
         let (_, words) = split_assignments(&simple.words);
         let [Part::Text(name, false)] = words.first()?.as_slice() else {

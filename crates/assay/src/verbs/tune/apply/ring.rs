@@ -13,7 +13,7 @@ use assay_tune::{Ending, KeptState, LeftOut, TuneId, TuneSession};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of machines that are changed at the same time.
+/// Maximum number of machines whose changes are applied at the same time.
 const SIDE_BY_SIDE: usize = 8;
 
 /// What to do on each machine of a ring.
