@@ -1,4 +1,5 @@
-//! Common operations of all collectors: read a source and note its value, or note the reason why there is no value.
+//! Common operations of all collectors. A collector reads a source and notes its value, that is, adds it to the facts.
+//! If there is no value, the collector notes the reason.
 
 use assay_config::effective::files::{FileFault, OfHost};
 use assay_config::effective::{

@@ -165,8 +165,8 @@ pub(super) fn without_blanks_in_tags(commands: &str) -> String {
         .replace("EXEC :", "EXEC:")
 }
 
-/// Returns whether the last list of users in parentheses contains root. Without a list, returns true. A list that
-/// begins with a colon contains only groups.
+/// Returns whether the last list of users in parentheses includes root. Without a list, or for an empty list, returns
+/// true. A list that begins with a colon contains only groups.
 pub(super) fn runs_as_root(before: &str) -> bool {
     let Some((_, list)) = before.rsplit_once('(') else {
         return true;
