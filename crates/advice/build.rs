@@ -1,5 +1,5 @@
-//! Lists the pages in `advice/DOMAIN/ID.md`, so that they are embedded in the binary. Their front matter becomes JSON,
-//! because every command that reads the catalogue parses it, and TOML takes five times as long.
+//! Lists the pages in `advice/DOMAIN/ID.md` and embeds them in the binary. Their front matter is converted to JSON,
+//! because every command that reads the catalogue parses it, and parsing TOML takes five times as long.
 #![allow(
     clippy::disallowed_methods,
     reason = "a build script reads the source tree and writes into OUT_DIR"

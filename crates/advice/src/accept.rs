@@ -38,10 +38,14 @@ impl Entry {
 }
 
 /// Moves accepted findings from `findings` to `accepted`, so that they no longer count. `text` is the content of the
-/// file `path`. Adds a remark if the text is not TOML, and for each entry that is malformed, has expired by `today`, or
-/// matches no finding; such an entry accepts nothing. `machine` is the name of the checked machine if it is not this
-/// one: then entries for other machines are ignored, and an entry without a machine that matches no finding causes no
-/// remark, because it may be meant for another machine.
+/// file `path`.
+///
+/// Adds a remark if the text is not TOML, and for each entry that is malformed, has expired by `today`, or matches no
+/// finding. Such an entry accepts nothing.
+///
+/// `machine` is the name of the checked machine, or `None` for this machine. With a name, entries for other machines
+/// are ignored. An entry without a machine that matches no finding then causes no remark, because it may be meant for
+/// another machine.
 pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machine: Option<&str>) {
     let table: toml::Table = match toml::from_str(text) {
         Ok(table) => table,
@@ -80,8 +84,8 @@ pub fn accept(checked: &mut Checked, path: &str, text: &str, today: Date, machin
     }
 }
 
-/// Returns whether `name`, the checked machine, is the machine `only` of an entry. A user part (`user@machine`) of
-/// `name` is ignored.
+/// Returns whether an entry for the machine `only` applies to the checked machine `name`. A user part (`user@machine`)
+/// of `name` is ignored.
 fn is_machine(name: &str, only: &str) -> bool {
     name == only || name.rsplit_once('@').is_some_and(|(_, host)| host == only)
 }
@@ -112,7 +116,8 @@ fn entry(value: &toml::Value, today: Date) -> Result<Entry, String> {
     Ok(entry)
 }
 
-/// An unknown finding is not accepted: the state may be worse than the accepted one.
+/// Moves the findings that an entry accepts. A finding whose violation is uncertain is not accepted, because the state
+/// may be worse than the accepted one.
 fn take(checked: &mut Checked, entry: &Entry) {
     let findings = std::mem::take(&mut checked.findings);
     for finding in findings {
@@ -151,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Applies the accept file `text` and returns the number of counted findings, accepted findings and remarks.
+    /// Applies the accept file `text`. Returns the numbers of counted findings, accepted findings and remarks.
     fn after(text: &str) -> (usize, usize, usize) {
         let mut checked = Checked {
             findings: vec![found("a", "0"), found("a", "1"), found("b", "0")],
@@ -210,7 +215,7 @@ mod tests {
         assert_eq!((checked.findings.len(), checked.accepted.len()), (1, 0));
     }
 
-    /// Each machine of a fleet has its own entries, and all share entries without a machine.
+    /// Each machine of a fleet has entries of its own. Entries without a machine apply to all machines.
     #[test]
     fn entries_for_one_machine_of_several() {
         let today = Date::constant(2026, 1, 1);

@@ -1,10 +1,10 @@
-//! Validation of a page's `[acts]` table without a machine. Its types are in `assay_model::advice`; the parser of the
-//! front matter rejects unknown names.
+//! Validates the `[acts]` table of a page without a machine. The types of the table are in `assay_model::advice`; the
+//! parser of the front matter rejects unknown names.
 
 use crate::check::{Found, found};
 use assay_model::advice::{ActsOn, Advice, Between, ToggleCost};
 
-/// Checks that the table is consistent in itself and with the page's trial.
+/// Checks that the table is consistent, and that it fits the page's trial.
 pub(crate) fn check(advice: &Advice, acts: &ActsOn) -> Result<(), Found> {
     let Some(trial) = &advice.trial else {
         return Err(found(
@@ -38,7 +38,7 @@ pub(crate) fn check(advice: &Advice, acts: &ActsOn) -> Result<(), Found> {
     prior(acts)
 }
 
-/// Checks that the cost of switching (live, reload, restart, remount …) is possible for the kind of change.
+/// Checks that the declared cost of switching (live, reload, restart, remount …) is possible for the kind of change.
 fn toggle(toggle: ToggleCost, trial: &toml::Table) -> Result<(), Found> {
     use ToggleCost as T;
     let text = |keys: &[&str]| {

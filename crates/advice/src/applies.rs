@@ -1,4 +1,4 @@
-//! Whether a piece of advice applies to a machine, with the evidence.
+//! Determines whether a piece of advice applies to a machine, with the evidence.
 
 use crate::condition::{self, Known, Ledger, Truth, World};
 use crate::resolve;
@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Whether a piece of advice applies to this machine.
+/// Result of evaluating the conditions of a piece of advice on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "applies")]
 pub enum Applicability {
-    /// All conditions are true.
+    /// All conditions are true, so the advice applies.
     #[serde(rename = "yes")]
     Applies {
         /// Facts, parameters and target properties that the conditions used.
@@ -26,10 +26,10 @@ pub enum Applicability {
         /// Facts, parameters and target properties that the conditions used.
         evidence: Vec<Evidence>,
     },
-    /// No condition is known to fail, and at least one cannot be decided.
+    /// No condition is known to be false, and it is unknown whether at least one is true.
     #[serde(rename = "unknown")]
     Unknown {
-        /// Facts that the undecided conditions need.
+        /// Facts that are needed to decide the conditions.
         missing: Vec<Missing>,
         /// Facts, parameters and target properties that are known.
         evidence: Vec<Evidence>,
@@ -37,7 +37,7 @@ pub enum Applicability {
 }
 
 impl Applicability {
-    /// Returns the evidence of any outcome.
+    /// Returns the evidence, whatever the result is.
     #[must_use]
     pub fn evidence(&self) -> &[Evidence] {
         match self {
@@ -51,7 +51,7 @@ impl Applicability {
 /// A fact, parameter or property of the target that a condition used.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Evidence {
-    /// `disk.vda.scheduler`, `parameter size`, `target fstype`.
+    /// Name, such as `disk.vda.scheduler`, `parameter size` or `target fstype`.
     pub key: String,
     /// Value that the condition used.
     pub value: Value,
@@ -59,7 +59,7 @@ pub struct Evidence {
     #[serde(rename = "source", serialize_with = "in_words")]
     #[schemars(with = "String")]
     pub place: FactPlace,
-    /// Default, configured or run-time; `None` for parameters and the target.
+    /// Whether the value is a default, configured or a run-time value. `None` for parameters and the target.
     pub kind: Option<FactKind>,
 }
 
@@ -67,25 +67,25 @@ fn in_words<S: serde::Serializer>(place: &FactPlace, to: S) -> Result<S::Ok, S::
     to.collect_str(place)
 }
 
-/// A condition that does not hold.
+/// A condition that is false.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
-    /// Why the advice does not apply, as a sentence for the user.
+    /// Reason why the advice does not apply, as a sentence for users.
     pub otherwise: String,
     /// The condition, as a CEL expression.
     pub condition: String,
-    /// Evidence that it used.
+    /// Values that the condition used.
     pub evidence: Vec<Evidence>,
-    /// Keys of facts that the condition used and that this machine does not have.
+    /// Keys of facts that the condition used but that this machine does not have.
     pub absent: Vec<String>,
 }
 
-/// An unknown value, because of which a condition cannot be decided.
+/// An unknown value without which a condition cannot be decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Missing {
-    /// `disk.vda.scheduler`, `target fstype`.
+    /// Name, such as `disk.vda.scheduler` or `target fstype`.
     pub key: String,
-    /// Reason why it is unknown.
+    /// Reason why the value is unknown.
     pub why: String,
     /// The condition, as a CEL expression.
     pub condition: String,
@@ -93,12 +93,11 @@ pub struct Missing {
 
 /// Evaluates the conditions of a piece of advice on a machine.
 ///
-/// In conditions, `target` has: `kind` (`directory`, `file`, `block-device`), `fstype`,
-/// `mountpoint`, `options` (a list), `source`, `pool` (of ZFS), `device` (the whole block device
-/// directly below), `disk` (the physical disk at the bottom), `free` and `size` in bytes.
-/// Properties that the target lacks are absent. `trial` has `size`, the bytes of the load: `size`
-/// if given, else the value of the page. The given `parameters` override their defaults and are not
-/// validated.
+/// In conditions, `target` has these properties: `kind` (`directory`, `file`, `block-device`), `fstype`, `mountpoint`,
+/// `options` (a list), `source`, `pool` (of ZFS), `device` (the whole block device directly below), `disk` (the
+/// physical disk at the bottom), and `free` and `size` in bytes. Properties that the target lacks are absent. `trial`
+/// has the property `size`, the size of the load in bytes: the argument `size` if given, else the value of the page.
+/// The given `parameters` override their defaults and are not validated.
 #[must_use]
 pub fn applies(
     advice: &Advice,
@@ -149,13 +148,13 @@ pub fn applies(
     }
 }
 
-/// The values for the maps `facts`, `parameters` and `target` of a condition, and for `trial.size`.
+/// Values for the maps `facts`, `parameters` and `target` of a condition, and for `trial.size`.
 struct Sources<'a> {
     advice: &'a Advice,
     facts: &'a Facts,
     given: &'a BTreeMap<String, String>,
     target: Option<(&'a str, BTreeMap<&'static str, Value>)>,
-    /// Size of the load, and where the size comes from (`--size` or the advice).
+    /// Size of the load, and the origin of this size (`--size` or the advice).
     size: Option<(Bytes, &'static str)>,
 }
 
@@ -224,7 +223,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Returns the evidence of the condition that was just evaluated: the existing values, and the missing ones.
+    /// Returns what the condition used that was just evaluated: the existing values, and the missing ones.
     fn asked(&self, world: &World, condition: &str) -> (Vec<Evidence>, Vec<Missing>) {
         let (mut seen, mut unseen) = (Vec::new(), Vec::new());
         let mut note =
@@ -285,10 +284,10 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The only property of the trial that conditions can use.
+/// Name of the only property of the trial that conditions can use.
 const SIZE: &str = "size";
 
-/// Returns the load size that the page's trial gives; `None` if the size is a parameter.
+/// Returns the size of the load in the page's trial. `None` if the size is a parameter.
 fn size_of_page(advice: &Advice) -> Option<Bytes> {
     let load = advice.trial.as_ref()?.get("load")?;
     load.get("size")?.clone().try_into().ok()

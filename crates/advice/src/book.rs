@@ -1,11 +1,11 @@
-//! Generates the book's pages about advice from the catalogue, and the page of example reports.
+//! Generates the book's pages about advice from the catalogue, and the book's page of example reports.
 
 use crate::Catalogue;
 use assay_model::advice::{Advice, RiskLevel, Standing};
 use assay_model::finding::Check;
 use std::fmt::Write as _;
 
-/// The report of a real run in `docs/examples`.
+/// A report of a real run in `docs/examples`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
@@ -13,9 +13,9 @@ pub struct Example {
     pub file: String,
     /// Short title of the report.
     pub title: String,
-    /// Description of the content, printed after a colon.
+    /// Description of the report, which the page shows after a colon.
     pub about: String,
-    /// Ids of the advice in the report.
+    /// Ids of the advice that the report is about.
     #[serde(default)]
     pub advice: Vec<String>,
 }
@@ -28,7 +28,7 @@ pub struct Examples {
     pub example: Vec<Example>,
 }
 
-/// Returns the page `docs/src/examples.md`: each report with its advice.
+/// Returns the page `docs/src/examples.md`, which lists each report with its advice.
 #[must_use]
 pub fn examples(catalogue: &Catalogue, all: &[Example]) -> String {
     let mut out = "<!-- Made from docs/examples/index.toml by crates/advice/tests/book.rs. -->\n\
@@ -53,8 +53,8 @@ pub fn examples(catalogue: &Catalogue, all: &[Example]) -> String {
     out
 }
 
-/// Returns the path below `docs/src/advice` and the text of each page, the table of contents first.
-/// Each page links to its reports.
+/// Returns the pages about advice, as (path below `docs/src/advice`, text). The table of contents is the first page.
+/// Each page links to the reports about its advice.
 #[must_use]
 pub fn pages(catalogue: &Catalogue, examples: &[Example]) -> Vec<(String, String)> {
     let all = catalogue.all();
@@ -68,7 +68,7 @@ pub fn pages(catalogue: &Catalogue, examples: &[Example]) -> Vec<(String, String
     pages
 }
 
-/// Returns the lines for `SUMMARY.md`, one for each page.
+/// Returns the lines for `SUMMARY.md`, with one line for each page.
 #[must_use]
 pub fn summary(catalogue: &Catalogue) -> Vec<String> {
     let mut lines = vec![

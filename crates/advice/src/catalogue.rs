@@ -1,4 +1,4 @@
-//! The catalogue: built-in pages, and pages that the user adds or replaces.
+//! The catalogue of advice: built-in pages, and pages that the user adds or replaces.
 
 use crate::nearest_name;
 use crate::page::{self, PageError};
@@ -7,10 +7,10 @@ use assay_model::advice::Advice;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Path below `advice/`, front matter as JSON, and Markdown of each built-in page.
+/// Built-in pages, as (path below `advice/`, front matter as JSON, Markdown).
 const BUILTIN: &[(&str, &str, &str)] = &include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// Error of reading a catalogue.
+/// Reasons why a catalogue cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// A page is invalid.
@@ -19,25 +19,25 @@ pub enum CatalogueError {
     /// Two pages have the same id.
     #[error("{path}: there is already a `{id}` in {other}: an id names one piece of advice")]
     Twice {
-        /// The second file.
+        /// Path of the second file.
         path: String,
-        /// The id.
+        /// Id that both pages have.
         id: String,
-        /// The first file.
+        /// Path of the first file.
         other: String,
     },
     /// The user's directory, or a file in it, cannot be read.
     #[error("{}: {}; advice lies in DIR/DOMAIN/ID.md", path.display(), error.reason())]
     Read {
-        /// Directory or file.
+        /// Path of the directory or file.
         path: PathBuf,
-        /// The reason.
+        /// Reason why it cannot be read.
         #[source]
         error: HostError,
     },
 }
 
-/// Error: there is no advice with this id.
+/// Error for an id that no advice has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no advice `{id}`{hint}; `assay advice` lists all")]
 pub struct UnknownAdvice {
@@ -56,7 +56,7 @@ impl Catalogue {
     /// Returns the built-in catalogue. Its pages are not validated here, because a test validates them.
     ///
     /// # Errors
-    /// A page lacks a field; a test verifies that none does.
+    /// A page lacks a field. A test verifies that this does not happen.
     pub fn builtin() -> Result<Self, CatalogueError> {
         let mut catalogue = Self::default();
         for (path, front, text) in BUILTIN {
@@ -67,12 +67,10 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Adds the pages `DIR/DOMAIN/ID.md` of a user; a page with the id of a built-in page replaces
-    /// it.
+    /// Adds the pages `DIR/DOMAIN/ID.md` of a user. A page with the id of a built-in page replaces the built-in page.
     ///
     /// # Errors
-    /// The directory cannot be read, a page is invalid, or two of the user's pages have the same
-    /// id.
+    /// The directory cannot be read, a page is invalid, or two of the user's pages have the same id.
     pub fn with_dir(mut self, host: &dyn Host, dir: &Path) -> Result<Self, CatalogueError> {
         let fault = |path: &Path| {
             let path = path.to_owned();
@@ -116,7 +114,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns one piece of advice.
+    /// Returns the page with this id.
     ///
     /// # Errors
     /// The id is unknown; the error contains the most similar id.
@@ -128,13 +126,13 @@ impl Catalogue {
         })
     }
 
-    /// Returns the path of the page that contains a piece of advice.
+    /// Returns the path of the file of a page.
     #[must_use]
     pub fn file(&self, id: &str) -> Option<&str> {
         self.entries.get(id).map(|(path, _)| path.as_str())
     }
 
-    /// Returns all pieces of advice, sorted by domain and id.
+    /// Returns all pages, sorted by domain and id.
     #[must_use]
     pub fn all(&self) -> Vec<&Advice> {
         let mut all: Vec<&Advice> = self.entries.values().map(|(_, advice)| advice).collect();
@@ -142,8 +140,8 @@ impl Catalogue {
         all
     }
 
-    /// Finds the pages that contain all words of a query as whole words, in the page, its front matter or its synonyms.
-    /// Returns the best match first: words in the id and the synonyms count most, then words in the title and the
+    /// Finds the pages that contain all words of a query as whole words, in the text, the front matter or the synonyms.
+    /// Returns the best match first. Words in the id and the synonyms count most, then words in the title and the
     /// statement.
     #[must_use]
     pub fn search(&self, words: &[String]) -> Vec<&Advice> {
@@ -166,12 +164,12 @@ fn split_words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether two words are the same, apart from a plural s.
+/// Returns whether two words are the same, ignoring a plural s.
 fn is_same_word(a: &str, b: &str) -> bool {
     a == b || a.strip_suffix('s') == Some(b) || b.strip_suffix('s') == Some(a)
 }
 
-/// Returns how well a page matches the words (higher is better); `None` if the page lacks one of the words.
+/// Returns how well a page matches the words; higher is better. `None` if the page lacks one of the words.
 fn score(advice: &Advice, words: &[String]) -> Option<u32> {
     let rest = [
         advice.domain.as_str(),

@@ -1,4 +1,4 @@
-//! Validation of a page without a machine.
+//! Validates a page without a machine.
 
 use crate::acts_table;
 use crate::condition;
@@ -7,7 +7,7 @@ use crate::resolve;
 use assay_model::advice::{Advice, ParameterKind};
 use assay_model::finding::{Check, ModeBits, Words};
 
-/// An error in a page, and the path of keys in the front matter where it is.
+/// An error in a page, and the path of the key in the front matter that causes it.
 pub(crate) struct Found {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
@@ -188,7 +188,7 @@ fn parameters(advice: &Advice) -> Result<(), Found> {
     Ok(())
 }
 
-/// Rejects parameters that nothing on the page uses, because they mislead the user.
+/// Rejects parameters that the page does not use, because such parameters mislead the user.
 fn unused(advice: &Advice) -> Result<(), Found> {
     let Some(trial) = &advice.trial else {
         return Ok(());

@@ -1,13 +1,13 @@
 //! Conditions: CEL expressions over facts, parameters, the target and the trial.
 //!
-//! `facts["disk.vda.scheduler"]` is the value of a fact, `"tool.zfs" in facts` whether the fact exists.
-//! `parameters["size"]` is the value of a parameter as text. `target.fstype` and others describe the layers under the
-//! target (see [`crate::applies`]); `trial.size` is the size of the load in bytes. `version("qemu-img version
-//! 7.2.0")` finds the version in a text; versions compare with `<`, `<=`, `>`, `>=`. `debian_before("1:9.2p1-2",
-//! "1:9.2p1-2+deb12u3")` is true if the first Debian version is older.
+//! `facts["disk.vda.scheduler"]` is the value of a fact. `"tool.zfs" in facts` is true if the fact exists.
+//! `parameters["size"]` is the value of a parameter as text. `target.fstype` and other properties describe the layers
+//! under the target (see [`crate::applies`]). `trial.size` is the size of the load in bytes. `version("qemu-img version
+//! 7.2.0")` returns the version in a text; versions can be compared with `<`, `<=`, `>`, `>=`.
+//! `debian_before("1:9.2p1-2", "1:9.2p1-2+deb12u3")` is true if the first Debian version is older.
 //!
-//! CEL's `&&` and `||` short-circuit if one side decides. Otherwise an unknown or absent fact makes the whole
-//! condition unknown, and the reason names it.
+//! If one side of `&&` or `||` decides the result, CEL ignores the other side. Otherwise, an unknown or absent fact
+//! makes the whole condition unknown, and the reason contains the fact.
 
 mod deciding;
 
@@ -22,23 +22,23 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Error: the condition is not a CEL expression.
+/// Error for a text that is not a CEL expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
     message: String,
 }
 
-/// Value of a condition.
+/// Result of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Truth {
     True,
     False,
-    /// The value is unknown; contains the reason.
+    /// It is unknown whether the condition is true; contains the reason.
     Unknown(String),
 }
 
-/// State of a name that a condition may use.
+/// What is known about a name that a condition may use.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Value(serde_json::Value),
@@ -46,7 +46,7 @@ pub(crate) enum Known {
     Unreadable(String),
 }
 
-/// One of the maps of a condition: its entries, and the keys that were used.
+/// One of the maps that a condition can use: its entries, and a record of the keys that were used.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger(Arc<Entries>);
 
@@ -55,15 +55,15 @@ type Entry = Result<Box<dyn Val>, String>;
 
 #[derive(Debug)]
 struct Entries {
-    /// What a key of this map is called in messages, such as `fact`.
+    /// Noun for a key of this map in messages, such as `fact`.
     what: &'static str,
     values: BTreeMap<String, Entry>,
     asked: Mutex<Vec<String>>,
 }
 
 impl Entries {
-    /// Returns the entry of a key, or the entry of its nearest unreadable prefix: `samba` for `samba.server_signing`;
-    /// the empty key if the subject could be read only partially.
+    /// Returns the entry of a key. If there is none, returns the entry of the nearest unreadable prefix, such as
+    /// `samba` for `samba.server_signing`. The empty key is such a prefix if the subject could be read only partially.
     fn find(&self, key: &str) -> Option<&Entry> {
         self.values.get(key).or_else(|| {
             above(key)
@@ -73,7 +73,7 @@ impl Entries {
     }
 }
 
-/// Returns the prefixes of a key, the longest first, and the empty key last.
+/// Returns the prefixes of a key, longest first. The last prefix is the empty key.
 pub(crate) fn above(key: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(key);
     let shorter = std::iter::from_fn(move || {
@@ -106,7 +106,7 @@ impl Ledger {
         }))
     }
 
-    /// Returns the keys that were used since the last call, sorted and without duplicates.
+    /// Returns the keys that were used since the previous call, sorted and without duplicates.
     pub(crate) fn take_asked(&self) -> Vec<String> {
         let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *asked)
@@ -188,8 +188,8 @@ impl Indexer for Ledger {
     }
 }
 
-/// CEL's integers are signed 64-bit integers; larger numbers, which facts do not contain, become
-/// decimals.
+/// Converts a JSON value to a CEL value. CEL's integers are signed 64-bit integers. Larger numbers, which facts do not
+/// contain, become decimals.
 fn cel_value(value: &serde_json::Value) -> Value {
     use serde_json::Value as Json;
     match value {
@@ -244,30 +244,30 @@ impl Comparer for Version {
     }
 }
 
-/// The function `version(text)`.
+/// Implements the function `version(text)` of conditions.
 fn find_version(text: &CelString<'_>) -> Result<Version, ExecutionError> {
     Version::find(text.inner()).ok_or_else(|| {
         ExecutionError::function_error("version", format!("no version in `{}`", text.inner()))
     })
 }
 
-/// The function `debian_before(version, other)`.
+/// Implements the function `debian_before(version, other)` of conditions.
 fn debian_before(version: &CelString<'_>, other: &CelString<'_>) -> CelBool {
     let order = crate::debian::compare(version.inner(), other.inner());
     CelBool::from(order == Ordering::Less)
 }
 
-/// The maps of a condition.
+/// The maps that a condition can use.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) facts: Ledger,
     pub(crate) parameters: Ledger,
     pub(crate) target: Ledger,
-    /// Properties of the trial.
+    /// Properties of the trial, such as the size of its load.
     pub(crate) trial: Ledger,
     /// Properties of the subject of a check.
     pub(crate) this: Ledger,
-    /// Kind of each property of the subject: `default`, `configured` or `runtime`.
+    /// For each property of the subject, its kind: `default`, `configured` or `runtime`.
     pub(crate) kinds: Ledger,
     /// Properties of the enclosing subject.
     pub(crate) parent: Ledger,
@@ -303,7 +303,7 @@ impl World {
         program.execute(&self.context()?)
     }
 
-    /// Clears the lists of used keys of all maps.
+    /// Forgets which keys of the maps were used.
     fn forget_asked(&self) {
         for (_, map) in self.maps() {
             map.take_asked();
@@ -320,7 +320,7 @@ impl World {
     }
 }
 
-/// The functions that CEL defines, and assay's own for conditions. They are created only once, because every evaluation
+/// The functions of conditions: those of CEL, and assay's own. They are created only once, because every evaluation
 /// uses them.
 static FUNCTIONS: LazyLock<Result<Arc<Env>, ExecutionError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
@@ -331,8 +331,8 @@ static FUNCTIONS: LazyLock<Result<Arc<Env>, ExecutionError>> = LazyLock::new(|| 
     Ok(Arc::new(env))
 });
 
-/// Compiles a condition. Programs are cached for the life of the process: a fleet evaluates the
-/// same conditions for each machine, and compiling takes longer than evaluating.
+/// Compiles a condition. Compiled programs are cached until the process ends: the same conditions are evaluated for
+/// each machine of a fleet, and compiling takes longer than evaluating.
 fn compile(source: &str) -> Result<Arc<Program>, SyntaxError> {
     static COMPILED: Mutex<BTreeMap<String, Arc<Program>>> = Mutex::new(BTreeMap::new());
     let programs = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -374,7 +374,7 @@ fn compile_anew(source: &str) -> Result<Program, SyntaxError> {
     Ok(program)
 }
 
-/// Checks that a text is a condition.
+/// Checks that a text is a valid condition.
 pub(crate) fn syntax(source: &str) -> Result<(), SyntaxError> {
     let program = compile(source)?;
     match World::empty().evaluate(&program) {
@@ -396,14 +396,14 @@ impl Condition {
         compile(source).map(Self)
     }
 
-    /// Evaluates the condition.
+    /// Evaluates the condition on the values of a machine.
     pub(crate) fn evaluate(&self, world: &World) -> Truth {
         truth(world.evaluate(&self.0))
     }
 
-    /// Calls `visit` for each term whose change could make a true condition false: comparisons first, then tests for
-    /// existence. During each call, the ledgers of `world` contain the keys that this term uses. Makes no call if the
-    /// condition is not true.
+    /// Calls `visit` for each term that can make a true condition false if the term changes. Comparisons come first,
+    /// then tests for existence. During a call, the maps of `world` record the keys that this term uses. Makes no call
+    /// if the condition is not true.
     pub(crate) fn visit_deciding(&self, world: &World, visit: &mut dyn FnMut()) {
         let Ok(context) = world.context() else { return };
         let terms = deciding::terms(self.0.expression(), &context);

@@ -1,5 +1,5 @@
 //! Determines the service of each rule, and the outcome of each rule on a machine: evaluated, not applicable or
-//! unknown. `findings` determines the violations.
+//! unknown. The module `findings` determines the violations.
 
 use assay_model::advice::Advice;
 use assay_model::coverage::{Outcome, Service, WithoutRules};
@@ -7,8 +7,8 @@ use assay_model::finding::{Certainty, Check, Checked};
 use assay_model::{FactValue, Facts};
 use std::collections::BTreeMap;
 
-/// Services, each with the first components of its fact keys. If a rule uses facts of several services, the first
-/// service in this table is taken.
+/// Services, each with the first components of the keys of its facts. If a rule uses facts of several services, the
+/// first of these services in the table is the service of the rule.
 const SERVICES: [(&str, &[&str]); 67] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
@@ -132,8 +132,8 @@ pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
     found.map_or(page.domain.clone(), |(name, _)| (*name).to_owned())
 }
 
-/// Returns why a rule may not apply: its own `applies` condition, or else "no KIND here" for the kinds of subjects that
-/// it checks.
+/// Returns why a rule may not apply. It is the rule's `applies` condition; without one, "no KIND here" for the kinds of
+/// subjects that the rule checks.
 pub(crate) fn condition_of(check: &Check) -> Option<String> {
     let kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
     let kinds = (!kinds.is_empty()).then(|| format!("no {} here", kinds.join(", ")));
@@ -177,8 +177,8 @@ pub(crate) fn fill_in(checked: &mut Checked, facts: &Facts) {
     checked.without_rules = without_rules(facts);
 }
 
-/// Counts the rules of each existing service by outcome; services appear in the order of `SERVICES`, others follow by
-/// name.
+/// Counts the rules of each existing service by outcome. Services have the order of `SERVICES`; other services follow,
+/// sorted by name.
 fn count_services(checked: &Checked) -> Vec<Service> {
     let mut found: BTreeMap<(usize, &str), Service> = BTreeMap::new();
     let present = checked
@@ -220,7 +220,8 @@ mod tests {
     use assay_model::coverage::Outcome;
     use assay_model::{FactKind, Facts};
 
-    /// Each rule belongs to a service of the table: the facts of this service show whether it exists on the machine.
+    /// Each rule belongs to a service of the table. The facts of this service show whether the service exists on the
+    /// machine.
     #[test]
     fn every_rule_has_a_service() {
         let catalogue = Catalogue::builtin().unwrap();

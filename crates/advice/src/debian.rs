@@ -1,9 +1,9 @@
-//! Versions of Debian packages in dpkg's order (Debian Policy, section 5.6.12). A security update of a stable release
-//! has its own suffix, `1:9.2p1-2+deb12u3`, so backported fixes are taken into account.
+//! Compares versions of Debian packages in dpkg's order (Debian Policy, section 5.6.12). A security update of a stable
+//! release has a suffix of its own, `1:9.2p1-2+deb12u3`, so the comparison takes backported fixes into account.
 
 use std::cmp::Ordering;
 
-/// `[epoch:]upstream[-revision]`. An invalid version is ordered as dpkg orders it.
+/// A version `[epoch:]upstream[-revision]`. Invalid versions have the same order as in dpkg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version<'a> {
     epoch: u64,
@@ -27,7 +27,7 @@ impl<'a> Version<'a> {
     }
 }
 
-/// Compares two versions.
+/// Compares two versions in dpkg's order.
 pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     let (one, other) = (Version::new(one), Version::new(other));
     one.epoch
@@ -36,8 +36,8 @@ pub(crate) fn compare(one: &str, other: &str) -> Ordering {
         .then_with(|| part(one.revision, other.revision))
 }
 
-/// Compares texts of alternating non-digits and numbers: `~` sorts before the end, the end before
-/// letters, and letters before other characters. A missing revision equals 0.
+/// Compares texts that consist of alternating non-digits and numbers. `~` sorts before the end of the text, the end
+/// before letters, and letters before other characters. A missing revision equals 0.
 fn part(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
     while !one.is_empty() || !other.is_empty() {
@@ -59,7 +59,7 @@ fn part(one: &str, other: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// Splits the text after its leading digits or non-digits.
+/// Splits the text after its leading digits, or after its leading non-digits.
 fn split(text: &[u8], digits: bool) -> (&[u8], &[u8]) {
     let is = |byte: &u8| byte.is_ascii_digit() == digits;
     text.split_at(text.iter().take_while(|byte| is(byte)).count())
@@ -74,7 +74,7 @@ fn weight(byte: Option<&u8>) -> i32 {
     }
 }
 
-/// Compares numbers of any length.
+/// Compares two numbers of any length.
 fn number(one: &[u8], other: &[u8]) -> Ordering {
     let bare = |digits: &[u8]| {
         let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Compares with the real dpkg, for random versions from parts where a wrong order is likely.
+    /// Compares with the real dpkg. The versions consist of random parts for which a wrong order is likely.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "asks the real dpkg")]
     fn as_dpkg_orders_them() {

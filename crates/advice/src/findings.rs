@@ -1,5 +1,5 @@
-//! Evaluates the pages with a `[check]` table on the facts of a machine. Pure: the same facts and pages give the same
-//! findings in the same order.
+//! Evaluates the rules (pages with a `[check]` table) on the facts of a machine. Pure: the same facts and pages give
+//! the same findings in the same order.
 
 mod finding_text;
 mod machine;
@@ -18,10 +18,10 @@ use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Properties of one subject.
+/// Properties of one subject, by name.
 type Properties<'a> = BTreeMap<&'a str, &'a Fact>;
 
-/// Evaluates pages on facts. Pages without a `[check]` are skipped.
+/// Evaluates the rules of pages on facts. Pages without a `[check]` table are skipped.
 #[must_use]
 pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) -> Checked {
     let machine = Machine::new(facts);
@@ -58,8 +58,7 @@ pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) 
     checked
 }
 
-/// Sorts findings: violations before unknown ones, then by severity, then fixable ones first, then
-/// by name.
+/// Sorts findings: violations before uncertain findings, then by severity, then fixable ones first, then by name.
 fn sort(findings: &mut [Finding]) {
     let mends = |finding: &Finding| matches!(finding.fix, Fix::Steps(_));
     let key = |finding: &Finding| {
@@ -99,22 +98,22 @@ impl<'a> UsedCondition<'a> {
         }
     }
 
-    /// Returns the compiled condition, or its error.
+    /// Returns the compiled condition, or the error of compiling it.
     fn get(&self) -> &Result<Condition, SyntaxError> {
         self.compiled.get_or_init(|| Condition::new(self.source))
     }
 }
 
-/// Keys that a condition used, and the unreadable ones among them.
+/// Facts that a condition used, and the unreadable ones among them.
 #[derive(Default)]
 struct Asked<'a> {
     seen: Vec<(String, &'a Fact)>,
     unread: Vec<(String, &'a Fact)>,
-    /// Whether the condition used a key that this machine does not have.
+    /// Whether the condition used a key that this machine lacks.
     absent: bool,
 }
 
-/// One subject with its properties, those of its parent, and the maps for conditions.
+/// One subject with its properties, the properties of its parent, and the maps for conditions.
 struct Scene<'a> {
     subject: &'a Subject,
     this: Properties<'a>,
@@ -134,8 +133,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the reason why the rule was not evaluated: a fact `not_asked.KIND` exists for a kind that the rule
-    /// checks, or for a fact in its conditions.
+    /// Returns the reason why the rule was not evaluated. There is a reason if a fact `not_asked.KIND` exists for a
+    /// kind that the rule checks, or for a fact in its conditions.
     fn not_asked(&self) -> Option<&'a str> {
         let facts = &self.machine.facts.map;
         let mut all = facts.range("not_asked.".to_owned()..);
@@ -257,7 +256,7 @@ impl<'a> Rule<'a> {
         truth
     }
 
-    /// Adds to `asked` the facts that the conditions used since the last call.
+    /// Adds the facts that the conditions used since the previous call to `asked`.
     fn note_asked<'s>(&self, scene: &Scene<'s>, asked: &mut Asked<'s>)
     where
         'a: 's,
@@ -285,7 +284,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the facts that make the condition true, the most decisive first.
+    /// Returns the facts that make the condition true, beginning with the most decisive fact.
     fn find_deciding<'s>(&self, scene: &Scene<'s>) -> Asked<'s>
     where
         'a: 's,
@@ -298,7 +297,8 @@ impl<'a> Rule<'a> {
         deciding
     }
 
-    /// Creates an unknown finding if a source is unreadable; returns `None` if a value is only absent.
+    /// Creates a finding with an uncertain violation if a source is unreadable. Returns `None` if a value is only
+    /// absent.
     fn undecided(&self, scene: &Scene<'_>, asked: &Asked<'_>, why: &str) -> Option<Finding> {
         match asked.unread.is_empty() {
             true if asked.absent => None,
@@ -375,8 +375,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the places of a finding: of the fact that the page names, and of the deciding facts.
-    /// If only a missing value decided, returns the places of all used facts.
+    /// Returns the places of a finding: the place of the fact that the page selects, and the places of the deciding
+    /// facts. If only a missing value decided, returns the places of all facts that the condition used.
     fn places(&self, scene: &Scene<'_>, evidence: &[Seen], deciding: &Asked<'_>) -> Vec<FactPlace> {
         let at = self.check.say.at.as_deref();
         let first = at.and_then(|at| finding_text::value_of(at, scene, self.machine.facts));
@@ -438,7 +438,7 @@ fn seen((key, fact): &(String, &Fact)) -> Option<Seen> {
     }
 }
 
-/// Returns the pages whose domain or id is in the list; all pages for an empty list.
+/// Returns the pages whose domain or id is in the list. Returns all pages for an empty list.
 #[must_use]
 pub fn chosen<'a>(pages: Vec<&'a Advice>, only: &[String]) -> Vec<&'a Advice> {
     let wanted = |page: &&Advice| {
@@ -450,7 +450,7 @@ pub fn chosen<'a>(pages: Vec<&'a Advice>, only: &[String]) -> Vec<&'a Advice> {
     pages.into_iter().filter(wanted).collect()
 }
 
-/// Returns whether a finding has at least the severity `at`; used for the exit status.
+/// Returns whether at least one finding has the severity `at` or a higher one. This determines the exit status.
 #[must_use]
 pub fn fails(checked: &Checked, at: Severity) -> bool {
     checked.worst().is_some_and(|worst| worst >= at)

@@ -1,9 +1,9 @@
-//! The catalogue of advice: pages loaded, their conditions matched against facts, their trials
-//! filled in. Pure: a user's own directory is read through [`assay_host::Host`].
+//! The catalogue of advice: reads pages, evaluates their conditions on facts, and replaces the placeholders of their
+//! trials. Pure: a user's own directory is read through [`assay_host::Host`].
 //!
-//! An entry is one file, `advice/DOMAIN/ID.md`: TOML front matter between two lines of `+++` and
-//! below it a Markdown page in fixed sections. See [`page::parse`] for its form,
-//! [`applies`] for the conditions and [`resolve`] for the placeholders.
+//! A page is a file `advice/DOMAIN/ID.md`. It consists of TOML front matter between two lines `+++`, and of Markdown in
+//! fixed sections. See [`page::parse`] for the format, [`applies`] for the conditions and [`resolve`] for the
+//! placeholders.
 
 mod accept;
 mod acts_table;

@@ -1,11 +1,11 @@
 //! Finds the known name that is most similar to an unknown one.
 
-/// Formats `; did you mean `noatime`?`, or nothing if no name is similar.
+/// Returns `; did you mean `noatime`?`, or an empty text if no name is similar.
 pub(crate) fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
-/// Returns the known name with the fewest differing letters, if fewer than half differ.
+/// Returns the known name that differs in the fewest letters, if fewer than half of the letters differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     known
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Lists names in a sentence: "`a`, `b` and `c`".
+/// Formats names as a list in a sentence: "`a`, `b` and `c`".
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.split_last() {

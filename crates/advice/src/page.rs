@@ -22,7 +22,7 @@ use assay_model::finding::Check;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Sections of a page in order; each exists once and is not empty.
+/// Sections of a page in order. Each must exist exactly once and must not be empty.
 pub const SECTIONS: [&str; 6] = [
     "Claim",
     "Why it may help",
@@ -34,7 +34,7 @@ pub const SECTIONS: [&str; 6] = [
 
 const FENCE: &str = "+++";
 
-/// Fields of the front matter, for suggestions.
+/// Fields of the front matter, from which suggestions for unknown fields are made.
 const FIELDS: [&str; 13] = [
     "title",
     "statement",
@@ -51,15 +51,15 @@ const FIELDS: [&str; 13] = [
     "check",
 ];
 
-/// Error of a page.
+/// Error in a page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}:{line}: {message}")]
 pub struct PageError {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// 1-based line.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// The error and what was expected.
+    /// Description of the error, and what was expected.
     pub message: String,
 }
 
@@ -111,7 +111,7 @@ impl FrontMatter {
     }
 }
 
-/// Parses a built-in page, of which the build script made JSON, without validating it.
+/// Parses a built-in page, whose front matter the build script converted to JSON. Does not validate the page.
 pub(crate) fn read_builtin(path: &str, front: &str, page: &str) -> Result<Advice, PageError> {
     let (domain, id) = names(path);
     let matter: FrontMatter = serde_json::from_str(front).map_err(|error| PageError {
@@ -122,11 +122,9 @@ pub(crate) fn read_builtin(path: &str, front: &str, page: &str) -> Result<Advice
     Ok(matter.into_advice(domain, id, page))
 }
 
-/// Parses a page and validates its sections, conditions, placeholders and trial as far as possible
-/// without a machine.
+/// Parses a page, and validates its sections, conditions, placeholders and trial as far as possible without a machine.
 ///
-/// `path` is the path of the file for messages; its last two components, `DOMAIN/ID.md`, are domain
-/// and id.
+/// `path` is the path of the file for messages. Its last two components, `DOMAIN/ID.md`, contain the domain and the id.
 ///
 /// # Errors
 /// The first error, with its line.
@@ -135,7 +133,7 @@ pub fn parse(path: &str, text: &str) -> Result<Advice, PageError> {
     read(path, domain, id, text)
 }
 
-/// Parses a page at any path: its domain is `own`, its id the name of the file.
+/// Parses a page at any path. Its domain is `own`, and its id is the name of the file.
 ///
 /// # Errors
 /// As [`parse`].
@@ -169,14 +167,14 @@ fn read(path: &str, domain: &str, id: &str, text: &str) -> Result<Advice, PageEr
     Ok(advice)
 }
 
-/// Returns domain and id of `…/DOMAIN/ID.md`; empty if missing.
+/// Returns the domain and the id in `…/DOMAIN/ID.md`. A missing part is empty.
 fn names(path: &str) -> (&str, &str) {
     let mut parts = path.rsplit('/');
     let id = parts.next().and_then(|name| name.strip_suffix(".md"));
     (parts.next().unwrap_or_default(), id.unwrap_or_default())
 }
 
-/// Checks the name of a domain or a piece of advice.
+/// Checks that the name of a domain or a page has only permitted characters.
 fn plain(name: &str) -> Result<(), String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match name {
@@ -188,7 +186,7 @@ fn plain(name: &str) -> Result<(), String> {
     }
 }
 
-/// Text of the front matter, and its first line.
+/// Text of the front matter, and the number of its first line.
 struct Front<'a> {
     text: &'a str,
     first_line: usize,
@@ -200,8 +198,8 @@ impl Front<'_> {
         self.first_line + before.matches('\n').count()
     }
 
-    /// Returns the line of a key by its path from the root; if missing, of the nearest existing
-    /// ancestor.
+    /// Returns the line of a key, which is given as a path from the root. If the key is missing, returns the line of
+    /// its nearest existing ancestor.
     fn line_of(&self, path: &[String]) -> usize {
         let Ok(table) = toml::de::DeTable::parse(self.text) else {
             return self.first_line;
@@ -233,7 +231,7 @@ impl Front<'_> {
     }
 }
 
-/// Splits a page into the front matter and the rest, with the 1-based line of the rest.
+/// Splits a page into the front matter and the rest, with the line number of the rest, counted from 1.
 fn split(text: &str) -> Result<(Front<'_>, usize), (usize, String)> {
     let opening = || {
         (
@@ -260,7 +258,7 @@ fn split(text: &str) -> Result<(Front<'_>, usize), (usize, String)> {
     Err((1, format!("no second line `{FENCE}` ends the front matter")))
 }
 
-/// Formats TOML's message; for an unknown field adds the most similar one.
+/// Formats an error message of the TOML parser. For an unknown field, adds the most similar field.
 fn front_matter_message(error: &toml::de::Error) -> String {
     let message = error.message();
     let unknown = message
@@ -279,7 +277,7 @@ fn front_matter_message(error: &toml::de::Error) -> String {
     }
 }
 
-/// Returns the names in serde's "expected one of `a`, `b`".
+/// Returns the names in the part "expected one of `a`, `b`" of a serde message.
 fn expected(message: &str) -> impl Iterator<Item = &str> {
     let names = message
         .split_once(", expected ")
@@ -287,8 +285,8 @@ fn expected(message: &str) -> impl Iterator<Item = &str> {
     names.split('`').skip(1).step_by(2)
 }
 
-/// Checks that all sections exist in order and are not empty. `first` is the first line of the
-/// page.
+/// Checks that all sections exist in the right order and are not empty. `first` is the line number of the first line of
+/// the text.
 fn sections(page: &str, first: usize) -> Result<(), (usize, String)> {
     let mut found: Vec<(usize, &str, bool)> = Vec::new();
     let mut in_code = false;

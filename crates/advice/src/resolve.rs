@@ -1,4 +1,4 @@
-//! Fills in the placeholders of a trial: converts the catalogue's table to a [`TrialSpec`].
+//! Replaces the placeholders of a trial: converts the table of a page to a [`TrialSpec`].
 
 mod fill;
 mod trial_table;
@@ -14,25 +14,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 use trial_table::{culprit, sensible, with_hint};
 
-/// Error: no trial can be created from a piece of advice.
+/// Reasons why no trial can be created from a page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// The advice has no trial.
+    /// The page has no trial.
     #[error("`{advice}` cannot be tried: {why}")]
     NoTrial {
         /// Id of the advice.
         advice: String,
-        /// Why the advice has no trial, from its page.
+        /// Reason in the page why it has no trial.
         why: String,
     },
-    /// Unknown parameter.
+    /// The user gave a parameter that the page does not have.
     #[error("`{advice}` has no parameter `{name}`{hint}; it has {known}")]
     UnknownParameter {
         /// Id of the advice.
         advice: String,
-        /// Name that the user gave.
+        /// Name of the unknown parameter.
         name: String,
-        /// `; did you mean …?`, or empty.
+        /// `; did you mean …?` with a similar name, or empty.
         hint: String,
         /// Names of the parameters that the advice has.
         known: String,
@@ -47,14 +47,14 @@ pub enum ResolveError {
         /// Meaning of the parameter.
         about: String,
     },
-    /// Invalid value of a parameter.
+    /// The value of a parameter is invalid.
     #[error("`{value}` is not a value of `{name}`: {expected}")]
     Value {
         /// Name of the parameter.
         name: String,
         /// Value that the user gave.
         value: String,
-        /// Permitted values.
+        /// Description of the permitted values.
         expected: String,
     },
     /// There is neither a target nor a default target.
@@ -62,47 +62,47 @@ pub enum ResolveError {
     NoTarget {
         /// Id of the advice.
         advice: String,
-        /// Permitted targets.
+        /// Description of the permitted targets.
         expected: &'static str,
     },
     /// The target lacks a layer that the trial needs.
     #[error("{target}: {missing}")]
     Target {
-        /// Name of the target.
+        /// Target as the user wrote it.
         target: String,
-        /// The missing layer.
+        /// Name of the missing layer.
         missing: String,
     },
-    /// Unknown placeholder.
+    /// The trial contains an unknown placeholder.
     #[error("{at}: nothing fills in `{{{name}}}`{hint}")]
     Placeholder {
-        /// Key in the front matter: `trial.load.argv`.
+        /// Key in the front matter that contains the placeholder, such as `trial.load.argv`.
         at: String,
-        /// Placeholder.
+        /// Name of the placeholder.
         name: String,
-        /// `; did you mean …?`, or empty.
+        /// `; did you mean …?` with a similar name, or empty.
         hint: String,
     },
-    /// The filled-in table is not a trial.
+    /// The table is not a trial after its placeholders were replaced.
     #[error("{at}: {message}")]
     Shape {
-        /// Key in the front matter.
+        /// Key in the front matter that causes the error.
         at: String,
-        /// The error.
+        /// Description of the error.
         message: String,
     },
 }
 
-/// Target of a trial.
+/// What the trial is to measure: kind and name of the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// Kind of target.
+    /// Kind of target that the trial needs.
     pub kind: TargetKind,
-    /// Name of the target: from the user, or the default of the advice.
+    /// Name of the target: the user's, or the default of the advice.
     pub target: String,
 }
 
-/// Returns the target of a trial. `target` is the name that the user gave, if any.
+/// Returns the target of a trial. `target` is the target that the user gave, if any.
 ///
 /// # Errors
 /// The advice has no trial, a parameter is invalid, or there is no default target.
@@ -134,7 +134,7 @@ pub fn aim(
     Ok(Aim { kind, target })
 }
 
-/// Returns all parameters with the user's values, or else their defaults.
+/// Returns all parameters. Each has the user's value, or else its default.
 ///
 /// # Errors
 /// A parameter is unknown, invalid or missing.
@@ -167,8 +167,8 @@ pub fn parameters(
     advice.parameters.iter().map(value).collect()
 }
 
-/// Returns the parameters without a default that only the load of the trial uses, each with a dummy value of its type.
-/// A session with its own load does not need these values from the user.
+/// Returns the parameters without a default that only the load of the trial uses. Each has a dummy value of its type. A
+/// session with a load of its own does not need the real values.
 #[must_use]
 pub fn placeholder_values_of_load(advice: &Advice) -> BTreeMap<String, String> {
     let (load, rest) = placeholders_by_use(advice);
@@ -204,7 +204,7 @@ pub fn is_target_of_load(advice: &Advice) -> bool {
     !placeholders_by_use(advice).1.contains("target")
 }
 
-/// Returns the placeholders of the trial's load, and those of all the rest of the trial.
+/// Returns the placeholders in the trial's load, and the placeholders in the other parts of the trial.
 fn placeholders_by_use(advice: &Advice) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut rest = advice.trial.clone().unwrap_or_default();
     let load = rest
@@ -213,10 +213,10 @@ fn placeholders_by_use(advice: &Advice) -> (BTreeSet<String>, BTreeSet<String>) 
     (placeholders(&load.unwrap_or_default()), placeholders(&rest))
 }
 
-/// Creates a trial: fills in placeholders and checks types.
+/// Creates a trial: replaces placeholders, and checks the types of values.
 ///
-/// `target` is the target as the user named it; `info` describes the layers below if it is storage.
-/// The placeholders `{mountpoint}`, `{source}`, `{device}` and `{disk}` need `info`.
+/// `target` is the target as the user wrote it. `info` describes the layers below the target, if it is storage. The
+/// placeholders `{mountpoint}`, `{source}`, `{device}` and `{disk}` need `info`.
 ///
 /// # Errors
 /// See [`ResolveError`].
@@ -249,7 +249,7 @@ pub fn resolve(
     }
 }
 
-/// Checks a value of a parameter.
+/// Checks that a value is permitted for a parameter.
 pub(crate) fn fits(name: &str, parameter: &Parameter, value: &str) -> Result<(), ResolveError> {
     let fault = |expected: String| ResolveError::Value {
         name: name.to_owned(),
@@ -303,7 +303,7 @@ fn kind_of(trial: &Table) -> Result<TargetKind, ResolveError> {
     })
 }
 
-/// Converts a value to a type; the error is toml's message.
+/// Converts a TOML value to a type. The error is the message of the TOML parser.
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     value
         .try_into()
@@ -354,8 +354,8 @@ fn builtin(
     Ok(builtin)
 }
 
-/// Returns the whole block device directly below the target. For a partition it is the disk, because only the disk has
-/// a request queue.
+/// Returns the whole block device directly below the target. For a partition, returns its disk, because only the disk
+/// has a request queue.
 pub(crate) fn device(info: &TargetInfo) -> Result<String, String> {
     let device = one(&info.devices, "block device")?;
     Ok(match info.disks.as_slice() {
@@ -364,8 +364,8 @@ pub(crate) fn device(info: &TargetInfo) -> Result<String, String> {
     })
 }
 
-/// Whether `sda1` is a partition of `sda`, or `nvme0n1p2` of `nvme0n1` (Linux,
-/// block/partitions/core.c: a `p` separates them if the disk's name ends with a digit).
+/// Returns whether a device is a partition of a disk, such as `sda1` of `sda`, or `nvme0n1p2` of `nvme0n1`. A `p`
+/// precedes the number if the name of the disk ends with a digit (Linux, block/partitions/core.c).
 fn partition_of(device: &str, disk: &str) -> bool {
     let Some(rest) = device.strip_prefix(disk) else {
         return false;

@@ -1,10 +1,10 @@
-//! Versions as programs print them, compared by their numbers.
+//! Versions in the output of programs, which are compared by their numbers.
 
 use std::cmp::Ordering;
 
-/// The first version in a text: `qemu-img version 7.2.22 (Debian …)`, `OpenSSH_9.2p1`,
-/// `zfs-2.1.11-1`, `nginx/1.22.1`, `6.18.0-rc3`. Compared number by number; missing numbers count
-/// as 0, and a release candidate comes before its release.
+/// The first version in a text, such as `qemu-img version 7.2.22 (Debian …)`, `OpenSSH_9.2p1`, `zfs-2.1.11-1`,
+/// `nginx/1.22.1` or `6.18.0-rc3`. Versions are compared number by number. Missing numbers count as 0, and a release
+/// candidate comes before its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     numbers: Vec<u64>,

@@ -1,11 +1,11 @@
-//! Debian fixes old versions: twenty versions of openssh-server around the fix of CVE-2024-6387 in each release, all
-//! judged by the version of the package.
+//! Debian backports fixes to old versions. The test checks twenty versions of openssh-server around the fix of
+//! CVE-2024-6387 in each release, according to the version of the package.
 
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
 use assay_host::Recorded;
 
-/// Release, version of the package, and whether it is vulnerable.
+/// Versions, as (release, version of the package, whether it is vulnerable).
 const VERSIONS: [(&str, &str, bool); 20] = [
     ("12", "1:9.2p1-2", true),
     ("12", "1:9.2p1-2+b1", true),

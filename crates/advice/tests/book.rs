@@ -1,4 +1,5 @@
-//! The book's pages equal the catalogue. `ASSAY_WRITE_BOOK=1 cargo test -p assay-advice --test book` writes them.
+//! The book's pages must equal the catalogue. `ASSAY_WRITE_BOOK=1 cargo test -p assay-advice --test book` writes the
+//! pages.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads and writes docs/src/advice"
@@ -10,14 +11,14 @@ use assay_model::{FactKind, Facts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The page that is written by hand.
+/// Name of the page that is written by hand.
 const WRITTEN: &str = "writing.md";
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
 }
 
-/// Returns the list of reports; checks that all files are listed and all their pages exist.
+/// Returns the list of reports. Checks that all files are in the list, and that the pages of all reports exist.
 fn examples(catalogue: &Catalogue) -> Vec<Example> {
     let dir = docs().join("../examples");
     let text = std::fs::read_to_string(dir.join("index.toml")).unwrap();

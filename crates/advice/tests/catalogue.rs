@@ -1,5 +1,5 @@
-//! Checks every entry of the catalogue: its fixtures exist and give the expected result, its sources are named, and
-//! its trial can be created.
+//! Checks every page of the catalogue: its fixtures exist and give the expected result, it lists its sources, and its
+//! trial can be created.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -12,13 +12,13 @@ use assay_model::{Facts, TargetInfo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Facts of a machine, and the expected result of a piece of advice.
+/// Facts of a machine, and the expected result of evaluating a page.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fixture {
-    /// `recorded: …` or `made: …`, with the machine or the source.
+    /// Origin of the facts: `recorded: …` or `made: …`, with the machine or the source.
     origin: String,
-    /// Part of the reason why it does not apply.
+    /// Text that the reason must contain if the advice does not apply.
     because: Option<String>,
     target: Option<TargetInfo>,
     #[serde(default)]
@@ -57,7 +57,7 @@ fn catalogue() -> Catalogue {
     Catalogue::builtin().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns substitutes for values that the user sets.
+/// Returns values for the parameters that the user must set.
 fn given(advice: &Advice) -> BTreeMap<String, String> {
     let missing = advice
         .parameters
@@ -207,7 +207,7 @@ fn every_trial_can_be_made_and_takes_minutes() {
     }
 }
 
-/// User pages get a default guardrail; built-in pages must set one.
+/// If a user's page sets no guardrail, it gets a default guardrail. Built-in pages must set one, or give a reason.
 #[test]
 fn every_trial_guards_the_slowest_operations_or_says_why_not() {
     for advice in catalogue().all() {
@@ -223,8 +223,8 @@ fn every_trial_guards_the_slowest_operations_or_says_why_not() {
     }
 }
 
-/// `assay tune` selects and orders candidates by this table; a page that can never be a candidate
-/// has a reason in `never`.
+/// `assay tune` selects and orders candidates by the `[acts]` table. A page that can never be a candidate has a reason
+/// in `never`.
 #[test]
 fn every_trial_says_what_it_acts_on() {
     let catalogue = catalogue();
@@ -275,7 +275,7 @@ fn sources_stand_in_the_page_and_nothing_is_left_to_look_up() {
     }
 }
 
-/// A statement is shown alone: it contains no placeholder, and is a complete sentence.
+/// A statement is shown without other text. It must be a complete sentence, and must not contain placeholders.
 #[test]
 fn statements_are_whole_sentences() {
     for advice in catalogue().all() {

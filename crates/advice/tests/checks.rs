@@ -1,6 +1,6 @@
-//! Every page with a `[check]` has fixtures on which it fires, similar ones on which it stays quiet, and ones to
-//! which it does not apply: small trees of files, as in a captured machine. They go through the collectors. Pages
-//! about wireless networks have files for `assay check wifi`.
+//! Every page with a `[check]` table has fixtures on which its rule has a finding, similar fixtures without a finding,
+//! and fixtures to which the rule does not apply. A fixture is a small tree of files, as in a captured machine, which
+//! the collectors read. Pages about wireless networks have files for `assay check wifi`.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -50,7 +50,7 @@ fn facts(advice: &Advice, tree: &Path) -> Facts {
     collect(&root, &options)
 }
 
-/// Returns the facts of the files in a directory, with their own names.
+/// Returns the facts of the wireless networks in the files of a directory, with the names of the files.
 fn wireless(dir: &Path) -> Facts {
     let mut files: Vec<(String, assay_wifi::Reading)> = std::fs::read_dir(dir)
         .unwrap()
@@ -83,7 +83,7 @@ fn checks() -> Vec<Advice> {
     all
 }
 
-/// Returns the errors of a finding on a machine on which its page fires.
+/// Returns what is wrong with a finding on a machine with a fault.
 fn faults(finding: &Finding) -> Vec<String> {
     let mut faults = Vec::new();
     if finding.certainty != Certainty::Violated {
@@ -136,7 +136,7 @@ fn every_check_fires_and_is_silent_where_it_should() {
     assert!(all.len() >= 30, "{}", all.len());
 }
 
-/// If a configuration line causes the finding, the finding names this line.
+/// If a configuration line causes the finding, the finding contains the place of this line.
 #[test]
 fn lines_are_named() {
     let mut lines = 0;
@@ -164,7 +164,7 @@ fn lines_are_named() {
     assert!(lines >= 15, "{lines}");
 }
 
-/// Every rule that needs an unreadable source reports it, and none passes.
+/// Every rule that needs an unreadable source reports this. None passes.
 #[test]
 fn what_cannot_be_read_is_unknown() {
     let dir = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     dir
 }
 
-/// Returns the rules whose violation is unknown for a tree; checks that none is violated.
+/// Returns the rules of which it is unknown whether a tree violates them. Checks that no rule is certainly violated.
 fn left_open(files: &[(&str, &str)]) -> Vec<String> {
     let all = checks();
     let dir = tree(files);
@@ -234,8 +234,8 @@ fn left_open(files: &[(&str, &str)]) -> Vec<String> {
     open
 }
 
-/// A program that does not start because of a missing file gives no certain finding. doveconf
-/// 2.3.19 and httpd 2.4 reject each of these files, and accept the following ones.
+/// If a program does not start because of a missing file, there is no certain finding. doveconf 2.3.19 and httpd 2.4
+/// reject each of these files, and accept the files that follow.
 #[test]
 fn what_a_missing_include_hides_is_unknown() {
     const DOVECOT: &str = "etc/dovecot/dovecot.conf";
@@ -303,7 +303,7 @@ fn what_a_missing_include_hides_is_unknown() {
     }
 }
 
-/// Advice that depends on an unknown version is unknown, neither given nor dropped.
+/// If advice depends on an unknown version, its finding is uncertain. The finding is neither certain nor missing.
 #[test]
 fn advice_for_a_version_that_is_not_known_is_unknown() {
     const SSHD: &str = "etc/ssh/sshd_config";
@@ -352,8 +352,8 @@ fn the_same_machine_gives_the_same_findings() {
     assert_eq!(once.findings, backwards.findings);
 }
 
-/// A broken include hides settings: every rule that needs them reports this once, with the line of
-/// the include.
+/// A broken include hides settings. Every rule that needs such a setting reports this once, with the line of the
+/// include.
 #[test]
 fn includes_that_lead_nowhere_are_unknown() {
     let postgresql = "/etc/postgresql/15/main/postgresql.conf";

@@ -1,5 +1,5 @@
-//! Each sentence under "When it does not apply" is shown by a fixture: one under `quiet` or `not-applicable` quotes
-//! the sentence in its ORIGIN. Sentences without a fixture are counted in a list that may only shrink.
+//! Each sentence under "When it does not apply" must have a fixture under `quiet` or `not-applicable` whose ORIGIN
+//! quotes the sentence. A list contains the number of sentences without a fixture. The numbers may only decrease.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -15,10 +15,10 @@ use std::path::Path;
 use without_fixture::WITHOUT_FIXTURE;
 
 const HEADING: &str = "## When it does not apply";
-/// Prefix of the line in ORIGIN that quotes the sentence.
+/// Prefix of the line in ORIGIN that quotes a sentence.
 const EXCEPTION: &str = "exception: ";
 
-/// Returns the sentences of the section, one per line.
+/// Returns the sentences of the section "When it does not apply", one per line.
 fn exceptions(page: &Advice) -> Vec<String> {
     let Some((_, section)) = page.page.split_once(HEADING) else {
         return Vec::new();

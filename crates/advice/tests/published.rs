@@ -1,5 +1,5 @@
-//! Machines of published reports, reduced: all rules are evaluated on each of them, and find exactly what its
-//! administrator needs to know.
+//! Evaluates all rules on machines of published reports, which are reduced to the relevant files. The rules must find
+//! exactly what the administrator of the machine needs to know.
 #![allow(clippy::disallowed_methods, reason = "reads its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
@@ -8,7 +8,7 @@ use assay_host::Root;
 use assay_model::finding::{Certainty, Finding, Fix};
 use std::path::Path;
 
-/// Each machine with the rules that have findings of medium severity or higher, sorted by name.
+/// Machines, each with the rules that have findings of medium or higher severity, sorted by name.
 const MACHINES: [(&str, &[&str]); 17] = [
     ("btrfs-barrier-remedy", &["barriers-off"]),
     (
@@ -102,7 +102,7 @@ fn machines_have_the_findings_that_their_reports_name() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Titles contain the words that users search for: the value and its line, the disk, the guest.
+/// Titles contain the words for which users search, such as the value and its line, the disk, or the guest.
 #[test]
 fn titles_name_the_fault() {
     let title = |machine: &str, rule: &str| of(&found(machine), rule).title.clone();
@@ -136,8 +136,7 @@ fn titles_name_the_fault() {
     }
 }
 
-/// A limit that the module rejects must not get into the initramfs: the printed steps fix the
-/// number first.
+/// A limit that the module rejects must not get into the initramfs. The steps therefore fix the number first.
 #[test]
 fn the_number_is_mended_before_the_initramfs() {
     let found = found("zfs-arc-suffix");

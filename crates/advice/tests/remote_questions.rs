@@ -1,5 +1,5 @@
-//! What only the machine itself answers is named in the answer of a remote check: for each page that uses a fact which
-//! captures and bundles lack, `not_asked` contains the page.
+//! If only the machine itself can provide a fact, the result of a remote check must report this: for each page that
+//! uses such a fact, `not_asked` contains the page.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories"
@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Facts of pages that no Linux fixture has: values of a running kernel, which remote checks read, and a tunnel of
+/// Facts of pages that no Linux fixture has: values of a running kernel, which remote checks can read, and a tunnel of
 /// pfSense.
 const WITHOUT_FIXTURE: &[&str] = &[
     "pfsense.openvpn_pass_any",
@@ -28,8 +28,8 @@ const WITHOUT_FIXTURE: &[&str] = &[
     "sysctl.net.ipv4.conf.all.accept_redirects",
 ];
 
-/// Subjects that the collector of remote checks reads too, under other names or from a subset of the files; the test
-/// `collector` of the facts compares both.
+/// Subjects that the collector of remote checks also reads, under other names or from a subset of the files. The test
+/// `collector` of assay-facts compares both.
 const COLLECTED: [&str; 2] = ["vm.", "postgresql.cluster."];
 
 #[test]
@@ -80,7 +80,8 @@ fn a_remote_check_names_each_question_that_it_cannot_ask() {
     assert!(unseen.is_empty(), "no fixture has {unseen:#?}");
 }
 
-/// Returns pages that use a fact which only the machine itself has, and that the remote answer does not name.
+/// Returns the pages that use a fact which only the machine itself can provide, and that the result of the remote check
+/// does not list.
 fn unnamed(pages: &[&Advice], here: &Facts, there: &Facts) -> Vec<String> {
     let known = |facts: &Facts, key: &str| {
         let fact = facts.map.get(key);
@@ -108,7 +109,8 @@ fn unnamed(pages: &[&Advice], here: &Facts, there: &Facts) -> Vec<String> {
     silent
 }
 
-/// Whether a page judges a fact: one that its conditions name, or one of its kind of subject.
+/// Returns whether a page uses a fact: its conditions contain the key, or the fact belongs to a subject that the rule
+/// checks.
 fn uses(page: &Advice, key: &str) -> bool {
     let check = page.check.as_ref().unwrap();
     let of_kind = |kind: &str| {
@@ -118,8 +120,7 @@ fn uses(page: &Advice, key: &str) -> bool {
     check.about.iter().any(|about| of_kind(about.kind())) || facts_of(page).contains(&key)
 }
 
-/// Returns the facts that the conditions of a page name: text in quotes with a dot, before ` in facts` or in
-/// `facts[…]`.
+/// Returns the keys of facts in the conditions of a page: quoted texts with a dot, before ` in facts` or in `facts[…]`.
 fn facts_of(page: &Advice) -> Vec<&str> {
     let check = page.check.as_ref().unwrap();
     let conditions = [Some(&check.violated), check.applies.as_ref()];
@@ -148,7 +149,8 @@ fn read(host: &dyn Host, accounts: bool) -> Facts {
     collect(host, &options)
 }
 
-/// Returns what the script of remote checks collects on this machine, which contains the paths that it looks for.
+/// Returns what the script of remote checks collects on this machine. It contains the list of paths that the script
+/// reads.
 fn bundle() -> Bundle {
     let mut shell = Command::new("sh");
     shell.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -160,8 +162,8 @@ fn bundle() -> Bundle {
     Bundle::read(&output.stdout[..], "the bundle").unwrap()
 }
 
-/// A tree of files as the collector of remote checks knows it: a path that is missing in the tree, and for which the
-/// collector does not look, may exist.
+/// A tree of files, as the collector of remote checks sees it. A path that the tree lacks and that the collector does
+/// not read may exist.
 struct Remote<'a> {
     root: &'a Root,
     bundle: &'a Bundle,

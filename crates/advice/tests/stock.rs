@@ -1,5 +1,6 @@
-//! Debian 11, 12 and 13 with ten services in their packages' default configuration: a default of the distribution is
-//! not a finding. The trees are the files of the packages; `ORIGIN` lists each package with its version.
+//! Tests Debian 11, 12 and 13 with ten services in the default configuration of their packages. A default of the
+//! distribution must not give a finding. The trees contain the files of the packages; `ORIGIN` lists each package with
+//! its version.
 #![allow(clippy::disallowed_methods, reason = "lists its own fixtures")]
 
 use assay_advice::{Catalogue, findings};

@@ -1,5 +1,5 @@
-//! Debian 12 with fifteen services in their packages' default configuration: rules about access, file servers,
-//! databases and the state of the system have no findings. `stock` has other releases.
+//! Tests Debian 12 with fifteen services in the default configuration of their packages. Rules about access, file
+//! servers, databases and the state of the system must give no findings. `stock` tests other releases.
 #![allow(clippy::disallowed_methods, reason = "lists its own fixtures")]
 
 use assay_advice::{Catalogue, findings};
@@ -8,7 +8,7 @@ use assay_host::Root;
 use assay_model::finding::Certainty;
 use std::path::Path;
 
-/// Services of the tree that the check must find.
+/// Services in the tree that the check must find.
 const SERVICES: [&str; 15] = [
     "sshd",
     "ssh client",

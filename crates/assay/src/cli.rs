@@ -1,4 +1,4 @@
-//! The command line as a whole.
+//! Parses the command line as a whole.
 
 use crate::global::Global;
 use crate::help_layout::{self, Layout};
@@ -22,22 +22,22 @@ Exit status: 0 fine, 1 findings or a missed criterion, 2 error, 3 something coul
 
 const ABOUT: &str = "Test server tuning advice on the server it is meant for";
 
-/// A command line, parsed.
+/// A parsed command line.
 pub struct Cli {
-    /// The verb; without a verb assay prints an overview of this machine.
+    /// The verb of the command line. Without a verb, assay prints an overview of this machine.
     pub verb: Option<verbs::Verb>,
-    /// Options of every verb.
+    /// Options that every verb accepts.
     pub global: Global,
-    /// Destination of the report.
+    /// Where the report is written.
     pub destination: Destination,
 }
 
-/// Returns the complete command.
+/// Returns the complete command of clap: all verbs at their places, with the shared options.
 pub fn command() -> Command {
     arrange(verbs(), Layout::Full, None)
 }
 
-/// Returns all verbs with their own options, each at the top level.
+/// Returns a command with all verbs at the top level, each with its own options.
 pub fn verbs() -> Command {
     let command = Global::augment_args(Command::new("assay").max_term_width(100));
     verbs::Verb::augment_subcommands(command)
@@ -46,8 +46,7 @@ pub fn verbs() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Moves verbs to their place and adds the shared options. `form` is the format of the report that
-/// the command line requests.
+/// Moves verbs to their place and adds the shared options. `form` is the report format that the command line requests.
 pub fn arrange(verbs: Command, layout: Layout, form: Option<&str>) -> Command {
     let command = shared_options::add(command_tree::arrange(verbs), form);
     help_layout::arrange(command, layout)
@@ -57,7 +56,7 @@ impl Cli {
     /// Parses a command line.
     ///
     /// # Errors
-    /// An error of clap, or the text of `--help` or `--version`.
+    /// An error of clap. The text of `--help` or `--version` is also returned as an error.
     pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.collect();
         let layout = Layout::asked_for(&words);

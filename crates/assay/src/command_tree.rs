@@ -1,5 +1,5 @@
-//! Position of each verb in the command line: the groups of `assay --help`, and the verbs below another verb. `verbs`
-//! has the verbs themselves.
+//! Position of each verb in the command line: the groups of `assay --help`, and verbs that are subcommands of other
+//! verbs. The module `verbs` contains the verbs themselves.
 
 use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
@@ -19,7 +19,7 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Tools", &["lab"]),
 ];
 
-/// Verbs below another verb. Their old names at the top level are hidden aliases.
+/// Verbs that are subcommands of another verb. Their former names at the top level are hidden aliases.
 pub const BELOW: [(&str, &[&str]); 5] = [
     ("stack", &["disks"]),
     ("probe", &["pins", "cert"]),
@@ -31,7 +31,7 @@ pub const BELOW: [(&str, &[&str]); 5] = [
     ("lab", &["demo"]),
 ];
 
-/// Verbs that no list shows.
+/// Verbs that the help does not list.
 const HIDDEN: [&str; 1] = ["version"];
 
 /// Moves each verb to its place, and lists the groups in the top-level help.
@@ -59,7 +59,7 @@ pub fn arrange(mut command: Command) -> Command {
     command.help_template(template)
 }
 
-/// Returns the level of the parsed command line whose subcommand is the verb: the top level, or the verb above it
+/// Returns the part of the parsed command line whose subcommand is the verb. This is the top level, or the verb above
 /// (`assay report show`).
 pub fn verb_matches(matches: &ArgMatches) -> &ArgMatches {
     let Some((parent, below)) = matches.subcommand() else {
@@ -75,8 +75,7 @@ pub fn verb_matches(matches: &ArgMatches) -> &ArgMatches {
     }
 }
 
-/// Returns the template of the top-level help: clap's own, with groups instead of one list of
-/// verbs.
+/// Returns the template of the top-level help: that of clap, but with groups instead of one list of verbs.
 fn template(command: &Command) -> StyledStr {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());

@@ -1,5 +1,5 @@
-//! Shell completion of the names of plans, advice, studies and stored results. `assay dev completions` writes the shell
-//! script, which calls assay for the candidates.
+//! Shell completion for the names of plans, advice, studies and stored results. `assay dev completions` writes the
+//! shell script, which runs assay to get the candidates.
 
 use crate::cli;
 use crate::context;
@@ -16,14 +16,14 @@ use std::ffi::OsStr;
 /// Environment variable that the shell sets when it requests completion candidates.
 pub const ASKED_BY: &str = "COMPLETE";
 
-/// Prints the completion candidates and exits if a shell requests them; otherwise does nothing.
+/// If a shell requests completion candidates, prints them and exits. Otherwise does nothing.
 pub fn at_start() {
     CompleteEnv::with_factory(completed_command)
         .var(ASKED_BY)
         .complete();
 }
 
-/// Returns the command, with completers for the arguments that are names.
+/// Returns the command with completers for arguments that are names of plans, advice, studies or stored results.
 fn completed_command() -> Command {
     let run = |arg: Arg| arg.add(names(runs));
     let verbs = cli::verbs()
@@ -108,8 +108,8 @@ fn studies() -> Vec<Named> {
         .collect()
 }
 
-/// Returns the default store or the store of the environment variable. A `--store` on the command line is unknown here,
-/// because the shell does not pass it.
+/// Returns the store of the environment variable, or the default store. A `--store` on the command line is unknown
+/// here, because the shell does not pass it.
 fn store() -> Option<Store> {
     let store: Option<std::path::PathBuf> = std::env::var_os("ASSAY_STORE").map(Into::into);
     // Completion must not wait for a server.

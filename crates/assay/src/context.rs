@@ -1,4 +1,4 @@
-//! Process resources of verbs: paths, clock, random numbers, the terminal.
+//! Resources that verbs get from the process: paths, clock, random numbers and the terminal.
 
 use crate::global::{Color, Global};
 use crate::shared_options::Destination;
@@ -36,9 +36,9 @@ fn xdg(variable: &str, below_home: &str) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("cannot choose a directory for records: neither {variable} nor HOME is set. Set HOME, or give --store FILE and ASSAY_STATE."))
 }
 
-/// Returns the directory of scratch files and changes: `$ASSAY_STATE`, else
-/// `$XDG_STATE_HOME/assay`. Only this user may write to it or replace it, because assay removes,
-/// reverts and executes what it finds there.
+/// Returns the directory of scratch files and of the journal of changes: `$ASSAY_STATE`, else `$XDG_STATE_HOME/assay`.
+/// Only this user may write to it or replace it, because assay removes, reverts and executes what the directory
+/// contains.
 pub fn state_dir() -> anyhow::Result<PathBuf> {
     let path = match std::env::var_os("ASSAY_STATE") {
         Some(path) => path.into(),
@@ -65,7 +65,7 @@ pub fn journal_dir() -> anyhow::Result<PathBuf> {
     Ok(state_dir()?.join("journal"))
 }
 
-/// The scratch registry and the journal in which a measurement records its scratch files and changes.
+/// The scratch registry and the journal, in which a measurement records its scratch files and its changes.
 pub struct MeasurementRegistries {
     state: ScratchRegistry,
     journal: Journal,
@@ -80,7 +80,7 @@ impl MeasurementRegistries {
         })
     }
 
-    /// Returns the environment of a measurement.
+    /// Returns the environment of a measurement: fio, the cancel flag, and these registries.
     pub fn environment<'a>(&'a self, fio: Option<&'a Path>, cancel: &'a Cancel) -> Environment<'a> {
         Environment {
             host: &LiveHost,
@@ -105,7 +105,7 @@ pub fn data_dir() -> anyhow::Result<PathBuf> {
     xdg("XDG_DATA_HOME", ".local/share")
 }
 
-/// Returns the store of `--store` or the environment.
+/// Returns the path of the store: `--store`, else the environment variable, else the default.
 pub fn store_path(global: &Global) -> anyhow::Result<PathBuf> {
     match &global.store {
         Some(path) => Ok(path.clone()),
@@ -119,7 +119,7 @@ pub fn existing_store(global: &Global) -> anyhow::Result<Option<Store>> {
     Store::open_existing(&path).map_err(|error| Unreadable(error.to_string()).into())
 }
 
-/// Returns the message that the store is empty.
+/// Returns the message for a store without results.
 pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     let path = assay_store::shown(&store_path(global)?)
         .to_string_lossy()
@@ -130,14 +130,14 @@ pub fn nothing_measured(global: &Global) -> anyhow::Result<String> {
     ))
 }
 
-/// Opens the store; creates it if missing. New records belong to this machine.
+/// Opens the store; creates it if it is missing. New records get the identity of this machine.
 pub fn open_store(global: &Global) -> anyhow::Result<Store> {
     let store = Store::open(&store_path(global)?)?;
     Ok(store.on(assay_facts::machine(&LiveHost)))
 }
 
-/// Refuses to continue a record that began on another machine, because the results of both machines would be mixed.
-/// `what` names the record.
+/// Fails if a record began on another machine than this one, because continuing it would mix results of both machines.
+/// `what` describes the record.
 pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     let here = assay_facts::machine(&LiveHost);
     match (on, &here) {
@@ -150,7 +150,7 @@ pub fn begun_here(what: &str, on: Option<&Machine>) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the wall-clock time.
+/// Returns the current wall-clock time.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place where the clock is read"
@@ -159,7 +159,7 @@ pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// Returns 128 random bits.
+/// Returns 128 bits from the random generator of the kernel.
 pub fn random() -> anyhow::Result<[u8; 16]> {
     let mut bytes = [0u8; 16];
     let flags = rustix::rand::GetRandomFlags::empty();
@@ -168,7 +168,7 @@ pub fn random() -> anyhow::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-/// Returns a new id of a run: 128 random bits in hex.
+/// Returns a new random id of a run: 128 bits in hexadecimal.
 pub fn random_uid() -> anyhow::Result<String> {
     Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -206,7 +206,7 @@ fn style_of(global: &Global, to: &(impl IsTerminal + AsFd)) -> Style {
     }
 }
 
-/// Returns the width of the terminal in columns, else `$COLUMNS`, else 80; at least 40.
+/// Returns the width of the terminal in columns, or `$COLUMNS`, or 80. The result is at least 40.
 fn width(to: &impl AsFd) -> usize {
     let terminal = rustix::termios::tcgetwinsize(to)
         .ok()
@@ -219,23 +219,22 @@ fn width(to: &impl AsFd) -> usize {
         .max(40)
 }
 
-/// Returns the width of sentences on standard output: at most 80 columns, because longer lines are
-/// hard to read.
+/// Returns the width for sentences on standard output: at most 80 columns, because longer lines are hard to read.
 pub fn columns() -> usize {
     width(&std::io::stdout()).min(80)
 }
 
-/// Wraps a sentence into indented lines; without a newline at the end.
+/// Wraps a sentence into indented lines. The last line has no newline.
 pub fn wrap(text: &str, indent: usize) -> String {
     assay_render::text::wrap_indented(text, indent, columns())
 }
 
-/// Wraps a sentence into indented lines, with a newline at the end.
+/// Wraps a sentence into indented lines. The last line ends with a newline.
 pub fn paragraph(text: &str, indent: usize) -> String {
     assay_render::text::format_paragraph(text, indent, columns())
 }
 
-/// Reads standard input completely. Fails if it exceeds `most` bytes.
+/// Reads standard input completely. Fails if the input has more than `most` bytes.
 pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
@@ -252,23 +251,23 @@ pub fn read_bounded(most: usize) -> anyhow::Result<Vec<u8>> {
 /// Whether standard output and standard error use colours.
 static STYLED: AtomicBool = AtomicBool::new(false);
 
-/// Escapes control characters and other characters that could mislead a reader of the terminal.
+/// Escapes control characters, and characters that could mislead the user of a terminal.
 pub fn shown(text: &str) -> Cow<'_, str> {
     escape_output(text, STYLED.load(Ordering::Relaxed))
 }
 
-/// Writes to standard error; ignores an error such as a closed pipe.
+/// Writes to standard error. Ignores errors such as a closed pipe.
 pub fn tell(words: std::fmt::Arguments<'_>) {
     let text = words.to_string();
     let _ = std::io::stderr().lock().write_all(shown(&text).as_bytes());
 }
 
-/// Printed text and its destination.
+/// Text that was printed, and its destination.
 struct Output {
     destination: Destination,
-    /// Text that was printed so far for the file of `--output`.
+    /// Text for the file of `--output` that was printed so far.
     kept: String,
-    /// The file if the report is written in parts because it is long; see `report_writer`.
+    /// The open file of `--output` if the report is long and therefore written in parts; see `report_writer`.
     stream: Option<(PathBuf, OutputFile)>,
 }
 
@@ -286,23 +285,23 @@ fn output() -> MutexGuard<'static, Output> {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Redirects printed text to the destination of the command line.
+/// Sends all printed text to the destination of the command line.
 pub fn send_output_to(destination: Destination) {
     output().destination = destination;
 }
 
-/// Returns the format of `--format`, or of the file name of `--output`.
+/// Returns the report format: that of `--format`, else that of the file name of `--output`.
 pub fn asked_form() -> Option<&'static str> {
     output().destination.form
 }
 
-/// Discards the unfinished file of `--output`, because the verb failed. The old file stays.
+/// Discards the unfinished file of `--output` after the verb failed. An existing file stays unchanged.
 pub fn discard_output() {
     let stream = output().stream.take();
     drop(stream);
 }
 
-/// Publishes the file of `--output` atomically.
+/// Publishes the file of `--output` atomically under its final name.
 pub fn publish_output() -> anyhow::Result<()> {
     if let Some((path, file)) = output().stream.take() {
         file.publish().map_err(unwritten)?;
@@ -322,7 +321,7 @@ pub fn publish_output() -> anyhow::Result<()> {
     }
 }
 
-/// Prints a report; prints nothing if only the HTML page is requested.
+/// Prints a report. Prints nothing if only the HTML page is requested.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let page_only = output().destination.page_only;
     match page_only {
@@ -331,8 +330,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to standard output, or to the buffer of `--output`. Fails if the reader closed the pipe; `main` ignores this
-/// error.
+/// Writes to standard output, or to the buffer of `--output`. Fails if the pipe is closed; `main` ignores this error.
 fn emit(text: &str) -> anyhow::Result<()> {
     let text = shown(text);
     {
@@ -353,7 +351,7 @@ fn emit(text: &str) -> anyhow::Result<()> {
         .context("standard output")
 }
 
-/// Writes to standard output, or to the file of `--output`.
+/// Writer to standard output, or to the file of `--output`.
 pub struct ReportSink(());
 
 impl Write for ReportSink {
@@ -372,7 +370,7 @@ impl Write for ReportSink {
     }
 }
 
-/// Returns a writer for a report that is too long for memory. `main` publishes its file.
+/// Returns a writer for a report that is too long for memory. `main` publishes the file after the verb has succeeded.
 ///
 /// # Errors
 /// The file of `--output` cannot be created.
@@ -389,7 +387,7 @@ pub fn report_writer() -> anyhow::Result<BufWriter<ReportSink>> {
     Ok(BufWriter::with_capacity(256 * 1024, ReportSink(())))
 }
 
-/// Writes a report to the file that the user named, and prints the file's path on standard error.
+/// Writes a report to the file on the command line, and prints the file's path on standard error.
 pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
     write_file(path, text)?;
     if path != Path::new("-") {
@@ -398,7 +396,7 @@ pub fn write_report(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file of the user atomically; `-` is standard output. Does not follow symbolic links.
+/// Writes a user's file atomically; `-` means standard output. Does not follow symbolic links.
 pub fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return emit(text);
@@ -423,12 +421,12 @@ pub fn write_secret(path: &Path, text: &str) -> anyhow::Result<()> {
     written.map_err(unwritten)
 }
 
-/// Converts a write error to an error with the path.
+/// Converts a write error to an error that contains the path.
 pub fn unwritten(error: HostError) -> anyhow::Error {
     anyhow::anyhow!("cannot write {error}")
 }
 
-/// Refuses to overwrite the store, or a file that the command line also names as input.
+/// Fails if a file to write is the store, or if another argument of the command line refers to the same file.
 pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     if !path.is_file() {
         return Ok(());
@@ -453,7 +451,7 @@ pub fn check_named_once(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether an argument of the command line names the file: `FILE`, `--option=FILE` or `-oFILE`.
+/// Returns whether an argument of the command line refers to the file: `FILE`, `--option=FILE` or `-oFILE`.
 fn names_file(word: &OsStr, path: &Path) -> bool {
     let bytes = word.as_bytes();
     let value = match bytes.iter().position(|byte| *byte == b'=') {
@@ -464,19 +462,19 @@ fn names_file(word: &OsStr, path: &Path) -> bool {
     is_same_file(Path::new(OsStr::from_bytes(value)), path)
 }
 
-/// Signals within this time count as one request to stop, because timeout(1) sends its signal twice.
+/// Two signals within this time count as one request to stop, because timeout(1) sends its signal twice.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
-/// Longest time for reverting changes after a signal. After this time assay exits even if an operation blocks.
+/// Time limit for reverting changes after a signal. After this time assay exits, even if an operation blocks.
 const LONGEST_END: Duration = Duration::from_secs(600);
 
-/// Handles signals: the first Ctrl-C (or TERM, HUP) requests a clean stop, a later one ends assay at once. The next
-/// start of assay then reverts what is left.
+/// Handles signals. The first Ctrl-C (or TERM, HUP) requests a clean stop. A second one ends assay at once; the next
+/// start of assay then reverts the remaining changes.
 pub fn on_signals() -> anyhow::Result<Cancel> {
     on_signals_within(LONGEST_END)
 }
 
-/// Handles signals like [`on_signals`], but assay exits at the latest `longest` after the first signal.
+/// Handles signals like [`on_signals`], but exits at the latest `longest` after the first signal.
 pub fn on_signals_within(longest: Duration) -> anyhow::Result<Cancel> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let flag = Arc::new(AtomicBool::new(false));

@@ -1,7 +1,7 @@
-//! Optional features of this build. Packages have all, `make run` builds none. Parquet and PostgreSQL are left out at
-//! the edge of their crates, `assay-columns` and `assay-store`.
+//! Optional features of this build. Packages have all features; `make run` builds none. The crates `assay-columns` and
+//! `assay-store` have the conditional code for Parquet and PostgreSQL.
 
-/// Names of the features of this build.
+/// Names of the features that this build has.
 pub const BUILT: &[&str] = &[
     #[cfg(feature = "browse")]
     "browse",
@@ -13,7 +13,7 @@ pub const BUILT: &[&str] = &[
     "schemas",
 ];
 
-/// Returns the error of a command whose feature is not part of this build: `content` is what the build lacks.
+/// Returns the error of a command that needs a missing feature. `content` describes what the build lacks.
 #[cfg(not(all(feature = "browse", feature = "schemas")))]
 pub fn missing(feature: &str, content: &str) -> anyhow::Error {
     anyhow::anyhow!(

@@ -1,4 +1,4 @@
-//! Options of every verb: the store, and colours.
+//! Defines the options that every verb accepts: the store, and colours.
 
 use clap::ValueEnum;
 use std::path::PathBuf;

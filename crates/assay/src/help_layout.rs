@@ -1,4 +1,4 @@
-//! Layout of the help of a command: the headings of options, and the options that `-h` omits.
+//! Determines the layout of the help of a command: the headings of options, and the options that `-h` omits.
 
 use clap::{Arg, Command};
 use std::ffi::OsString;
@@ -6,9 +6,9 @@ use std::ffi::OsString;
 /// How much of the help is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// `-h`: the options that people use most, and the first examples.
+    /// `-h`: the most common options, and the first examples.
     Short,
-    /// `--help`, man pages and the book: everything.
+    /// `--help`, man pages and the book: all options and examples.
     Full,
 }
 
@@ -23,7 +23,7 @@ impl Layout {
     }
 }
 
-/// Headings for options that several commands have, by option ids.
+/// Headings of the help for options that several commands have. Each heading has a list of option ids.
 const HEADINGS: [(&str, &[&str]); 4] = [
     (
         "Output",
@@ -47,10 +47,10 @@ const HEADINGS: [(&str, &[&str]); 4] = [
     ("Records", &["store", "advice_dir"]),
 ];
 
-/// Display order of options that come last in the help.
+/// First display order of the options that are last in the help.
 const AFTER_ALL: usize = 800;
 
-/// Shared options that `-h` leaves out.
+/// Shared options that `-h` omits.
 const RARE: [&str; 21] = [
     "accel",
     "advice_dir",
@@ -75,8 +75,7 @@ const RARE: [&str; 21] = [
     "washout",
 ];
 
-/// Options that `-h` shows for commands with many options; for other commands it shows all except
-/// [`RARE`].
+/// Options that `-h` shows for commands with many options. For other commands, `-h` shows all options except [`RARE`].
 const COMMON: [(&str, &[&str]); 11] = [
     (
         "assay run",
@@ -170,7 +169,7 @@ const COMMON: [(&str, &[&str]); 11] = [
     ),
 ];
 
-/// Most lines of notes and examples in `-h`.
+/// Maximum number of lines of notes and examples in `-h`.
 const SHORT_NOTES: usize = 12;
 
 /// Sets the layout of the whole help.
@@ -178,8 +177,7 @@ pub fn arrange(command: Command, layout: Layout) -> Command {
     arrange_below(command, layout, "")
 }
 
-/// Sets the layout of a command and its subcommands. `above` are the words before the name of the
-/// command.
+/// Sets the layout of a command and its subcommands. `above` are the parent commands of the command.
 fn arrange_below(command: Command, layout: Layout, above: &str) -> Command {
     let path = format!("{above} {}", command.get_name()).trim().to_owned();
     let names: Vec<String> = command
@@ -251,7 +249,7 @@ fn arrange_option(arg: Arg, common: Option<&[&str]>, has_ssh: bool, layout: Layo
     }
 }
 
-/// Keeps only the first examples of the notes.
+/// Shortens the notes of a command to the first examples.
 fn shorten_notes(command: Command) -> Command {
     let Some(notes) = command.get_after_help().map(ToString::to_string) else {
         return command;

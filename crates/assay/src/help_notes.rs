@@ -1,14 +1,15 @@
-//! Wraps the notes below the options of a help page for narrow terminals. clap would break long lines anywhere,
-//! including the columns of examples.
+//! Wraps the notes below the options of a help page for narrow terminals. clap itself would break long lines at any
+//! position, also within the columns of examples.
 
 use assay_render::text::wrap_lines;
 use clap::Command;
 use std::io::IsTerminal as _;
 
-/// Width of the notes in the source.
+/// Width of the notes in the source code, in columns.
 const WRITTEN_FOR: usize = 100;
 
-/// Minimum width for the description of an example beside its command, in columns.
+/// Minimum width in columns for the description of an example. If less remains next to the command, the description
+/// moves below it.
 const LEAST_ROOM: usize = 24;
 
 /// Wraps the notes of a command and its subcommands.
@@ -19,7 +20,7 @@ pub fn fit_to_terminal(command: Command) -> Command {
     }
 }
 
-/// Returns the width of the terminal in columns, else `$COLUMNS`, else 100 like clap.
+/// Returns the width of the terminal in columns, or `$COLUMNS`, or 100, which is the default of clap.
 fn columns() -> usize {
     let stdout = std::io::stdout();
     let terminal = match stdout.is_terminal() {
@@ -74,7 +75,7 @@ fn end_prose(fitted: &mut Vec<String>, prose: &mut String, columns: usize) {
     }
 }
 
-/// Wraps a line of a list: a command or name, at least two spaces, and its description.
+/// Wraps a line that consists of a command or name, at least two spaces, and a description.
 fn fit_line(fitted: &mut Vec<String>, line: &str, columns: usize) {
     if line.chars().count() <= columns {
         fitted.push(line.to_owned());

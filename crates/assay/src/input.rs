@@ -6,11 +6,10 @@ use assay_model::Bytes;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Reads a file, or standard input if the name is `-`.
+/// Reads a file, or standard input if the path is `-`. `what` describes the expected content.
 ///
 /// # Errors
-/// [`Unreadable`] if it cannot be read; another error if it exceeds `longest` bytes. `what`
-/// describes the expected content.
+/// [`Unreadable`] if the file cannot be read; another error if it has more than `longest` bytes.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"
@@ -39,10 +38,10 @@ pub fn bytes(path: &Path, longest: u64, what: &str) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads text: UTF-8, or UTF-16 with a byte order mark as Windows writes it.
+/// Reads text in UTF-8, or in UTF-16 with a byte order mark as Windows writes it.
 ///
 /// # Errors
-/// As [`bytes`]; and if the content is not text.
+/// As [`bytes`]; also if the content is not text.
 pub fn text(path: &Path, longest: u64, what: &str) -> anyhow::Result<String> {
     let bytes = bytes(path, longest, what)?;
     match assay_fio::options::decode(bytes) {

@@ -1,4 +1,4 @@
-//! Options `--root` and `--host`, for verbs that can read another machine.
+//! Defines the options `--root` and `--host`, with which verbs read another machine.
 
 use crate::context;
 use crate::progress::{LOG_EVERY, Meter};
@@ -38,18 +38,19 @@ pub struct How {
 }
 
 impl How {
-    /// Returns the time limit of a machine.
+    /// Returns the time limit for reading one machine.
     pub fn deadline(&self) -> Duration {
         self.deadline.map_or(session::DEADLINE, Duration::from_secs)
     }
 
-    /// Returns the absolute path of the ssh configuration, because ssh runs in another directory.
+    /// Returns the absolute path of the ssh configuration. A relative path would fail, because ssh runs in another
+    /// directory.
     pub fn ssh_config(&self) -> Option<PathBuf> {
         let path = self.ssh_config.as_ref()?;
         Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
     }
 
-    /// Creates a session with a machine.
+    /// Creates an ssh session with a machine; does not connect yet.
     pub fn session(&self, host: &str) -> SshSession {
         SshSession {
             host: host.to_owned(),
@@ -61,19 +62,19 @@ impl How {
 }
 
 impl MachineSource {
-    /// Whether another machine is selected.
+    /// Returns whether another machine is selected.
     pub fn is_meant(&self) -> bool {
         self.root.is_some() || self.host.is_some()
     }
 
-    /// Returns whether files in home directories can be read: on this machine, or in a directory given with `--root`. A
-    /// bundle does not contain them.
+    /// Returns whether files in home directories can be read. They can on this machine, or in a directory given with
+    /// `--root`. A bundle does not contain them.
     pub fn has_accounts(&self) -> bool {
         self.host.is_none() && self.root.as_ref().is_none_or(|path| path.is_dir())
     }
 
-    /// Opens the other machine; returns `None` if this machine is selected. Over ssh, the collector reads `paths` in
-    /// more detail.
+    /// Opens the other machine; returns `None` if this machine is selected. Over ssh, the collector reads more details
+    /// about `paths`.
     pub fn open(&self, paths: &[PathBuf]) -> anyhow::Result<Option<Box<dyn Host>>> {
         let captured = match (&self.root, &self.host) {
             // A file in the directory counts as the directory: nothing is known about either.

@@ -1,10 +1,10 @@
-//! assay tests server tuning advice on the server it is meant for.
+//! assay tests server tuning advice on the server that is to be tuned.
 //!
-//! This crate parses arguments, calls the libraries and prints. Each verb is a module of the same name in `verbs/`;
-//! the library crates contain the functions.
+//! This crate parses arguments, calls the libraries and prints results. Each verb is a module of the same name in
+//! `verbs/`; the library crates contain the functions.
 
-/// Like the standard macro, which panics if standard error is closed: a closed reader must not end
-/// a running trial.
+/// Like the standard macro, but does not panic if standard error is closed, because a closed pipe must not end a
+/// running trial.
 macro_rules! eprintln {
     ($($words:tt)*) => {
         $crate::context::tell(format_args!("{}\n", format_args!($($words)*)))
@@ -71,7 +71,7 @@ fn run(mut cli: cli::Cli) -> anyhow::Result<status::Status> {
     Ok(status)
 }
 
-/// Exits like clap, with escaped arguments in the message.
+/// Exits like clap, but escapes the arguments in the message.
 fn exit_with(error: &clap::Error) -> ! {
     let text = error.render().to_string();
     let shown = context::shown(&text);
@@ -82,7 +82,8 @@ fn exit_with(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Returns the argument that is not UTF-8, if this is the error: clap does not name it.
+/// If the error is an argument that is not UTF-8, returns this argument escaped, because clap's message does not
+/// contain it.
 fn not_text(error: &clap::Error) -> Option<String> {
     let words = (error.kind() == clap::error::ErrorKind::InvalidUtf8).then(std::env::args_os)?;
     let word = words.skip(1).find(|word| word.to_str().is_none())?;
@@ -104,8 +105,8 @@ fn describe(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether the reader of the output closed the pipe, as in `assay … | head`. Only this output gives
-/// a bare I/O error: a broken pipe to a server or guest is wrapped in another error.
+/// Returns whether the pipe of the output was closed, as in `assay … | head`. Only this error is a bare I/O error; a
+/// broken pipe to a server or guest is wrapped in another error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let bare = error.downcast_ref::<std::io::Error>();
     let json = error.downcast_ref::<serde_json::Error>();

@@ -1,6 +1,5 @@
-//! Stores observations of `why`, `net` and other verbs, and lists them.
-//!
-//! If an observation cannot be stored, the verb does not fail, because the result is printed anyway.
+//! Stores observations of `why`, `net` and other verbs, and lists them. If an observation cannot be stored, the verb
+//! still succeeds, because it prints the result anyway.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -13,16 +12,17 @@ use serde::Serialize;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Longest wait for the store. The store may be on a disk that does not respond, and the result is printed without it.
+/// Time limit for storing an observation. The store may be on a disk that does not respond, and the result is printed
+/// without it.
 const LONGEST: Duration = Duration::from_secs(5);
-/// Maximum characters of a name in a list.
+/// Maximum number of characters of a name in a list.
 const MOST_OF_NAME: usize = 80;
-/// Maximum characters of a result in a list.
+/// Maximum number of characters of a result in a list.
 const MOST_OF_SUMMARY: usize = 200;
-/// Maximum observations in a list.
+/// Maximum number of observations in a list.
 const MOST_LISTED: usize = 1000;
 
-/// Observations, newest first.
+/// Document of stored observations, newest first.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ObservationList")]
 pub struct ObservationDocument {
@@ -30,21 +30,21 @@ pub struct ObservationDocument {
     observations: Vec<ObservationRow>,
 }
 
-/// An observation to store, except its end time and its document.
+/// An observation to store, without its end time and its document.
 pub struct ObservedThing {
-    /// The verb that made the observation.
+    /// Verb that made the observation.
     pub by: Observer,
-    /// Start time.
+    /// Start time of the observation.
     pub started: jiff::Timestamp,
     /// Name of what was observed, such as a disk or a network.
     pub subject: String,
     /// The result in one line.
     pub summary: String,
-    /// Whether this machine was observed. Records about other machines are stored without a machine.
+    /// Whether the observation is about this machine. Records about other machines are stored without a machine id.
     pub is_here: bool,
 }
 
-/// Stores an observation. If this fails, prints one line on standard error.
+/// Stores an observation. On failure, prints one line on standard error.
 pub fn keep(thing: ObservedThing, document: &impl Serialize, global: &Global) {
     if let Err(error) = try_to_keep(thing, document, global) {
         context::tell(format_args!(
@@ -87,7 +87,7 @@ fn try_to_keep(
     }
 }
 
-/// Prints the observations of one verb, newest first; prints the line `empty` if there are none.
+/// Prints the observations of one verb, newest first. If there are none, prints the line `empty`.
 pub fn list(by: Observer, empty: &str, shape: &Shape, global: &Global) -> anyhow::Result<()> {
     let mut rows = match context::existing_store(global)? {
         Some(store) => store.observations(MOST_LISTED)?,

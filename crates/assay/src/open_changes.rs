@@ -1,5 +1,5 @@
-//! Open changes: settings that a killed assay process left changed. Every verb lists them at start, and no measurement
-//! runs while they exist, unless the user insists.
+//! Lists open changes: settings that a killed assay process left changed. Every verb lists them at its start. While
+//! there are open changes, assay does not measure unless the user permits it.
 
 use crate::cli::Cli;
 use crate::context;
@@ -15,8 +15,8 @@ pub struct Despite {
 }
 
 impl Despite {
-    /// Refuses to measure while settings that a killed assay process changed have not been reverted. If the user
-    /// insists, returns these settings.
+    /// Refuses to measure while there are open changes. If the user permits measuring anyway, returns the changed
+    /// settings.
     pub fn check(self, journal: &Journal) -> anyhow::Result<Vec<String>> {
         let changed = journal.left_changed()?;
         anyhow::ensure!(
@@ -28,14 +28,14 @@ impl Despite {
         Ok(changed)
     }
 
-    /// Like [`Despite::check`], for a verb that changes nothing and does not open a journal itself.
+    /// Like [`Despite::check`], for a verb that changes nothing and does not open the journal itself.
     pub fn check_here(self) -> anyhow::Result<Vec<String>> {
         self.check(&Journal::look_at(&context::journal_dir()?)?)
     }
 }
 
-/// Lists the changes that killed assay processes left on standard error before a verb starts. Reverts nothing, and
-/// skips journal entries that this user may not read.
+/// Lists open changes on standard error before a verb starts. Reverts nothing, and skips journal entries that this user
+/// may not read.
 pub fn tell_at_start(cli: &Cli) {
     let deals_with_them = match &cli.verb {
         Some(Verb::Trial(args)) => args.recovers(),

@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar with the remaining time on a terminal, occasional lines in a log.
+//! Shows progress on standard error: a bar with the remaining time on a terminal, or occasional lines in a log.
 
 use crate::context::shown;
 use assay_measure::engine::MeasureEvent;
@@ -9,10 +9,10 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Least time between two lines in a log.
+/// Minimum time between two lines in a log.
 pub const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Start and expected end of an operation; the end may be corrected.
+/// Start and expected end of an operation. The expected end may be corrected.
 #[derive(Clone)]
 pub struct Clock(Arc<Mutex<(Instant, Instant)>>);
 
@@ -26,19 +26,19 @@ pub fn now() -> Instant {
 }
 
 impl Clock {
-    /// Starts the clock now.
+    /// Starts the clock now; `left` is the expected duration.
     pub fn new(left: Nanos) -> Self {
         let now = now();
         Self(Arc::new(Mutex::new((now, now + Duration::from(left)))))
     }
 
-    /// Corrects the remaining time.
+    /// Corrects the expected end: `left` is the remaining time.
     pub fn expect(&self, left: Nanos) {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         times.1 = now() + Duration::from(left);
     }
 
-    /// Returns the remaining time and the completed fraction.
+    /// Returns the remaining time, and the completed fraction from 0 to 1.
     pub fn read(&self) -> (Nanos, f64) {
         let (start, end) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
@@ -70,7 +70,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Creates a bar on a terminal or lines in a log; nothing if `quiet`. `estimate` is the total
+    /// Creates a bar on a terminal, or lines in a log. With `quiet`, shows nothing. `estimate` is the expected total
     /// time.
     pub fn new(quiet: bool, estimate: Nanos) -> Self {
         let clock = Clock::new(estimate);
@@ -84,7 +84,7 @@ impl Meter {
         }
     }
 
-    /// Shows what assay is doing now.
+    /// Shows a text for the current step.
     pub fn say(&mut self, text: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(shown(&text).into_owned());
@@ -94,7 +94,7 @@ impl Meter {
         }
     }
 
-    /// Prints a permanent line.
+    /// Prints a line above the bar that stays visible.
     pub fn line(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(shown(line)),
@@ -111,7 +111,7 @@ impl Meter {
         }
     }
 
-    /// Corrects the remaining time. Prints the first estimate that is based on measurements.
+    /// Corrects the remaining time. Prints the first estimate that is computed from measurements.
     pub fn expect(&mut self, left: Nanos) {
         self.clock.expect(left);
         if !std::mem::replace(&mut self.announced, true) {
@@ -119,7 +119,7 @@ impl Meter {
         }
     }
 
-    /// Updates the display for an event of a plan.
+    /// Updates the display after an event of a measurement.
     pub fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
             MeasureEvent::Making("guest") => self.say("booting a guest".to_owned()),
@@ -149,7 +149,6 @@ impl Meter {
         }
     }
 
-    /// Removes the bar.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Options of verbs that measure or change another machine: this program is uploaded and runs there.
+//! Options of verbs that measure or change another machine. assay uploads itself and runs there.
 
 use crate::context;
 use crate::global::Global;
@@ -43,7 +43,7 @@ pub struct Going {
     silence: Option<u64>,
 }
 
-/// Options that the local assay evaluates and does not pass on, and whether they have a value.
+/// Options that the local assay evaluates and does not pass to the other machine, with the kind of their value.
 const OURS: [(&str, Value); 13] = [
     ("--host", Value::One),
     ("--from", Value::One),
@@ -60,64 +60,64 @@ const OURS: [(&str, Value); 13] = [
     ("--format", Value::One),
 ];
 
-/// Kind of value of an option.
+/// Whether an option has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// No value.
     None,
-    /// One value.
+    /// The next argument.
     One,
-    /// A value, unless the next argument begins with a hyphen.
+    /// The next argument, unless it begins with a hyphen.
     Optional,
 }
 
 /// A command to run on the other machine.
 #[derive(Default)]
 pub struct RemoteWork {
-    /// Further options that are evaluated locally, in addition to those of [`Remote`].
+    /// Options that are evaluated locally, in addition to the options of [`Remote`].
     pub cut: Vec<(&'static str, Value)>,
-    /// Arguments to use instead of those of this command line.
+    /// Arguments that replace those of this command line.
     pub line: Option<Vec<OsString>>,
     /// Additional arguments for the remote command.
     pub more: Vec<OsString>,
-    /// Files to upload.
+    /// Files to upload before the command runs.
     pub files: Vec<SentFile>,
-    /// Record to continue, with the machine on which it began; empty for a new record.
+    /// Record to continue, with the machine on which the record began. Empty for a new record.
     pub records: Records,
-    /// Whether to hide progress.
+    /// Whether to show no progress.
     pub quiet: bool,
 }
 
-/// A file to upload.
+/// A file to upload to the other machine.
 pub struct SentFile {
-    /// How the command line refers to it.
+    /// How the remote command line refers to the file.
     pub named: NamedFile,
-    /// Local path. Only its file name is used remotely, because the path may be confidential.
+    /// Local path. Only its file name is used on the other machine, because the directories may be confidential.
     pub path: PathBuf,
-    /// Content.
+    /// Content of the file.
     pub content: Vec<u8>,
 }
 
 /// How the command line refers to a file.
 pub enum NamedFile {
-    /// As a separate argument.
+    /// As an argument of its own.
     Word(OsString),
-    /// As the value of an option: the option, and a prefix of the value such as the `@` of `@FILE`.
+    /// As the value of an option, as (option, prefix of the value such as the `@` of `@FILE`).
     Option(&'static str, &'static str),
 }
 
 /// Result of the remote command.
 pub struct Done {
-    /// Remote exit status.
+    /// Exit status of the remote command.
     pub status: i32,
-    /// Remote standard output: untrusted text.
+    /// Standard output of the remote command. The text is untrusted.
     pub stdout: Vec<u8>,
-    /// Records of the measurement, stored locally.
+    /// Records of the measurement, which were stored locally.
     pub records: Records,
 }
 
 impl Done {
-    /// Converts the exit status.
+    /// Converts the remote exit status.
     pub fn status(&self) -> Status {
         match self.status {
             0 => Status::Ok,
@@ -128,7 +128,7 @@ impl Done {
         }
     }
 
-    /// Prints the remote output without control characters; with `json` only if it is valid JSON.
+    /// Prints the remote output without control characters. With `json`, prints it only if it is valid JSON.
     pub fn pass_on(&self, json: bool) -> anyhow::Result<()> {
         if json && !self.stdout.is_empty() {
             let document: serde_json::Value = serde_json::from_slice(&self.stdout)
@@ -169,7 +169,7 @@ impl Remote {
         Ok(!self.hosts.is_empty())
     }
 
-    /// Returns all machines as the user named them.
+    /// Returns all machines as written on the command line.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
@@ -183,7 +183,7 @@ impl Remote {
         Ok(self.how.session(host))
     }
 
-    /// Returns the machine as the user named it.
+    /// Returns the machine as written on the command line.
     pub fn host(&self) -> &str {
         self.hosts.first().map_or("", String::as_str)
     }
@@ -203,7 +203,7 @@ impl Going {
         self.remote_assay.is_some() || self.silence.is_some()
     }
 
-    /// Returns the longest time without contact after which the remote side rolls back.
+    /// Returns the time without contact after which the remote side rolls back.
     pub fn silence(&self) -> Duration {
         self.silence.map_or(SILENCE, Duration::from_secs)
     }
@@ -239,15 +239,15 @@ pub fn go<T>(
     journey.go(&mut going.program()?, cancel, work)
 }
 
-/// Parameters of a connection.
+/// Parameters with which the other machine is reached and left.
 pub struct ConnectionParameters<'a> {
-    /// How to reach the machine.
+    /// ssh session with the machine.
     pub session: &'a SshSession,
-    /// Longest time without contact before the remote side rolls back.
+    /// Time without contact after which the remote side rolls back.
     pub silence: Duration,
-    /// Whether to hide progress.
+    /// Whether to show no progress.
     pub quiet: bool,
-    /// Returns whether to give up; called until the connection is ready.
+    /// Returns true to give up. Called repeatedly until the connection is ready.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -296,8 +296,8 @@ impl ConnectionParameters<'_> {
 }
 
 impl Way<'_> {
-    /// Returns this command line as the other machine runs it: without local options, and with the paths of the
-    /// uploaded files. Uploads the files.
+    /// Returns this command line as the other machine must run it: without local options, and with the remote paths of
+    /// uploaded files. Uploads these files.
     pub fn words(&mut self, asked: &RemoteWork) -> anyhow::Result<Vec<OsString>> {
         let mut cut = asked.cut.clone();
         cut.extend(asked.files.iter().filter_map(|file| match file.named {
@@ -340,7 +340,7 @@ impl Way<'_> {
         self.link.talk(words, talk).map_err(unreached)
     }
 
-    /// Whether the connection was lost while a verb ran.
+    /// Returns whether the connection was lost while a verb ran.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -439,7 +439,8 @@ impl Way<'_> {
         })
     }
 
-    /// Returns the machine under the name by which it was reached. The name that the machine reports itself is ignored.
+    /// Replaces the name of the machine by the name under which it was reached. The machine's own report of its name is
+    /// untrusted.
     fn machine(&self, told: Option<Machine>) -> Option<Machine> {
         let id = told.filter(|machine| Machine::is_id(&machine.id))?.id;
         let name = self.host.rsplit('@').next().unwrap_or(&self.host);
@@ -456,7 +457,7 @@ impl How {
     }
 }
 
-/// Refuses to continue a record that began on another machine.
+/// Fails if a record that is to be continued began on another machine.
 fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Result<()> {
     match (begun, there) {
         (Some(begun), Some(there)) if begun.id != there.id => anyhow::bail!(
@@ -467,7 +468,7 @@ fn same_machine(begun: Option<&Machine>, there: Option<&Machine>) -> anyhow::Res
     }
 }
 
-/// Changes the state of records that were still running when the connection was lost to stopped.
+/// Marks records as stopped that were still running when the connection was lost.
 fn cut_off(records: &mut Records) {
     for (run, _) in &mut records.runs {
         if run.state == RunState::Running {
@@ -486,7 +487,7 @@ fn cut_off(records: &mut Records) {
     }
 }
 
-/// Converts a connection error to `Unreadable`, or to an interruption if the user stopped it.
+/// Converts a connection error to `Unreadable`, or to an interruption if the user stopped the connection.
 pub fn unreached(error: SessionError) -> anyhow::Error {
     match error.kind {
         SessionFault::Interrupted => error.into(),
@@ -494,8 +495,8 @@ pub fn unreached(error: SessionError) -> anyhow::Error {
     }
 }
 
-/// Returns the remote name of an uploaded file: the local file name, after the number except for the first file; only
-/// the number if the name has other than plain characters.
+/// Returns the remote name of an uploaded file: the local file name, with the number in front except for the first
+/// file. If the local name has unusual characters, returns only the number.
 fn name_there(number: usize, path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -509,7 +510,7 @@ fn name_there(number: usize, path: &Path) -> String {
     }
 }
 
-/// Returns a command line without local options.
+/// Returns a command line without the options of `cut`.
 pub fn without_options(
     all: impl Iterator<Item = OsString>,
     cut: &[(&'static str, Value)],

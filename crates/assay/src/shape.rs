@@ -1,4 +1,4 @@
-//! Formats of a report: terminal, JSON, Markdown, HTML page.
+//! Formats of a report: terminal text, JSON, Markdown and HTML page.
 
 use crate::context::{print, write_report};
 use std::path::PathBuf;

@@ -1,15 +1,15 @@
-//! Options of all commands: `--format FORM` and `--output FILE`, with the short forms `--json`, `--markdown` and
-//! `--html FILE`. They are added here to each command with a report, so that no verb can omit them.
+//! Adds the shared options of all commands with a report: `--format FORM` and `--output FILE`, with the short forms
+//! `--json`, `--markdown` and `--html FILE`. They are added in one place, so that no verb can omit them.
 
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::path::{Path, PathBuf};
 
-/// Where the report goes, if not only to the terminal.
+/// Destination of the report.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Whether only the HTML page is requested; other output is dropped.
+    /// Whether only the HTML page is requested. All other output is then dropped.
     pub page_only: bool,
     /// File that replaces standard output.
     pub file: Option<PathBuf>,
@@ -17,24 +17,23 @@ pub struct Destination {
     pub form: Option<&'static str>,
 }
 
-/// Formats with a short option: id of the short option, its id in a verb that has its own `--format`, and the format's
-/// name in such a verb.
+/// Formats with a short option, as (id of the short option, its id in a verb that has its own `--format`, name of the
+/// format in such a verb).
 const SHORT: [(&str, &str, &str); 3] = [
     ("json", "short-json", "json"),
     ("markdown", "short-markdown", "md"),
     ("html", "short-html", "html"),
 ];
 
-/// Id of the shared `--output`. A verb that writes a file itself has its own argument with the id `output`.
+/// Id of the shared `--output`. A verb that writes a file itself has an argument of its own with the id `output`.
 const FILE: &str = "report-file";
 
-/// Adds the options to each command with a report. `form` is the requested format; the short option of this format is
-/// then set.
+/// Adds the options to each command with a report. `form` is the requested format, whose short option is then set.
 pub fn add(command: Command, form: Option<&str>) -> Command {
     add_below(command, form, false)
 }
 
-/// Adds the options to a command and its subcommands. `inherits`: a parent command has a global `--json`.
+/// Adds the options to a command and its subcommands. `inherits` is true if a parent command has a global `--json`.
 fn add_below(command: Command, form: Option<&str>, inherits: bool) -> Command {
     let global = (command.get_arguments()).any(|arg| arg.get_id() == "json" && arg.is_global_set());
     let names: Vec<String> = command
@@ -56,7 +55,7 @@ fn has(command: &Command, id: &str) -> bool {
     command.get_arguments().any(|arg| arg.get_id() == id)
 }
 
-/// Adds `--format` to a command with `--json`, and optionally `--markdown` and `--html`.
+/// Adds `--format` to a command that has `--json`, and possibly `--markdown` and `--html`.
 fn add_forms(mut command: Command, form: Option<&str>, global: bool) -> Command {
     let mut forms = vec!["text"];
     for (id, ..) in SHORT {
@@ -135,7 +134,7 @@ fn output() -> Arg {
         .help("Write the report to FILE instead of standard output")
 }
 
-/// Joins formats for the help: "text, json or html".
+/// Joins formats for a sentence of the help: "text, json or html".
 fn listed(forms: &[&str]) -> String {
     match forms.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -143,7 +142,7 @@ fn listed(forms: &[&str]) -> String {
     }
 }
 
-/// Returns the matches of the innermost command.
+/// Returns the arguments of the innermost subcommand.
 fn deepest(matches: &ArgMatches) -> &ArgMatches {
     match matches.subcommand() {
         Some((_, below)) => deepest(below),
@@ -159,8 +158,8 @@ fn named(matches: &ArgMatches, id: &str) -> Option<PathBuf> {
     values.next().map(PathBuf::from)
 }
 
-/// Returns the format of `--format`, else of the ending of `--output FILE`, if it has a short
-/// option.
+/// Returns the format of `--format`, else the format for the file name ending of `--output FILE`. `None` if this format
+/// has no short option.
 pub fn form(matches: &ArgMatches) -> Option<&'static str> {
     let matches = deepest(matches);
     for (id, own_id, _) in SHORT {
@@ -182,7 +181,7 @@ pub fn form(matches: &ArgMatches) -> Option<&'static str> {
         .map(|(id, ..)| id)
 }
 
-/// Whether the command line has an option; false for an option that the command does not define.
+/// Returns whether the command line has an option. Returns false for an option that the command does not define.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     let source = match matches.try_contains_id(id) {
         Ok(_) => matches.value_source(id),
@@ -191,7 +190,7 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
     source == Some(ValueSource::CommandLine)
 }
 
-/// Returns the destination of the report; the default if the verb writes its own `--output`.
+/// Returns the destination of the report. Returns the default if the verb has an `--output` of its own.
 pub fn destination(matches: &ArgMatches) -> Destination {
     let verb = deepest(matches);
     if verb.try_contains_id("output").is_ok() {

@@ -1,33 +1,33 @@
-//! Exit statuses.
+//! Exit statuses of assay.
 
 use assay_fleet::SessionError;
 use assay_fleet::session::SessionFault;
 use assay_lab::LabError;
 use std::process::ExitCode;
 
-/// Exit status for scripts.
+/// Exit status, which scripts can evaluate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// Success.
+    /// The verb succeeded, without findings.
     Ok = 0,
-    /// Success with findings, or a missed criterion.
+    /// Success, but there are findings or a criterion is not met.
     Findings = 1,
-    /// Wrong usage, or a failed tool.
+    /// Wrong usage, or a tool that failed.
     Error = 2,
     /// A required source could not be read.
     Unreadable = 3,
-    /// Interrupted by the user; results so far are kept.
+    /// Interrupted by the user. Results so far are stored.
     Interrupted = 130,
 }
 
-/// Marks an error as "a required source could not be read" (exit status 3).
+/// Marks an error as "a required source could not be read" (exit status 3). The text is the message.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(pub String);
 
 impl Status {
-    /// Returns the status of an error: 130 if the user interrupted work with a guest or another
-    /// machine, 3 if [`Unreadable`] is among its causes, else 2.
+    /// Returns the status of an error. It is 130 if the user interrupted work with a guest or another machine, 3 if
+    /// [`Unreadable`] is among the causes, else 2.
     pub fn of(error: &anyhow::Error) -> Self {
         let interrupted = error.chain().any(|cause| {
             let machine: Option<&SessionError> = cause.downcast_ref();

@@ -1,4 +1,4 @@
-//! Removes files of killed assay processes at every start of a verb that works with the machine.
+//! Removes files of killed assay processes whenever a verb starts that works with the machine.
 
 use crate::context;
 use crate::verbs::trial::told;
@@ -6,8 +6,8 @@ use assay_changes::{Foreign, Journal};
 use assay_host::LiveHost;
 use assay_loads::scratch::{ScratchRegistry, Swept};
 
-/// Removes scratch files and guests that killed assay processes left, and prints what it removed. Without a state
-/// directory it does nothing.
+/// Removes scratch files and guests that killed assay processes left, and prints what was removed. Does nothing if
+/// there is no state directory.
 pub fn at_start() {
     assay_changes::fixes::sweep_outside(&LiveHost);
     // A verb that needs the directory reports its error.
@@ -25,7 +25,8 @@ pub fn at_start() {
     }
 }
 
-/// Reverts all sessions that killed assay processes left in the journal, if the label of at least one satisfies `ours`.
+/// Reverts all sessions that killed assay processes left in the journal. Does nothing unless `ours` returns true for
+/// the label of at least one session.
 pub fn journals(journal: &Journal, ours: fn(&str) -> bool) -> anyhow::Result<()> {
     if journal.pending()?.iter().any(|left| ours(&left.label)) {
         for one in journal.recover(&LiveHost, Foreign::Leave)? {
@@ -45,7 +46,7 @@ pub fn guests_said(names: &[String]) {
     }
 }
 
-/// Prints the files of killed assay processes that were removed, or why they could not be removed.
+/// Prints which files of killed assay processes were removed, and why others could not be removed.
 pub fn said(found: &[Swept]) {
     for swept in found {
         let path = swept.path.to_string_lossy();

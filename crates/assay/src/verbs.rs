@@ -1,4 +1,4 @@
-//! The verbs: one module each. A verb parses its arguments, calls the libraries and prints.
+//! Contains one module for each verb. A verb parses its arguments, calls the libraries and prints results.
 
 pub mod advice;
 pub mod cert;
@@ -81,7 +81,7 @@ pub enum Verb {
     Dev(dev::Args),
 }
 
-/// Runs the verb.
+/// Runs the verb of a command line.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     let global = &cli.global;
     // An unsafe ASSAY_STATE is reported by every verb, not only by the first one that writes to it.
@@ -132,7 +132,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Status> {
     }
 }
 
-/// Returns whether the verb works with the machine; the other verbs only read stored results or compute.
+/// Returns whether the verb works with the machine. The other verbs only compute, or read stored results.
 fn works_with_the_machine(verb: Option<&Verb>) -> bool {
     match verb {
         None

@@ -1,5 +1,5 @@
-//! Prints a configuration as JSON for `bench/check/corpora`: each statement with its line, scope, key and
-//! words. `tell nginx FILE one` does not follow includes.
+//! Prints a configuration as JSON for `bench/check/corpora`: each statement with its line, scope, key and words. `tell
+//! nginx FILE one` does not read included files.
 
 use assay_config::effective::files::{FileFault, Files, OfHost};
 use assay_config::effective::{Effective, Program, ScopeId, read_effective};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A single file without other files.
+/// A configuration of which only this one file is read.
 struct One(PathBuf);
 
 impl Files for One {

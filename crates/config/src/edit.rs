@@ -1,4 +1,4 @@
-//! Reads and edits one setting of a configuration file in any of the supported languages.
+//! Reads and edits one setting of a configuration file, in any of the supported languages.
 
 use crate::error::ConfError;
 use crate::languages::{
@@ -15,11 +15,11 @@ use crate::{FoundSetting, Include};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
-/// Returns the value that the file has for a key; `None` if no line sets it.
+/// Returns the value of a key in a file; `None` if no line sets the key.
 ///
 /// # Errors
-/// The text is not of this language; the section is missing or ambiguous; an nginx directive is repeated; the
-/// value is not UTF-8.
+/// The text is not of this language; the section is missing or ambiguous; an nginx directive is repeated; the value is
+/// not UTF-8.
 pub fn get(
     language: Language,
     text: &[u8],
@@ -49,8 +49,9 @@ pub fn get(
     }))
 }
 
-/// Returns the file's text with the key set: changes the existing line, or adds a line at the end of the section. For
-/// `ssh` the new line comes before the first `Include`, because otherwise the included files would take precedence.
+/// Returns the text of the file after the key is set. Changes the existing line, or adds a line at the end of the
+/// section. For `ssh`, the new line is put before the first `Include`, because otherwise the included files would take
+/// precedence.
 ///
 /// # Errors
 /// The errors of [`get`]; the key or the value cannot be written in this language.
@@ -99,10 +100,10 @@ pub fn set(
     }
 }
 
-/// Returns the file's text without any line for the key in this section.
+/// Returns the text of the file after all lines for the key in this section are removed.
 ///
 /// # Errors
-/// The errors of [`get`]. A key that is a switch cannot be removed; set it to `off`.
+/// The errors of [`get`]. A key whose value is `on` or `off` cannot be removed; set it to `off`.
 pub fn remove(
     language: Language,
     text: &[u8],
@@ -185,7 +186,7 @@ pub(crate) fn find_occurrences(
     }
 }
 
-/// Returns the line that takes effect.
+/// Returns the line that takes effect for the key.
 fn find_winner(
     language: Language,
     text: &[u8],
@@ -236,7 +237,7 @@ fn find_rivals(
         .collect()
 }
 
-/// Returns the comment lines and blank lines inside a value, each with a line end.
+/// Returns the comment lines and blank lines within a value, each with a line end.
 fn inner_lines(text: &[u8], directive: &Directive, from: usize) -> Vec<u8> {
     let inner = directive.inner.iter().filter(|line| line.start >= from);
     let lines: Vec<&[u8]> = inner.map(|line| &text[line.clone()]).collect();
@@ -271,8 +272,8 @@ fn take_out(text: &[u8], directive: &Directive) -> Vec<u8> {
     splice_text(text, whole_lines(text, &span), b"")
 }
 
-/// Extends a range to whole lines with their line ends. If the text has no last line end, the range takes the
-/// line end before it instead.
+/// Extends a range to whole lines with their line ends. If the last line of the text has no line end, the range
+/// includes the line end before this line instead.
 fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let (mut start, end) = (line_start(text, span.start), line_end(text, span.end));
     if end == text.len() && text.last() != Some(&b'\n') {
@@ -320,7 +321,7 @@ fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Ve
     insert_line(text, at, &[&indentation, statement.as_bytes()].concat())
 }
 
-/// Returns the offset at which to insert a new line of the section, and the indentation of that line. Used for
+/// Returns the offset at which a new line of the section must be inserted, and the indentation of this line. For
 /// languages in which a section ends where the next one begins.
 fn end_of_section(text: &[u8], block: &Block) -> (usize, Vec<u8>) {
     if let Some(last) = block.directives().next_back() {

@@ -47,7 +47,7 @@ use builder::Builder;
 use files::{FileFault, Files};
 use std::path::{Path, PathBuf};
 
-/// Reads a program's configuration from its main file.
+/// Reads the configuration of a program from its main file.
 ///
 /// # Errors
 /// The main file does not exist or cannot be read. Every other failure becomes a [`ConfigProblem`].
@@ -70,8 +70,8 @@ pub fn read_effective(
     Ok(builder.done())
 }
 
-/// Returns the files that one include line matches, in the order in which the program reads them. `including`
-/// is the file with the line, `main` the program's main file.
+/// Returns the files that the pattern of an include line matches, in the order in which the program reads them.
+/// `including` is the file that contains the line; `main` is the program's main file.
 ///
 /// # Errors
 /// A directory cannot be listed; the pattern is not understood.

@@ -1,4 +1,4 @@
-//! Errors of reading and writing a setting.
+//! Errors of reading and writing settings.
 
 use assay_model::change::ConfigLanguage;
 
@@ -10,53 +10,53 @@ pub enum ConfError {
     Syntax {
         /// The expected language.
         language: ConfigLanguage,
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Description of the error.
+        /// Description of the syntax error.
         what: String,
     },
-    /// The block does not exist.
+    /// There is no block that matches the section.
     #[error("no block `{section}` in this file; it has {there}")]
     NoSection {
-        /// The section searched for.
+        /// The section that was searched.
         section: String,
-        /// The blocks that exist at that place.
+        /// The blocks that exist at the same place.
         there: String,
     },
-    /// Several blocks or lines match.
+    /// Several blocks or lines match, but only one may.
     #[error("`{what}` fits lines {}; {way_out}", list(.lines))]
     Ambiguous {
-        /// Section or key.
+        /// The ambiguous section or key.
         what: String,
-        /// Line numbers, from 1.
+        /// Line numbers, counted from 1.
         lines: Vec<usize>,
-        /// Advice on how to specify one of them.
+        /// Advice on how to select one of them.
         way_out: &'static str,
     },
     /// This key cannot be written in this language.
     #[error("`{key}` cannot be a key here: {why}")]
     Key {
-        /// The key.
+        /// The key that cannot be written.
         key: String,
-        /// Reason.
+        /// Reason why the key cannot be written.
         why: &'static str,
     },
     /// This value cannot be written in this language.
     #[error("`{value}` cannot be the value of `{key}`: {why}")]
     Value {
-        /// The key.
+        /// The key whose value cannot be written.
         key: String,
-        /// The value.
+        /// The value that cannot be written.
         value: String,
-        /// Reason.
+        /// Reason why the value cannot be written.
         why: &'static str,
     },
     /// The value in the file is not UTF-8.
     #[error("line {line}: the value of `{key}` is not UTF-8; it can be changed by hand only")]
     NotText {
-        /// The key.
+        /// The key whose value is not UTF-8.
         key: String,
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: usize,
     },
 }

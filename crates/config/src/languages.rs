@@ -1,4 +1,4 @@
-//! The languages, one module each: parsing a file and writing a value.
+//! Parsers and writers of the supported languages, with one module for each language.
 
 mod apache;
 mod dovecot;
@@ -19,7 +19,7 @@ use crate::error::ConfError;
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
 
-/// Parses a whole file.
+/// Parses a whole file into its root block.
 pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
     let mut root = match language {
         Language::Ssh => ssh::parse(text)?,
@@ -44,7 +44,7 @@ pub fn parse(language: Language, text: &[u8]) -> Result<Block, ConfError> {
     Ok(root)
 }
 
-/// Whether the program treats two keys as the same.
+/// Returns whether two keys mean the same setting of the program.
 pub fn same_key(language: Language, a: &str, b: &str) -> bool {
     match language {
         Language::Ssh | Language::Apache | Language::Postgresql => a.eq_ignore_ascii_case(b),
@@ -54,7 +54,7 @@ pub fn same_key(language: Language, a: &str, b: &str) -> bool {
     }
 }
 
-/// Whether the program merges several blocks with this head.
+/// Returns whether the program merges several blocks with this head.
 pub fn merges_blocks(language: Language, head: &[String]) -> bool {
     match language {
         Language::Ini | Language::Mysql => true,
@@ -64,7 +64,7 @@ pub fn merges_blocks(language: Language, head: &[String]) -> bool {
     }
 }
 
-/// Returns the value as written in the file, in the given quotes if possible; as error, the reason why it
+/// Returns the value as written in a file, with the given quotes if possible. The error is the reason why the value
 /// cannot be written.
 pub fn write_value(
     language: Language,
@@ -99,7 +99,7 @@ pub fn write_value(
     }
 }
 
-/// Writes a new statement.
+/// Returns the text of a new statement.
 pub fn format_statement(language: Language, key: &str, value: &str) -> String {
     let text = match language {
         Language::Ssh | Language::Apache | Language::Words => format!("{key} {value}"),

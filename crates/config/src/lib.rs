@@ -50,16 +50,16 @@ pub use languages::whole_lines::line_section;
 pub use outline::outline_text;
 pub use setting_at_line::{SettingAtLine, section_at_line, setting_at_line};
 
-/// A setting in a file.
+/// A setting that was found in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSetting {
     /// Value of the setting.
     pub value: String,
-    /// Number of the first line of the setting, from 1.
+    /// Number of the first line of the setting, counted from 1.
     pub line: usize,
-    /// Includes at this level whose files would take precedence over this line if they contain the key: those
-    /// before it in `ssh`, those after it in Postfix, Dovecot and similar languages. Empty in nginx, where a
-    /// second line would be an error.
+    /// Includes at this level whose files would take precedence over this line if they contain the key. These are the
+    /// includes before the line in `ssh`, and those after the line in Postfix, Dovecot and similar languages. Empty in
+    /// nginx, where a second line would be an error.
     pub rivals: Vec<Include>,
 }
 
@@ -68,7 +68,7 @@ pub struct FoundSetting {
 pub struct Include {
     /// The path or pattern as written.
     pub pattern: String,
-    /// Line number, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
     /// Heads of the enclosing blocks, outermost first.
     pub section: Vec<String>,

@@ -12,10 +12,10 @@ struct Piece {
     new: Vec<u8>,
 }
 
-/// Returns the text with only the parts that `keep` accepts, each in its line. `keep` is called for each
-/// statement, include line and block. Its arguments are the key or first word, and the value, pattern or rest
-/// of the head. It returns the text to write instead of the value, or `None` to omit the item (of a block,
-/// with all of its contents). Comments are removed. A text that is not of this language is removed completely.
+/// Returns the text with only the parts that `keep` accepts, each on its original line. `keep` is called for each
+/// statement, include line and block. Its arguments are the key or first word, and the value, pattern or rest of the
+/// head. It returns the text that replaces the value, or `None` to omit the item; a block is omitted with its contents.
+/// Comments are removed. If the text is not of this language, the result is empty.
 #[must_use]
 pub fn outline_text(
     language: Language,
@@ -45,7 +45,7 @@ pub fn outline_text(
     out
 }
 
-/// Returns the blanks before the next item if nothing else precedes it in its line, so that the item keeps its
+/// Returns the blanks before the next item if nothing else precedes the item on its line. The item therefore keeps its
 /// column.
 fn trailing_indentation(between: &[u8]) -> &[u8] {
     let line = between

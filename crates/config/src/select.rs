@@ -9,7 +9,7 @@ use assay_model::change::ConfigLanguage as Language;
 const WAY_OUT: &str = "say which one: by its whole head (`location /api`), a setting inside \
      (`server[server_name=example.org]`) or its place (`server[2]`)";
 
-/// Returns the blocks that `section` selects; more than one only if the program merges them.
+/// Returns the blocks that `section` selects. There may be several blocks only if the program merges them.
 pub fn select<'a>(
     language: Language,
     text: &[u8],
@@ -51,18 +51,17 @@ fn format_heads(blocks: &[&Block]) -> String {
     }
 }
 
-/// Returns the head in one line.
+/// Returns the head of a block on one line.
 pub fn block_head(block: &Block) -> String {
     block.head.join(" ")
 }
 
-/// Parses `name[condition]`.
+/// Parses a selector of the form `name[condition]`.
 pub fn parse_condition(selector: &str) -> Option<(&str, &str)> {
     selector.strip_suffix(']')?.split_once('[')
 }
 
-/// Returns the blocks that match a selector: by the whole head, otherwise by the first word, otherwise by a
-/// condition.
+/// Returns the blocks that match a selector: by the whole head, else by the first word, else by a condition.
 pub fn matching_blocks<'a>(
     language: Language,
     blocks: &[&'a Block],

@@ -1,4 +1,4 @@
-//! Finds the section and key of the setting in a given line of a file.
+//! Finds the section and key of the setting on a given line of a file.
 
 use crate::edit::find_occurrences;
 use crate::error::ConfError;
@@ -9,20 +9,20 @@ use crate::text::{line_number, to_lossy_text};
 use crate::tree::Block;
 use assay_model::change::ConfigLanguage as Language;
 
-/// Section and key of a setting in a file; the crate's documentation describes both.
+/// Section and key of a setting in a file. The documentation of the crate describes both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingAtLine {
-    /// The enclosing blocks.
+    /// Selectors of the enclosing blocks.
     pub section: Vec<String>,
     /// The key as written in the file.
     pub key: String,
 }
 
-/// Key that matches any setting that begins in the line.
+/// Key that matches any setting that begins on the line.
 const ANY: &str = "*";
 
-/// Returns the section of the block whose head is in a line (from 1); `None` if no block begins there, or if no
-/// section distinguishes it from the others.
+/// Returns the section of the block whose head is on a line (counted from 1). `None` if no block begins there, or if no
+/// section distinguishes it from other blocks.
 ///
 /// # Errors
 /// The text is not of this language.
@@ -60,10 +60,11 @@ pub fn section_at_line(
     Ok(found.then_some(section))
 }
 
-/// Returns the section and key of the setting with this key in a line (from 1); the key `*` matches any setting. If
-/// several lines of the block have the key, the returned key has so many words of the line that it is unique (nginx and
-/// languages with words). With the returned section, [`crate::get`] and the related functions find exactly this block.
-/// `None` if the line has no setting with this key, or if no section identifies its block uniquely.
+/// Returns the section and key of the setting with this key on a line (counted from 1). The key `*` matches any
+/// setting. If several lines of the block have the key, the returned key contains so many words of the line that it is
+/// unique (nginx, and languages whose statements are words). With the returned section, [`crate::get`] and the related
+/// functions find exactly this block. `None` if the line has no setting with this key, or if no section identifies its
+/// block uniquely.
 ///
 /// # Errors
 /// The text is not of this language.
@@ -117,7 +118,7 @@ fn search(
     None
 }
 
-/// Returns the whole head if it is unique, otherwise the head's first word with the block's number.
+/// Returns a selector of a block: the whole head if it is unique, otherwise the first word with the block's number.
 fn block_selector(language: Language, there: &[&Block], at: usize) -> String {
     let name = block_head(there[at]);
     let meant = crate::select::matching_blocks(language, there, &name);
@@ -136,7 +137,7 @@ fn has(language: Language, text: &[u8], block: &Block, line: usize, key: &str) -
     key_as_written(language, text, block, line, key).is_some()
 }
 
-/// Returns the key as written in the line.
+/// Returns the key as written on the line.
 fn key_as_written(
     language: Language,
     text: &[u8],

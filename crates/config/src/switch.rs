@@ -1,7 +1,6 @@
-//! Treats Dovecot's blocks and includes as settings: switches them on and off with comments, or changes their
-//! order.
-//! Adding `#` in the first column disables a line, and removing it restores the line, so both directions are
-//! exact to the byte.
+//! Treats Dovecot's blocks and includes as settings: turns them on and off with comments, or changes their order.
+//! Adding `#` in the first column disables a line, and removing the `#` restores it. Both changes are therefore exact
+//! to the byte.
 
 use crate::FoundSetting;
 use crate::error::ConfError;
@@ -12,12 +11,12 @@ use crate::tree::{Block, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::ops::Range;
 
-/// A key with a special meaning.
+/// A key with a special meaning, which refers to blocks or includes.
 #[derive(Debug)]
 pub enum Switch<'a> {
-    /// `!include FILE`, or `NAME[KEY=VALUE]`: the value is `on` or `off`.
+    /// `!include FILE` or `NAME[KEY=VALUE]`. The value is `on` or `off`.
     OnOff(&'a str),
-    /// `NAME[KEY]`: the value is the order of the blocks.
+    /// `NAME[KEY]`. The value is the order of the blocks.
     Order {
         key: &'a str,
         name: &'a str,
@@ -25,7 +24,7 @@ pub enum Switch<'a> {
     },
 }
 
-/// Parses a special key; `None` for an ordinary key.
+/// Parses a special key. Returns `None` for an ordinary key.
 pub fn parse_switch(language: Language, key: &str) -> Option<Switch<'_>> {
     if language != Language::Dovecot {
         return None;
@@ -113,7 +112,7 @@ impl Switch<'_> {
     }
 }
 
-/// Returns the blocks to order: the values that identify them, and their positions.
+/// Returns the blocks to order, as the values that identify them and their positions.
 fn find_slots(
     text: &[u8],
     blocks: &[&Block],
@@ -147,7 +146,7 @@ fn find_slots(
 
 type State = (bool, Range<usize>);
 
-/// Returns whether the switch is on, and its lines.
+/// Returns whether the block or include is on, and its lines.
 fn find(text: &[u8], blocks: &[&Block], key: &str) -> Result<Option<State>, ConfError> {
     let mut found: Vec<State> = Vec::new();
     for block in blocks {
@@ -173,7 +172,7 @@ fn find(text: &[u8], blocks: &[&Block], key: &str) -> Result<Option<State>, Conf
     }
 }
 
-/// Returns the ranges directly in this block that match the key.
+/// Returns the ranges of the items directly in this block that match the key.
 fn fitting_ranges(block: &Block, key: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = key.split_ascii_whitespace().collect();
     if key.starts_with("!include") {
@@ -188,7 +187,7 @@ fn fitting_ranges(block: &Block, key: &str) -> Vec<Range<usize>> {
     fits.iter().map(|block| block.span.clone()).collect()
 }
 
-/// Returns the commented-out matches directly in this block.
+/// Returns the ranges of matching items directly in this block that are commented out.
 fn commented_ranges<'a>(
     text: &'a [u8],
     block: &'a Block,

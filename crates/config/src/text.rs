@@ -1,4 +1,4 @@
-//! Functions on lines and positions in a byte text.
+//! Functions for lines and positions in a byte string.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ fn strip_line_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Whether a byte is a blank within a line.
+/// Returns whether a byte is a blank within a line.
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
@@ -37,7 +37,7 @@ pub fn trim(text: &[u8], range: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Returns the line number of an offset, from 1.
+/// Returns the line number of an offset, counted from 1.
 pub fn line_number(text: &[u8], at: usize) -> usize {
     1 + text[..at].iter().filter(|&&byte| byte == b'\n').count()
 }
@@ -70,7 +70,7 @@ pub fn line_ending(text: &[u8]) -> &'static [u8] {
     }
 }
 
-/// Whether only blanks surround the range on its first and last line.
+/// Returns whether there are only blanks before the range on its first line, and after it on its last line.
 pub fn stands_alone(text: &[u8], range: &Range<usize>) -> bool {
     let before = &text[line_start(text, range.start)..range.start];
     let after = strip_line_end(&text[range.end..line_end(text, range.end)]);
@@ -86,12 +86,13 @@ pub fn to_lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A line joined with its continuation lines by single spaces, with the position of each byte.
+/// A logical line: a line and its continuation lines, joined by single spaces. It also has the original position of
+/// each byte.
 #[derive(Default)]
 pub struct Logical {
     pub bytes: Vec<u8>,
     pub at: Vec<usize>,
-    /// Comment lines and blank lines between its parts.
+    /// Comment lines and blank lines between the joined lines.
     pub inner: Vec<Range<usize>>,
 }
 
@@ -105,7 +106,7 @@ impl Logical {
         self.at.extend(part);
     }
 
-    /// Returns the range in the text from byte `from` of the joined line to its last byte.
+    /// Returns the range in the original text from byte `from` of the joined line to its last byte.
     pub fn span(&self, from: usize) -> Range<usize> {
         let end = self.at.last().map_or(0, |&last| last + 1);
         self.at.get(from).copied().unwrap_or(end)..end

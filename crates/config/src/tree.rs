@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-/// `key value` with its positions in the text.
+/// A statement `key value` with its positions in the text.
 #[derive(Clone, Debug)]
 pub struct Directive {
     pub key: String,
-    /// The value as the program reads it: unquoted, continuation lines joined.
+    /// The value in the form in which the program reads it: without quotes, with joined continuation lines.
     pub value: Vec<u8>,
-    /// The quote character if one pair encloses the whole value.
+    /// The quote character, if one pair of quotes encloses the whole value.
     pub quote: Option<u8>,
     /// Range from the first byte of the key to the last byte of the statement.
     pub span: Range<usize>,
-    /// Range of the value as written; an empty range if the value is empty.
+    /// Range of the value as written; an empty range for an empty value.
     pub value_span: Range<usize>,
-    /// Words after the key as written, if more words may belong to the key (nginx).
+    /// Words after the key as written, if further words may belong to the key (nginx).
     pub words: Vec<Range<usize>>,
-    /// Comment lines and blank lines inside a value of several lines, without line ends.
+    /// Comment lines and blank lines within a value that has several lines, without line ends.
     pub inner: Vec<Range<usize>>,
 }
 
@@ -49,13 +49,13 @@ impl Item {
 /// A block, or the whole file.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// Words of its head, unquoted: `["location", "/api"]`; empty for the file.
+    /// Words of the block's head without quotes, such as `["location", "/api"]`. Empty for the file.
     pub head: Vec<String>,
     /// Range from the first byte of the head to the closing brace, or to the end of the last line.
     pub span: Range<usize>,
     /// Offset of the closing brace, in languages that have one.
     pub close: Option<usize>,
-    /// Offset of the end of the head.
+    /// Offset of the end of the block's head.
     pub open: usize,
     pub items: Vec<Item>,
 }

@@ -1,4 +1,4 @@
-//! Tests with the configuration files that Debian 12 installs.
+//! Tests the crate with the configuration files that Debian 12 installs.
 
 use assay_config::{ConfError, find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage::{
@@ -24,7 +24,7 @@ fn value(language: ConfigLanguage, text: &[u8], names: &[&str], key: &str) -> Op
     found.map(|found| found.value)
 }
 
-/// Returns the lines that differ between two texts with the same number of lines, or the added lines.
+/// Returns the lines of `after` that `before` does not contain.
 fn added(before: &[u8], after: &[u8]) -> Vec<String> {
     let before: Vec<&[u8]> = before.split(|&b| b == b'\n').collect();
     let lines = after.split(|&b| b == b'\n');
@@ -34,7 +34,7 @@ fn added(before: &[u8], after: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Sets a key that the file does not have, and removes it again.
+/// Sets a key that the file does not contain, and removes it again.
 fn there_and_back(
     language: ConfigLanguage,
     text: &[u8],
@@ -167,7 +167,7 @@ fn dovecot() {
     assert!(nothing.to_string().contains("service auth"), "{nothing}");
 }
 
-/// "Comment out the PAM passdb, so that SQL answers first."
+/// The test follows the instruction "Comment out the PAM passdb, so that SQL answers first."
 #[test]
 fn dovecot_pam_before_sql() {
     for (text, key, off) in [

@@ -1,6 +1,6 @@
-//! Random texts, parsed by the programs and by this crate. For a text that the program accepts, this crate
-//! reads the same value, or refuses to edit for one of the reasons listed here (texts of which the program
-//! silently ignores a line). A syntax error of the program must be a syntax error here.
+//! Random texts are parsed by the programs and by this crate. If the program accepts a text, this crate must read the
+//! same value, or refuse to edit for one of the reasons that are listed here (texts of which the program silently
+//! ignores a line). If the program reports a syntax error, this crate must report one, too.
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
 use assay_config::{ConfError, FoundSetting, get};
@@ -28,12 +28,12 @@ fn ask(program: &str, arguments: &[&str], file: &Path, text: &str) -> Option<Out
     output.ok()
 }
 
-/// Generates texts from these parts.
+/// Generates texts that consist of these parts.
 fn texts(parts: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(parts), 1..16).prop_map(|parts| parts.concat())
 }
 
-/// Returns the value, unless this crate is stricter than the program for one of these reasons.
+/// Returns the value. Rejects the test case if this crate is stricter than the program for one of these reasons.
 fn value<'a>(
     ours: &'a Result<Option<FoundSetting>, ConfError>,
     stricter: &[&str],

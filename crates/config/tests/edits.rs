@@ -1,5 +1,5 @@
-//! Properties that hold for any text: a set value is read back; all other bytes stay; removal restores the
-//! previous text.
+//! Properties that edits of any text must have: a set value is read back, all other bytes remain, and removing the
+//! setting restores the previous text.
 
 use assay_config::{ConfError, find_includes, get, remove, set};
 use assay_model::change::ConfigLanguage::{
@@ -66,7 +66,7 @@ fn names(section: &[&str]) -> Vec<String> {
     section.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// Generates values. A value that a language cannot express must be refused with the text unchanged.
+/// Generates values. If a language cannot express a value, it must be rejected and the text must remain unchanged.
 fn values() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z0-9_./:,-]{1,20}",
@@ -389,7 +389,7 @@ fn broken_files_are_refused_with_their_line() {
     }
 }
 
-/// Postfix's own examples have comments between the name and its value.
+/// Examples of Postfix have comments between the name and its value.
 #[test]
 fn comments_before_a_value_are_not_written_again() {
     for (text, expected) in [

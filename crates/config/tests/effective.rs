@@ -1,5 +1,5 @@
-//! Properties of any configuration: the lines that take effect, their positions, and uncertain values. Hostile
-//! files must also give a result.
+//! Properties of any configuration: the lines that take effect, their positions, and uncertain values. Hostile files
+//! must also give a result.
 
 #![allow(clippy::disallowed_methods, reason = "a test makes files")]
 
@@ -226,7 +226,7 @@ fn filters_of_dovecot_and_services_of_postfix() {
     assert_eq!(all.overridden(ScopeId::ROOT, "a").len(), 1);
 }
 
-/// Files of random parts that include each other: the reader ends quickly, and every position is correct.
+/// Files of random parts include each other. Reading must end quickly, and every position must be correct.
 #[test]
 fn attack_hostile_files() {
     const PARTS: [&[u8]; 40] = [
@@ -323,7 +323,7 @@ fn blocks_without_end_are_refused() {
     }
 }
 
-/// Files of a machine: masks, dangling symbolic links, directories.
+/// The files of a machine contain masks, dangling symbolic links and directories.
 #[test]
 fn a_live_machine() {
     let dir = tempfile::tempdir().unwrap();
@@ -389,8 +389,7 @@ fn a_long_line_and_many_lines_take_no_time() {
     assert_eq!(found, 20_000 + 20_001);
 }
 
-/// The key of a returned setting finds that setting. One leading hyphen is not part of a name; a second one
-/// is.
+/// The key of a returned setting finds this setting. One leading hyphen is not part of a name, but a second one is.
 #[test]
 fn a_setting_is_found_by_its_own_key() {
     let text = b"-vm.a = 1\n--vm.b = 2\n- net/ipv4/conf/eth0.1/c = 3\n/d = 4\n";
@@ -405,7 +404,7 @@ fn a_setting_is_found_by_its_own_key() {
     assert_eq!(slashes.value, b"3");
 }
 
-/// Long files that include each other are not read until the memory is full.
+/// If long files include each other, reading must stop before the memory is full.
 #[test]
 fn attack_includes_that_take_all_memory() {
     struct Long(Vec<u8>);
@@ -437,8 +436,8 @@ fn attack_includes_that_take_all_memory() {
     assay_testing::attacked("includes that take all memory", tried, held);
 }
 
-/// Each file includes one that is a directory deeper; found with mutated inputs. The second case took minutes,
-/// because its paths are similar from their ends.
+/// Each file includes a file that is one directory deeper. The case was found with mutated inputs. The second case took
+/// minutes, because its paths are similar from their ends.
 #[test]
 fn attack_includes_that_go_deeper_each_time() {
     struct Deep(&'static str);
@@ -465,7 +464,7 @@ fn attack_includes_that_go_deeper_each_time() {
     assay_testing::attacked("includes that go deeper each time", 2, 2);
 }
 
-/// A value that names itself twice doubles with every line.
+/// A value that contains its own name twice doubles with every line.
 #[test]
 fn attack_values_that_take_all_memory() {
     let path = PathBuf::from("/etc/dovecot/dovecot.conf");

@@ -1,5 +1,5 @@
-//! Properties of the languages with one statement per line, for any text: a set value is read back; all other bytes
-//! stay; removal restores the previous text; hostile text causes no panic.
+//! Properties that languages with one statement per line must have for any text: a set value is read back, all other
+//! bytes remain, removing the setting restores the previous text, and hostile text causes no panic.
 
 use assay_config::{ConfError, find_includes, get, remove, section_at_line, set, setting_at_line};
 use assay_model::change::ConfigLanguage::{
@@ -11,9 +11,9 @@ struct Case {
     language: ConfigLanguage,
     text: &'static [u8],
     section: &'static [&'static str],
-    /// A key that stands in the text.
+    /// A key that occurs in the text.
     known: &'static str,
-    /// A key that does not; empty if the language adds no line.
+    /// A key that does not occur in the text. Empty if no line can be added in this language.
     fresh: &'static str,
 }
 

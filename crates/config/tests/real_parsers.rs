@@ -6,7 +6,7 @@ use assay_model::change::ConfigLanguage::{self, Apache, Dovecot, Nginx, Postfix,
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs a program; prints a note if the program is not installed.
+/// Runs a program. If the program is not installed, prints a note and returns `None`.
 fn ask(argv: &[&str]) -> Option<Output> {
     let path = format!(
         "{}:/usr/sbin:/sbin",
@@ -35,8 +35,8 @@ fn value(language: ConfigLanguage, text: &[u8], key: &str) -> String {
     get(language, text, &[], key).unwrap().unwrap().value
 }
 
-/// Returns the output of `sshd -T` for a keyword. sshd requires /run/sshd, which exists only after the service
-/// was started; a mount namespace provides the directory.
+/// Returns the output of `sshd -T` for a keyword. sshd requires /run/sshd, which exists only after the service was
+/// started. A mount namespace provides this directory.
 fn sshd(file: &Path, keyword: &str) -> Option<String> {
     let script = "mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec sshd_path -T -f \"$1\"";
     let script = script.replace("sshd_path", "/usr/sbin/sshd");
@@ -64,7 +64,7 @@ fn sshd(file: &Path, keyword: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-/// Apache loads the module of the edited line, and accepts the file that was difficult to parse.
+/// Apache loads the module of the edited line, and accepts the file that is difficult to parse.
 #[test]
 fn apache() {
     let modules = Path::new("/usr/lib/apache2/modules");
@@ -218,7 +218,7 @@ fn dovecot() {
     }
 }
 
-/// Dovecot and this crate accept and refuse the same texts.
+/// Dovecot and this crate accept and reject the same texts.
 #[test]
 fn dovecot_refuses_the_same() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! The tree of block devices in sysfs: partitions, the devices built on a device (holders), and the devices or files
-//! below it (slaves, backing files). See the kernel's Documentation/ABI/stable/sysfs-block.
+//! Reads the tree of block devices from sysfs. Above a device are its partitions and the devices that are built on it
+//! (holders); below it are the devices or files that it is built on (slaves, backing files). See the kernel's
+//! Documentation/ABI/stable/sysfs-block.
 
 use assay_host::{DeviceNumber, FileKind, Host, HostError};
 use std::collections::BTreeSet;
@@ -12,11 +13,11 @@ const SECTOR: u64 = 512;
 /// A block device in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Device {
-    /// Kernel name: `vda2`, `dm-0`.
+    /// Kernel name of the device, such as `vda2` or `dm-0`.
     pub name: String,
-    /// Major and minor number.
+    /// Major and minor device number, by which mounts refer to the device.
     pub number: DeviceNumber,
-    /// Directory of the device in `/sys/devices`, with links resolved.
+    /// Directory of the device in `/sys/devices`, after its links were resolved.
     pub dir: PathBuf,
 }
 
@@ -93,7 +94,7 @@ impl Device {
             })
     }
 
-    /// Whether the device is a partition.
+    /// Returns whether the device is a partition.
     ///
     /// # Errors
     /// The device cannot be read.
@@ -132,7 +133,7 @@ impl Device {
         Ok(found)
     }
 
-    /// Returns the devices that are built on this one.
+    /// Returns the devices that are built on this device (holders).
     ///
     /// # Errors
     /// The holders cannot be listed.
@@ -140,7 +141,7 @@ impl Device {
         self.links(host, "holders")
     }
 
-    /// Returns the devices that this one is built on.
+    /// Returns the devices on which this device is built (slaves).
     ///
     /// # Errors
     /// The lower devices cannot be listed.
@@ -169,8 +170,8 @@ impl Device {
         }
     }
 
-    /// Returns the transport, derived from the path in the device tree: `nvme`, `ata`,
-    /// `virtio-blk`.
+    /// Returns the transport of the device, such as `nvme`, `ata` or `virtio-blk`. It is derived from the path in the
+    /// device tree.
     #[must_use]
     pub fn transport(&self) -> Option<&'static str> {
         let dir = self.dir.to_string_lossy();
@@ -209,7 +210,7 @@ impl Device {
         })
     }
 
-    /// Returns the sysfs directory of the controller: the nearest PCI device above this one.
+    /// Returns the sysfs directory of the controller, which is the nearest PCI device above this device.
     #[must_use]
     pub fn pci_device(&self) -> Option<&Path> {
         self.dir.ancestors().find(|dir| {
@@ -229,11 +230,11 @@ pub(crate) fn parse_number(text: &str) -> Option<DeviceNumber> {
     })
 }
 
-/// Most levels of stacked devices; a deeper stack is taken for a cycle.
+/// Maximum number of stacked devices. A deeper stack is treated as a cycle.
 pub(crate) const MAX_DEPTH: usize = 16;
 
-/// Returns all devices whose contents a write to `device` changes: the device, its partitions, and everything that is
-/// built on them.
+/// Returns all devices whose contents a write to `device` changes: the device itself, its partitions, and all devices
+/// that are built on one of them.
 pub(crate) fn everything_above(
     host: &dyn Host,
     device: &Device,

@@ -1,4 +1,4 @@
-//! The collectors: one file per source, and the list of those that only read files.
+//! The collectors, one file per source of facts, and the list of the collectors that only read files.
 
 pub(crate) mod btrfs;
 pub(crate) mod cgroup;
@@ -28,7 +28,7 @@ pub(crate) mod zfs;
 
 use crate::gather::Gather;
 
-/// Runs, one after the other, the collectors that only read files and start no program.
+/// Runs the collectors that only read files and start no program, one after the other.
 pub(crate) fn of_files(g: &mut Gather<'_>, identity: bool) {
     kernel::collect(g, identity);
     cpu::collect(g);

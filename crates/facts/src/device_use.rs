@@ -1,9 +1,8 @@
-//! Checks before a destructive write to a block device that nothing uses the device. A check that fails counts as a
-//! use.
+//! Checks before a destructive write that nothing uses a block device. A check that fails counts as a use.
 //!
-//! Between this check and the first write another program may open the device, or the path may come to mean another
-//! device. A caller that writes should therefore hold the device open with `O_EXCL` and check the open descriptor
-//! ([`device_use_held`]).
+//! Between this check and the first write, another program may open the device, or the path may come to refer to
+//! another device. A caller that writes should therefore keep the device open with `O_EXCL` and check the open
+//! descriptor ([`device_use_held`]).
 
 use crate::block::{Device, everything_above};
 use crate::mountinfo::{self, MOUNTINFO};
@@ -16,16 +15,16 @@ use std::path::{Path, PathBuf};
 
 /// Process id of init, which the kernel starts first.
 const INIT: &str = "1";
-/// errno(3): permission denied.
+/// Error number for "permission denied" (errno(3)).
 const EACCES: i32 = 13;
 
-/// Why a device must not be overwritten.
+/// Reasons why a device must not be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}", path.display(), reasons.join("; "))]
 pub struct DeviceInUse {
     /// The path that was checked.
     pub path: PathBuf,
-    /// Every reason as text, including each check that failed.
+    /// All reasons as text, including each check that failed.
     pub reasons: Vec<String>,
     /// The reasons that only report a failed check. They suffice to refuse the write, but do not prove that the device
     /// is in use.
@@ -40,9 +39,9 @@ impl DeviceInUse {
     }
 }
 
-/// Checks that the device at `path` may be overwritten. `path` must be the device node itself, not
-/// a link. The device must be writable and must not contain partitions or a known signature. It
-/// must not be mounted, used as swap, part of another device, or open in a process.
+/// Checks that the device at `path` may be overwritten. `path` must be the device node itself, not a link. The device
+/// must be writable and must contain neither partitions nor a known signature. The device must not be mounted, used as
+/// swap, part of another device, or open in a process.
 ///
 /// # Errors
 /// All reasons against overwriting. A check that fails is a reason.
@@ -50,9 +49,9 @@ pub fn device_use(host: &dyn Host, path: &Path) -> Result<(), DeviceInUse> {
     look(host, path, None)
 }
 
-/// Checks like [`device_use`], for a device that the caller holds open with `O_EXCL`. `through` is
-/// the path of that descriptor, `/proc/PID/fd/N`. All checks use the device of the descriptor, and
-/// `path` must still be a name of this device.
+/// Checks like [`device_use`], for a device that the caller has opened with `O_EXCL`. `through` is the path of the
+/// caller's descriptor, `/proc/PID/fd/N`. All checks use the device of the descriptor, and `path` must still refer to
+/// this device.
 ///
 /// # Errors
 /// As [`device_use`].
@@ -114,7 +113,7 @@ fn look(host: &dyn Host, path: &Path, held: Option<&Path>) -> Result<(), DeviceI
 
 struct Check<'a> {
     host: &'a dyn Host,
-    /// Path by which the device is read: the caller's descriptor if there is one.
+    /// Path by which the device is read: the caller's descriptor, or the path of the device if there is no descriptor.
     path: &'a Path,
     /// The caller's descriptor, opened with `O_EXCL`.
     held: Option<&'a Path>,
@@ -125,7 +124,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Returns `what` for the device itself, and for a device on top of it a sentence with the name of that device.
+    /// Returns `what` if `name` is the device itself. For a device on top of it, returns a sentence with the name of
+    /// that device.
     fn about(&self, name: &str, what: &str) -> String {
         match name == self.device.name {
             true => what.to_owned(),
@@ -307,8 +307,8 @@ fn swaps(check: &Check<'_>) -> Found {
     Ok(found)
 }
 
-/// Finds loop devices that are backed by the device. Opening with `O_EXCL` does not detect them, because the kernel
-/// does not hold the backing device exclusively.
+/// Finds loop devices that are backed by the device. Opening the device with `O_EXCL` does not detect them, because the
+/// kernel does not open a backing device exclusively.
 fn find_loops(check: &Check<'_>) -> Found {
     let mut found = Vec::new();
     let base = Path::new("/sys/block");
@@ -369,9 +369,8 @@ fn wipefs(check: &Check<'_>) -> Found {
     })
 }
 
-/// Finds processes that have the device, or a device on top of it, open. `O_EXCL` does not detect such processes,
-/// because it fails only if another program holds the device exclusively. Some sandboxes hide the descriptors of a
-/// process even from root.
+/// Finds processes that have the device, or a device on top of it, open. `O_EXCL` detects only processes that opened
+/// the device exclusively. Some sandboxes hide the descriptors of a process even from root.
 fn open_handles(check: &Check<'_>) -> Found {
     let proc = Path::new("/proc");
     let (mut found, mut hidden) = (Vec::new(), Vec::new());
@@ -413,7 +412,7 @@ fn open_handles(check: &Check<'_>) -> Found {
     ))
 }
 
-/// Returns advice on how to see hidden processes. Root does not get the advice to become root.
+/// Returns advice on how to see hidden processes. The advice for root differs, because root need not become root.
 fn way_to_see(check: &Check<'_>) -> &'static str {
     let status = check.host.read_text(Path::new("/proc/self/status"));
     let status = status.unwrap_or_default();
@@ -427,7 +426,7 @@ fn way_to_see(check: &Check<'_>) -> &'static str {
     }
 }
 
-/// Returns the name of an affected device that a process has open; `None` if it has none open.
+/// Returns the name of an affected device that a process has open; `None` if there is none.
 fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError> {
     let gone = |error: HostError| {
         if has_ended(&error) {
@@ -459,7 +458,7 @@ fn opened_by(check: &Check<'_>, dir: &Path) -> Result<Option<String>, HostError>
     Ok(None)
 }
 
-/// Whether a process ended during the check (ESRCH).
+/// Returns whether a process ended during the check (ESRCH).
 fn has_ended(error: &HostError) -> bool {
     const ESRCH: i32 = 3;
     error.is_absent() || error.errno() == Some(ESRCH)

@@ -1,6 +1,7 @@
-//! Device mapper: the prefix of a UUID names the program that created the device (convention of libdevmapper).
+//! Derives the kind of a device-mapper device from its UUID. By a convention of libdevmapper, the prefix identifies the
+//! program that created the device.
 
-/// Describes the kind of a device without its unique part: `LVM`, `dm-crypt, LUKS2`.
+/// Describes the kind of a device without the part that is unique for each device, such as `LVM` or `dm-crypt, LUKS2`.
 pub(crate) fn describe(uuid: &str) -> String {
     let owner = kind(uuid);
     match (owner, uuid.split('-').nth(1)) {
@@ -14,7 +15,7 @@ pub(crate) fn describe(uuid: &str) -> String {
     }
 }
 
-/// Returns the program that created a device, by its UUID: `lvm`, `crypt`, `multipath`, `partition` or `other`.
+/// Returns which program created a device, according to its UUID: `lvm`, `crypt`, `multipath`, `partition` or `other`.
 #[must_use]
 pub fn kind(uuid: &str) -> &'static str {
     let owner = uuid.split('-').next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Common operations of all collectors: read a source and note its value, or the reason why there is no value.
+//! Common operations of all collectors. A collector reads a source and notes its value, that is, adds it to the facts.
+//! If there is no value, the collector notes the reason.
 
 use assay_config::effective::files::{FileFault, OfHost};
 use assay_config::effective::{
@@ -11,12 +12,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout of a command that only reads. It is long because zdb and smartctl take seconds on a busy machine.
+/// Limits of a command that only reads. The timeout is long because zdb and smartctl take seconds on a busy machine.
 pub(crate) const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
 
-/// A machine and the facts that were found on it so far.
+/// A machine, and the facts that were collected so far.
 pub(crate) struct Gather<'a> {
     pub(crate) host: &'a dyn Host,
     pub(crate) facts: Facts,
@@ -30,8 +31,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes that a source could not be read. If the source is missing, the fact is left out; after any other error it
-    /// is unknown.
+    /// Notes that a source could not be read. If the source is missing, the fact is left out. After any other error,
+    /// the fact is unknown.
     pub(crate) fn fault(
         &mut self,
         key: &str,
@@ -44,8 +45,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Reads a whole file; notes a fault under `key`. A link to /dev/null is an empty file: this is how units and
-    /// files of sysctl.d and modprobe.d are masked (systemd.unit(5), sysctl.d(5)).
+    /// Reads a whole file; notes an error under `key`. A link to /dev/null counts as an empty file, because such a link
+    /// masks a unit or a file of sysctl.d or modprobe.d (systemd.unit(5), sysctl.d(5)).
     pub(crate) fn read(&mut self, key: &str, path: &str) -> Option<String> {
         match self.host.read_text(Path::new(path)) {
             Ok(text) => Some(text),
@@ -63,7 +64,7 @@ impl<'a> Gather<'a> {
         target.is_ok_and(|target| target == null)
     }
 
-    /// Lists a directory; notes a fault under `key`.
+    /// Lists a directory; notes an error under `key`.
     pub(crate) fn list(&mut self, key: &str, dir: &str) -> Vec<OsString> {
         match self.host.list(Path::new(dir)) {
             Ok(names) => names,
@@ -74,7 +75,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes a run-time value from a file; the fact is unknown if `understand` returns `None`.
+    /// Notes a run-time value from a file. The fact is unknown if `understand` returns `None`.
     pub(crate) fn value<V: Into<Value>>(
         &mut self,
         key: &str,
@@ -93,7 +94,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes a run-time text; an empty file gives no fact.
+    /// Notes a run-time text. An empty file gives no fact.
     pub(crate) fn text(&mut self, key: &str, path: &str) {
         let Some(text) = self.read(key, path) else {
             return;
@@ -116,8 +117,8 @@ impl<'a> Gather<'a> {
         self.value(key, path, flag);
     }
 
-    /// Reads the complete configuration of a program. Notes a fault, and every file that cannot be
-    /// read, under `key`. Returns `None` if there is no main file.
+    /// Reads the complete configuration of a program. Notes every error and every unreadable file under `key`. Returns
+    /// `None` if there is no main file.
     pub(crate) fn configuration(
         &mut self,
         key: &str,
@@ -148,9 +149,8 @@ impl<'a> Gather<'a> {
         Some(all)
     }
 
-    /// Notes the configured value of a key in a scope, with file and line. The value is the first word after conversion
-    /// by `understand`, or the default if there is no line. The fact is unknown if a file that could contain the key
-    /// cannot be read.
+    /// Notes the configured value of a key in a scope, with file and line. The value is the first word, converted by
+    /// `understand`; without a line, the default. The fact is unknown if an unreadable file could contain the key.
     pub(crate) fn configured(
         &mut self,
         fact: &str,
@@ -176,13 +176,12 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Notes what the facts below `path` describe; see [`Facts::about`].
+    /// Declares what the facts below `path` describe; see [`Facts::about`].
     pub(crate) fn about<S: AsRef<str>>(&mut self, path: impl IntoIterator<Item = S>) {
         self.facts.about(&Subject::new(path));
     }
 
-    /// Runs a command that only reads. Notes a failure under `key`; a command that is not installed
-    /// gives no fact.
+    /// Runs a command that only reads. Notes a failure under `key`. A command that is not installed gives no fact.
     pub(crate) fn ask(&mut self, key: &str, argv: &[&str]) -> Option<CommandOutput> {
         match self.try_ask(argv) {
             Ok(output) if output.success() => Some(output),
@@ -212,7 +211,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Parses `0`/`1` and `N`/`Y`.
+/// Parses a flag that the kernel prints as `0`/`1` or `N`/`Y`.
 pub(crate) fn flag(text: &str) -> Option<bool> {
     match text {
         "0" | "N" => Some(false),
@@ -221,7 +220,8 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns the selected word of `none [mq-deadline] kyber`; without brackets, the whole line.
+/// Returns the selected word of a sysfs list such as `none [mq-deadline] kyber`. Without brackets, returns the whole
+/// line.
 pub(crate) fn chosen(text: &str) -> Option<String> {
     match text.split_once('[') {
         Some((_, rest)) => rest.split_once(']').map(|(chosen, _)| chosen.to_owned()),
@@ -229,8 +229,8 @@ pub(crate) fn chosen(text: &str) -> Option<String> {
     }
 }
 
-/// Describes content that does not have the expected form. Only a number or a word is quoted; of
-/// other content, which may be private in a captured directory, only the length is reported.
+/// Describes content that does not have the expected form. Only a number or a word is quoted. Of other content, which
+/// may be private in a captured directory, only the length is reported.
 pub(crate) fn not_understood(text: &str) -> String {
     match text.len() <= 40
         && text
@@ -253,7 +253,7 @@ pub(crate) fn scalar(text: &str) -> Value {
     }
 }
 
-/// Converts a name to a part of a key.
+/// Converts a name to a part of a fact key.
 pub(crate) fn lossy(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

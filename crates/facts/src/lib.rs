@@ -1,9 +1,9 @@
 //! Facts of a machine with their provenance (one collector for each source), the layers under a path, and whether a
-//! block device is in use. All access goes through [`assay_host::Host`], so a captured directory gives the same facts
-//! as the live machine.
+//! block device is in use. All access uses [`assay_host::Host`], so a captured directory gives the same facts as the
+//! live machine.
 //!
-//! A source that cannot be read gives [`assay_model::FactValue::Unknown`] with the reason. Only missing sources are
-//! left out.
+//! A source that cannot be read gives [`assay_model::FactValue::Unknown`] with the reason. Facts of a missing source
+//! are left out.
 
 pub mod block;
 mod collectors;
@@ -43,25 +43,25 @@ use assay_model::Facts;
 use gather::Gather;
 use std::path::PathBuf;
 
-/// Options of a collection.
+/// Which facts a collection contains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CollectOptions<'a> {
-    /// Also collect what identifies this machine: serial numbers and the host name.
+    /// Whether to collect facts that identify this machine: serial numbers and the host name.
     pub with_identity: bool,
-    /// Paths whose file systems are read in more detail (ZFS properties of the dataset).
+    /// Paths whose file systems are read in more detail, such as the ZFS properties of the dataset.
     pub targets: &'a [PathBuf],
-    /// Also collect the configuration of services, and all pools and datasets. A check needs them;
-    /// a measurement does not.
+    /// Whether to collect the configuration of services, and all pools and datasets. Checks need these facts;
+    /// measurements do not.
     pub services: bool,
-    /// With `services`: also read the files that let accounts log in. Requires the machine itself, or a tree of its
-    /// files: captures and bundles do not contain account names.
+    /// Whether `services` also reads the files that let accounts log in. Requires the machine itself, or a tree of its
+    /// files, because captures and bundles do not contain account names.
     pub accounts: bool,
 }
 
 /// Collects the facts of a machine. Never fails: a source that cannot be read gives an unknown fact with the reason.
 ///
-/// Collectors read the machine through [`Redacted`], so no secret reaches a fact. The collectors of the module
-/// `unredacted` read names, but their facts do not contain names.
+/// Collectors read the machine through [`Redacted`], so facts contain no secrets. The collectors of the module
+/// `unredacted` read names, but put no names into their facts.
 #[must_use]
 pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     let identity = options.with_identity;
@@ -110,7 +110,8 @@ pub fn collect(host: &dyn Host, options: &CollectOptions<'_>) -> Facts {
     })
 }
 
-/// Collects the facts that need no program: kernel, CPU, memory and settings in files. Otherwise like [`collect`].
+/// Collects the facts that can be read without running a program: kernel, CPU, memory and settings in files. Otherwise
+/// like [`collect`].
 #[must_use]
 pub fn collect_from_files(host: &dyn Host) -> Facts {
     let redacted = Redacted::new(host, false);

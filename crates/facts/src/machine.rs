@@ -1,14 +1,15 @@
-//! The identity of the machine: an id that does not change, and the host name.
+//! Determines the identity of the machine: an id that does not change, and the host name.
 
 use assay_host::Host;
 use assay_model::Machine;
 use std::path::Path;
 
-/// Key of the derived id. A program that uses another key derives another id from the same machine id.
+/// Key of the hash from which the id is derived. A program that uses another key derives another id from the same
+/// machine id.
 const PURPOSE: &str = "assay 2026-11 machine id";
 
-/// Returns the identity of the machine; `None` without a machine id, as in a container or before
-/// the first boot is complete.
+/// Returns the identity of the machine. Returns `None` if there is no machine id, as in a container or before the first
+/// boot is complete.
 ///
 /// `/etc/machine-id` must stay secret (machine-id(5)). Only a keyed hash of it is reported, as in
 /// sd_id128_get_machine_app_specific(3).
@@ -27,7 +28,7 @@ pub fn machine(host: &dyn Host) -> Option<Machine> {
     })
 }
 
-/// Whether the text has 32 lower-case hexadecimal digits that are not all zero (machine-id(5)).
+/// Returns whether the text has 32 lower-case hexadecimal digits that are not all zero (machine-id(5)).
 fn is_machine_id(text: &str) -> bool {
     Machine::is_id(text) && text.bytes().any(|digit| digit != b'0')
 }

@@ -5,34 +5,34 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// Path of the kernel's table of mounts.
+/// Path of the kernel's mount table.
 pub(crate) const MOUNTINFO: &str = "/proc/self/mountinfo";
 
-/// One line of mountinfo.
+/// A mount: one line of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Id of the mount.
+    /// Id of the mount, unique in this table.
     pub id: u32,
     /// Id of the parent mount.
     pub parent: u32,
-    /// Device number of the files; major 0 for btrfs, ZFS and file systems without a device.
+    /// Device number of the files on the mount. The major number is 0 for btrfs, ZFS and file systems without a device.
     pub dev: DeviceNumber,
-    /// Directory within the file system that is mounted: `/`, or another directory for a bind mount.
+    /// Mounted directory within the file system: `/`, or another directory for a bind mount.
     pub root: PathBuf,
-    /// Mount point.
+    /// Directory at which the file system is mounted.
     pub point: PathBuf,
     /// Mount options, which apply to this mount only.
     pub options: String,
     /// File system type, such as `ext4`.
     pub fs_type: String,
-    /// Source of the mount: a device, a dataset, or any name.
+    /// Source of the mount, such as a device or a dataset; any name for some file systems.
     pub source: OsString,
     /// Options of the file system (superblock), which apply to all its mounts.
     pub super_options: String,
 }
 
 impl Mount {
-    /// Returns the options of the mount and of the file system without duplicates.
+    /// Returns the options of the mount and of the file system, each once.
     #[must_use]
     pub fn all_options(&self) -> String {
         let mut seen: Vec<&str> = Vec::new();
@@ -85,7 +85,7 @@ fn os(text: &[u8]) -> OsString {
     OsString::from_vec(unescape(text))
 }
 
-/// Parses all lines.
+/// Parses all lines of mountinfo.
 ///
 /// # Errors
 /// The number of the first malformed line.
@@ -120,8 +120,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Returns the mount of an absolute path without symbolic links. Follows the lookup of the kernel
-/// from the root mount downwards, so a mount that is hidden by a later one is not returned.
+/// Returns the mount of an absolute path without symbolic links. Follows the kernel's lookup from the root mount
+/// downwards, so the result is never a mount that a later mount hides.
 #[must_use]
 pub fn of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let over = |mount: &&Mount| path.starts_with(&mount.point);

@@ -1,5 +1,5 @@
-//! Checks before a user's file or device is overwritten that nothing uses it, and that it contains only data that the
-//! user explicitly allowed to overwrite.
+//! Checks before a user's file or device is overwritten. Nothing else may use the target, and the target may contain
+//! only data that the user explicitly allowed to overwrite.
 //!
 //! The path is resolved once. All checks use the resulting descriptor, and the caller must write through the same
 //! descriptor. A check that fails counts as a use.
@@ -24,19 +24,19 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", reasons.join("; "))]
 pub struct OverwriteRefused {
-    /// Path of the target.
+    /// Path of the file or device that was checked.
     pub path: PathBuf,
     /// Every reason as text, including each check that failed.
     pub reasons: Vec<String>,
 }
 
-/// Reasons against overwriting that were found so far.
+/// Reasons against overwriting, collected while the checks run.
 struct Against {
     path: PathBuf,
     reasons: Vec<String>,
 }
 
-/// Result of one check: the reasons, or why the check failed.
+/// Result of one check: reasons against overwriting, or the reason why the check failed.
 type Found = Result<Vec<String>, String>;
 
 impl Against {

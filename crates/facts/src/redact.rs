@@ -1,5 +1,5 @@
-//! Removes what must not leave the machine: secrets always, host names and addresses unless the user asks for them. A
-//! collector reads a machine through [`Redacted`], so text is redacted when it is read. Files and commands that are not
+//! Removes what must not leave the machine: secrets always, host names and addresses unless the user requests them.
+//! Collectors read a machine through [`Redacted`], which redacts text while it is read. Files and commands that are not
 //! in the tables of [`files`] and [`commands`] are not read at all.
 
 mod cmdline;
@@ -8,7 +8,7 @@ mod complaint;
 mod files;
 mod mount;
 
-/// Word lists of the redaction rules, for the shell collector that applies the same rules.
+/// Word lists of the redaction rules, for the shell collector, which applies the same rules.
 pub(crate) mod lists {
     pub(crate) use super::cmdline::{MODULES, PLAIN};
     pub(crate) use super::commands::{TARGETS, WORDS};
@@ -30,19 +30,19 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A view of a machine without its secrets. Applying it twice changes nothing, so a capture gives
-/// the same facts as the machine.
+/// A view of a machine without its secrets. Redacting twice changes nothing, so a capture gives the same facts as the
+/// machine.
 pub struct Redacted<'a> {
     inner: &'a dyn Host,
     identity: bool,
     withheld: Mutex<BTreeMap<String, String>>,
-    /// The redacted list of packages. It is cached, because it has about a megabyte and several collectors read it.
+    /// The redacted list of packages. The list is cached, because it has about a megabyte and several collectors read
+    /// it.
     packages: OnceLock<Vec<u8>>,
 }
 
 impl<'a> Redacted<'a> {
-    /// Creates the view; with `identity` it keeps host names, addresses and serial numbers, but no
-    /// secret.
+    /// Creates the view. With `identity`, the view contains host names, addresses and serial numbers, but no secrets.
     #[must_use]
     pub fn new(inner: &'a dyn Host, identity: bool) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl<'a> Redacted<'a> {
         }
     }
 
-    /// Returns the paths and command lines whose text was left out so far, each with the reason.
+    /// Returns the files and commands of which text was removed so far, each with the reason.
     #[must_use]
     pub fn withheld(&self) -> BTreeMap<String, String> {
         let found = self.withheld.lock();
@@ -71,7 +71,7 @@ impl<'a> Redacted<'a> {
     }
 }
 
-/// Reason that is noted for a source that was read but only partly kept.
+/// Reason that is noted for a source of which only a part is kept.
 const PARTLY: &str = "kept in part: only what is known to be harmless";
 
 impl Host for Redacted<'_> {

@@ -1,9 +1,9 @@
 //! Generates the shell collector: a POSIX shell script for machines without assay that reads the same sources as the
-//! collectors of this crate. It is generated from the tables of the collectors and of [`crate::redact`], so that both
-//! read and keep the same.
+//! collectors of this crate. The script is generated from the tables of the collectors and of [`crate::redact`], so
+//! that both read and keep the same text.
 //!
 //! Two awk programs run on the other machine: `clean.awk` keeps only harmless text, `pack.awk` writes the archive.
-//! Tests compare their output with that of the rules in [`crate::redact`].
+//! Tests compare their output with the rules in [`crate::redact`].
 
 mod table;
 #[cfg(test)]
@@ -21,7 +21,7 @@ const SHELL: &str = include_str!("script/collector.sh");
 const CLEAN: &str = include_str!("script/clean.awk");
 const PACK: &str = include_str!("script/pack.awk");
 
-/// Timeout of one command on the other machine in seconds.
+/// Timeout in seconds of one command on the other machine.
 const SECONDS: u64 = 20;
 
 /// Default time in seconds after which the script ends.
@@ -30,7 +30,7 @@ const END: u64 = 600;
 /// Maximum number of names that are read in one directory, or below the directory of a program.
 const MOST: usize = 5000;
 
-/// Returns the script. `version` is the version of assay and is written to the archive.
+/// Returns the script. `version` is the version of assay, which the script writes into the archive.
 #[must_use]
 pub fn script(version: &str) -> String {
     with_words(version, "")
@@ -60,7 +60,7 @@ fn with_words(version: &str, words: &str) -> String {
         .replace("@@PATHS@@", words)
 }
 
-/// Returns the script for a machine whose `paths` are to be described in more detail.
+/// Returns the script for a machine of which `paths` are described in more detail.
 ///
 /// # Errors
 /// A path is not absolute, or cannot be quoted.
@@ -80,7 +80,7 @@ pub fn script_for(version: &str, paths: &[PathBuf]) -> Result<String, String> {
     Ok(with_words(version, &words))
 }
 
-/// Returns the calls of shell functions for sources with a fixed path.
+/// Returns the calls of shell functions that read the sources with a fixed path.
 fn collect() -> String {
     let mut out = String::from("    cat <<'ASKED'\n");
     for pattern in table::asked() {

@@ -1,4 +1,5 @@
-//! Finds groups of disks that should have the same load: those of one vdev of a ZFS pool, one md array or one btrfs.
+//! Finds groups of disks that should have the same load: the disks of one vdev of a ZFS pool, of one md array, or of
+//! one btrfs.
 
 use crate::block::Device;
 use crate::zpool;
@@ -7,7 +8,7 @@ use assay_model::siblings::Siblings;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Returns all groups of at least two disks, and the reasons why groups could not be read.
+/// Returns all groups with at least two disks, and the reasons why some groups could not be read.
 #[must_use]
 pub fn siblings(host: &dyn Host) -> (Vec<Siblings>, Vec<String>) {
     let mut unknown = Vec::new();
@@ -47,8 +48,8 @@ fn find_zfs_siblings(host: &dyn Host) -> Result<Vec<Siblings>, HostError> {
     Ok(groups)
 }
 
-/// Parses the vdevs of all pools in `zpool status -LP`, with the device nodes of their online leaves. Offline and
-/// faulted leaves are left out. During a resilver all vdevs are left out, because the load of their disks differs.
+/// Returns the vdevs of all pools in `zpool status -LP`, with the device nodes of their online leaves. Offline and
+/// faulted leaves are left out. During a resilver, all vdevs are left out, because the load of their disks differs.
 /// Single disks form one group; caches and spares form none.
 fn parse_vdevs(status: &str) -> Vec<Siblings> {
     let mut groups: Vec<Siblings> = Vec::new();

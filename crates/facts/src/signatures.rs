@@ -1,14 +1,13 @@
-//! Parses the output of `blkid -p` and `wipefs -n` (util-linux): the signatures on a device. Both run, because each
-//! finds some signatures that the other does not.
+//! Parses the output of `blkid -p` and `wipefs -n` (util-linux): the signatures on a device. Both are needed, because
+//! each finds some signatures that the other does not.
 
 use assay_host::CommandOutput;
 
-/// Returns what `blkid -p -o export DEVICE` found: `TYPE`, `PTTYPE` and others as `key=value`
-/// words.
+/// Returns the words `key=value` in the output of `blkid -p -o export DEVICE`, such as `TYPE` and `PTTYPE`.
 ///
 /// # Errors
-/// The reason why the output is ambiguous. Exit status 2 means "nothing found" or "could not open"
-/// (blkid(8)); only empty output separates the two.
+/// The reason why the output is ambiguous. Exit status 2 means "nothing found" or "could not open" (blkid(8)). Only an
+/// empty output distinguishes the two.
 pub(crate) fn blkid(output: &CommandOutput) -> Result<Vec<String>, String> {
     let text = output.text();
     let interesting = ["TYPE=", "PTTYPE=", "USAGE="];
@@ -26,7 +25,7 @@ pub(crate) fn blkid(output: &CommandOutput) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns what `wipefs -n -p DEVICE` found: lines of `offset,uuid,label,type`.
+/// Returns the lines `offset,uuid,label,type` in the output of `wipefs -n -p DEVICE`.
 ///
 /// # Errors
 /// The reason why there is no result.

@@ -1,8 +1,8 @@
-//! Collects the facts of a machine before a measurement, and selects the facts that are stored with the result: what
-//! the machine is, and what is below the targets.
+//! Collects the facts of a machine before a measurement, and selects the facts that are stored with the result: a
+//! description of the machine, and of the layers below the targets.
 //!
 //! Other permanent disks are kept, because they share the bus. Other mounts and removable disks are dropped, because
-//! they explain nothing and a shared report should not contain them.
+//! they explain nothing and do not belong in a shared report.
 
 use crate::{CollectOptions, TargetError, collect, target};
 use assay_host::Host;
@@ -10,14 +10,14 @@ use assay_model::{Facts, TargetInfo};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Facts of a machine.
+/// Facts of a machine, collected before a measurement.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// All facts, without those that identify the machine.
+    /// All facts, except those that identify the machine.
     pub facts: Facts,
 }
 
-/// Collects the facts of a machine, in more detail for the layers under these paths.
+/// Collects the facts of a machine. The layers under these paths are described in more detail.
 #[must_use]
 pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     let options = CollectOptions {
@@ -29,7 +29,7 @@ pub fn survey(host: &dyn Host, paths: &[PathBuf]) -> Survey {
     }
 }
 
-/// Collects the facts and returns the description of one path.
+/// Collects the facts of a machine, and describes the layers under one path.
 ///
 /// # Errors
 /// The layers under the path cannot be determined.
@@ -39,7 +39,7 @@ pub fn survey_at(host: &dyn Host, path: &Path) -> Result<(Survey, TargetInfo), T
 }
 
 impl Survey {
-    /// Keeps the facts that can explain a measurement on these targets.
+    /// Keeps only the facts that can explain a measurement on these targets.
     #[must_use]
     pub fn about(self, targets: &[TargetInfo]) -> Facts {
         keep_relevant(self.facts, targets)
@@ -84,7 +84,7 @@ fn keep_relevant(mut facts: Facts, targets: &[TargetInfo]) -> Facts {
     facts
 }
 
-/// Whether a device is temporary: a loop device, RAM disk or network block device.
+/// Returns whether a device is temporary: a loop device, RAM disk or network block device.
 fn is_temporary(name: &str) -> bool {
     ["loop", "ram", "zram", "nbd"].iter().any(|prefix| {
         name.strip_prefix(prefix)

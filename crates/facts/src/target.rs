@@ -1,4 +1,4 @@
-//! Finds what lies under a path: its mount, the block devices directly below, and the disks at the bottom.
+//! Finds what is below a path: its mount, the block devices directly under the mount, and the disks at the bottom.
 
 use crate::block::{Device, MAX_DEPTH};
 use crate::mountinfo::{self, MOUNTINFO, Mount};
@@ -9,44 +9,43 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Reason why the layers under a path cannot be determined.
+/// Reasons why the layers under a path cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The path does not exist.
     #[error("{}: no such file or directory", path.display())]
     Missing {
-        /// The path.
+        /// The missing path.
         path: PathBuf,
     },
     /// The path is not a directory, a file or a block device.
     #[error("{}: neither a directory, a file nor a block device", path.display())]
     NotStorage {
-        /// The path.
+        /// The path of another type.
         path: PathBuf,
     },
     /// A source could not be read.
     #[error("{}: cannot find out what lies below it: {error}", path.display())]
     Unreadable {
-        /// The path.
+        /// The path whose layers were requested.
         path: PathBuf,
-        /// The source and the reason.
+        /// Error of the source that could not be read.
         #[source]
         error: HostError,
     },
     /// The table of mounts is malformed.
     #[error("{}: line {line} of {MOUNTINFO} cannot be understood", path.display())]
     NoMount {
-        /// The path.
+        /// The path whose layers were requested.
         path: PathBuf,
-        /// Number of the malformed line.
+        /// Number of the malformed line, counted from 1.
         line: usize,
     },
 }
 
-/// Describes what lies under a path. `devices` and `disks` are empty if there is no block device
-/// (tmpfs, network file systems) or none can be named (a pool without `zpool`). `size` is the size
-/// of a file or device in bytes, 0 for a directory. Host names in the sources of network file
-/// systems are removed.
+/// Describes what is below a path. `devices` and `disks` are empty if there is no block device (tmpfs, network file
+/// systems), or if the devices are unknown (a pool without `zpool`). `size` is the size of a file or device in bytes,
+/// and 0 for a directory. Host names in the sources of network file systems are removed.
 ///
 /// # Errors
 /// The path is missing or is not storage, or /proc or /sys cannot be read.
@@ -143,7 +142,7 @@ fn read_mounts(host: &dyn Host, path: &Path) -> Result<Vec<Mount>, TargetError> 
     })
 }
 
-/// Returns the device with this number; empty if sysfs is not mounted, as in a bare root directory.
+/// Returns the device with this number. The result is empty if sysfs is not mounted, as in a bare root directory.
 fn find_numbered_device(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Device>, HostError> {
     let without_sysfs = || {
         matches!(
@@ -157,7 +156,7 @@ fn find_numbered_device(host: &dyn Host, number: DeviceNumber) -> Result<Vec<Dev
     }
 }
 
-/// Returns the block devices directly under a mounted file system.
+/// Returns the block devices directly under a mount.
 pub(crate) fn devices_of(
     host: &dyn Host,
     mounts: &[Mount],
@@ -212,7 +211,7 @@ fn find_node(host: &dyn Host, source: &OsStr) -> Result<Option<Device>, HostErro
     }
 }
 
-/// Returns all members of a btrfs from sysfs; the mount has only one of them as its source.
+/// Returns all members of a btrfs file system from sysfs, because the mount has only one of the members as its source.
 fn btrfs_members(host: &dyn Host, device: Device) -> Result<Vec<Device>, HostError> {
     let base = Path::new("/sys/fs/btrfs");
     for uuid in host.list(base).unwrap_or_default() {
@@ -275,8 +274,8 @@ pub(crate) fn bottoms(
         .try_for_each(|device| bottoms(host, device, depth + 1, out))
 }
 
-/// Returns the device at a path, or the devices under a file that is used as a device; empty if the
-/// path is not visible.
+/// Returns the device at a path, or the devices under a file that is used as a device. The result is empty if the path
+/// is not visible.
 fn below_file(host: &dyn Host, file: &Path, depth: usize) -> Result<Vec<Device>, HostError> {
     match host.stat(file) {
         Ok(stat) if stat.kind == FileKind::BlockDevice => {

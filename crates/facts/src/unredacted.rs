@@ -1,8 +1,8 @@
-//! Collectors that read names to check whether the names are consistent. They read the machine without
-//! [`crate::Redacted`], but their facts contain only booleans, counts, keywords, and paths that other facts contain
-//! too; never the name of a host or user, or an address.
+//! Collectors that read names, to check whether the names are consistent. They read the machine without
+//! [`crate::Redacted`]. Their facts contain only booleans, counts, keywords, and paths that other facts contain too,
+//! but never the name of a host or user, or an address.
 //!
-//! They run on the live machine or on a tree of its files. Captures and bundles do not contain their sources.
+//! The collectors run on the live machine or on a tree of its files. Captures and bundles do not contain their sources.
 
 mod accounts;
 mod apache_sections;
@@ -45,7 +45,7 @@ mod ups_times;
 
 use crate::gather::Gather;
 
-/// Runs the collectors of this module.
+/// Runs all collectors that read names.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     sites::collect(g);
     authorities::collect(g);

@@ -1,4 +1,4 @@
-//! Collects the facts of this machine, of a capture of it, and with injected faults.
+//! Tests the collection of facts on this machine, on a capture of this machine, and with injected faults.
 #![allow(
     clippy::disallowed_methods,
     reason = "makes a directory to capture into"
@@ -69,8 +69,8 @@ fn a_capture_gives_the_same_facts() {
     }
 }
 
-/// Returns the differing keys. Loop devices and processes of other tests may change between two
-/// reads.
+/// Returns the keys whose facts differ. Loop devices and processes of other tests may change between two reads and are
+/// left out.
 fn differences(a: &Facts, b: &Facts) -> Vec<String> {
     let volatile = |key: &&String| {
         let parts = ["disk.loop", "mapped", "mount.", "btrfs.", "vm."];
@@ -87,7 +87,7 @@ fn differences(a: &Facts, b: &Facts) -> Vec<String> {
         .collect()
 }
 
-/// A capture never changes, so a missing fact is caused by the injected fault.
+/// A capture never changes, so the injected fault is the only possible cause of a missing fact.
 #[test]
 fn faults_make_facts_unknown_and_never_vanish() {
     let targets = here();
@@ -128,7 +128,7 @@ fn faults_make_facts_unknown_and_never_vanish() {
     }
 }
 
-/// Whether a source of the fact is reported as unknown: a prefix of its key.
+/// Returns whether a source of the fact is reported as unknown: a prefix of the fact's key is unknown.
 fn excused(key: &str, facts: &Facts) -> bool {
     let unknown = |prefix: &str| {
         facts

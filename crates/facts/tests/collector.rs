@@ -1,4 +1,4 @@
-//! Compares the shell collector with the collectors of this crate: both give the same facts for the same machine.
+//! Compares the shell collector with the collectors of this crate. Both must give the same facts for the same machine.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::{CollectOptions, collect, script};
@@ -19,7 +19,7 @@ const OPTIONS: CollectOptions<'static> = CollectOptions {
     targets: &[],
 };
 
-/// Runs the script on standard input, as `ssh host sh < script` does.
+/// Runs the script on standard input, like `ssh host sh < script`.
 fn run(shell: Command) -> Bundle {
     run_script(shell, script("test"))
 }
@@ -39,8 +39,8 @@ fn run_script(mut shell: Command, script: String) -> Bundle {
     read_bundle(&name, &output)
 }
 
-/// Runs the script from a file as standard input: bash reads a pipe byte by byte, which takes as long as the script
-/// itself where there is little to collect.
+/// Runs the script from a file on standard input. bash reads a pipe byte by byte, which takes as long as the script
+/// itself if there is little to collect.
 fn run_script_in_file(mut shell: Command, script: &str) -> Bundle {
     let name = format!("{shell:?}");
     let mut file = tempfile::tempfile().unwrap();
@@ -56,9 +56,8 @@ fn read_bundle(name: &str, output: &Output) -> Bundle {
     bundle.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Tries a file that fails like one on a broken disk: /sys returns EINVAL for the speed of the
-/// loopback device. mawk, the awk of Debian, stops at such a file; all later sources must still be
-/// present.
+/// The test reads a file that fails like a file on a broken disk: /sys returns EINVAL for the speed of the loopback
+/// device. mawk, the awk of Debian, stops at such a file. All later sources must still be collected.
 #[test]
 fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
     let dir = Path::new("/etc/sysctl.d");
@@ -93,7 +92,7 @@ fn attack_a_file_that_cannot_be_read_hides_nothing_else() {
     assert!(!those(&facts).is_empty());
 }
 
-/// A collector that stops early reports this: sources that it did not reach are not taken for
+/// If a collector stops early, its bundle shows this. Sources that the collector did not reach are not treated as
 /// missing.
 #[test]
 fn attack_a_collector_that_is_killed_half_way() {
@@ -165,9 +164,9 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
     }
 }
 
-/// Reads trees of files of the catalogue, each as the root of a machine with only busybox, and with
-/// tools that print the recorded output. Of each page a tree with a fault is read, and a sixth of all others;
-/// ASSAY_LAB_ALL=1 reads all.
+/// The test reads file trees of the catalogue. Each is the root directory of a machine with only busybox and with tools
+/// that print the recorded output. The test reads one tree with a fault for each page, and a sixth of all other trees.
+/// ASSAY_LAB_ALL=1 reads all trees.
 #[test]
 fn trees_of_the_catalogue_give_the_same_facts() {
     let Some(busybox) = busybox() else { return };
@@ -223,8 +222,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     assert!(known > 1000, "{known}");
 }
 
-/// Returns the number of facts of a tree, and the differences between reading it locally and by the
-/// collector with this shell.
+/// Returns the number of facts of a tree, and the differences between a local read and the collector with this shell.
 fn compare_tree(
     tree: &Path,
     pair: &shells::Pair,
@@ -275,8 +273,8 @@ fn compare_tree(
     (here.map.len(), differ)
 }
 
-/// Returns findings and unknown facts that only one side has, except those of rules that the other
-/// side reports as not asked.
+/// Returns the findings and unknown facts that only one side has. Leaves out rules that the other side reports as not
+/// asked.
 fn judged_differently(
     pages: &[&assay_model::advice::Advice],
     here: &Facts,
@@ -343,7 +341,7 @@ fn busybox() -> Option<PathBuf> {
     found
 }
 
-/// Returns directories under `fires`, `quiet` and `not-applicable`.
+/// Adds the directories under `fires`, `quiet` and `not-applicable` to `trees`.
 fn find(dir: &Path, depth: usize, trees: &mut Vec<PathBuf>) {
     let mut inside: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
@@ -365,7 +363,7 @@ fn find(dir: &Path, depth: usize, trees: &mut Vec<PathBuf>) {
     }
 }
 
-/// Adds a shell to the tree, and programs that print the recorded output.
+/// Adds a shell to the tree, and programs that print the recorded output of tools.
 fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
     let copied = Command::new("cp")
         .arg("-a")
@@ -440,7 +438,7 @@ fn furnish(dir: &Path, tree: &Path, busybox: &Path) {
 
 const SECRET: &str = "Canary5ecret";
 
-/// Private texts that must not leave a machine; `@` stands for a secret.
+/// Private texts that must not leave a machine. `@` stands for a secret.
 const PLANTS: [(&str, &str); 39] = [
     ("etc/shadow", "root:@:1:0\n"),
     (
@@ -545,7 +543,7 @@ const PLANTS: [(&str, &str); 39] = [
     ("sys/class/dmi/id/product_serial", "@"),
 ];
 
-/// No byte of a bundle contains a planted secret, wherever the secret stands.
+/// No byte of a bundle contains a planted secret, wherever the secret is on the machine.
 #[test]
 fn attack_planted_secrets_are_in_no_bundle() {
     let Some(busybox) = busybox() else { return };

@@ -1,5 +1,5 @@
-//! Runs the collector on hostile machines: names of any kind, endless lists, tools that hang, a lost connection. The
-//! collector ends itself, leaves no process behind, and never takes a partial result for a complete one.
+//! Runs the collector on hostile machines: names of any kind, endless lists, tools that do not end, a lost connection.
+//! The collector always ends, leaves no process behind, and never reports a partial result as complete.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::script;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A root directory with a shell; dropped with its files.
+/// A root directory with a shell. Dropping the value deletes the files.
 struct Machine {
     dir: tempfile::TempDir,
 }
@@ -58,13 +58,13 @@ impl Machine {
         output
     }
 
-    /// Returns the processes that still run there after a short wait.
+    /// Returns the processes that still run in the root directory after a short wait.
     fn left(&self) -> Vec<String> {
         left_with(|at| fs::read_link(at.join("root")).is_ok_and(|root| root == self.dir.path()))
     }
 }
 
-/// Returns the processes that satisfy a condition for more than ten seconds.
+/// Returns the processes that still satisfy a condition after ten seconds.
 fn left_with(is: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..100 {
@@ -85,7 +85,7 @@ fn left_with(is: impl Fn(&Path) -> bool) -> Vec<String> {
 
 const TEXT: &str = "sendfile on;\n";
 
-/// Names that are difficult for shells, patterns and records, but fit on one line.
+/// Returns names on one line that are difficult for shells, patterns and records.
 fn odd_names() -> Vec<OsString> {
     let mut names: Vec<OsString> = [
         "-n.conf",
@@ -143,7 +143,7 @@ const CONTROL: [&str; 10] = [
     "\u{7f}.conf",
 ];
 
-/// Directories in which the collector reads all files, or those of a pattern.
+/// Directories of which the collector reads all files, or the files that match a pattern.
 const DIRS: [&str; 6] = [
     "etc/nginx/conf.d",
     "etc/ssh/sshd_config.d",
@@ -217,8 +217,8 @@ fn attack_names_of_every_kind_arrive_or_are_told() {
     assay_testing::attacked("odd names and the collector", tried, tried);
 }
 
-/// One name that cannot be transferred makes its directory unknown as a whole, for every shell, and
-/// hides nothing else.
+/// One name that cannot be transferred makes its directory unknown as a whole, with every shell. All other sources are
+/// still collected.
 #[test]
 fn attack_names_that_cannot_travel_are_not_taken_for_absent() {
     let mut tried = 0;
@@ -324,7 +324,7 @@ fn is_marked(process: &Path, dir: &Path) -> bool {
     text.windows(mark.len()).any(|part| part == mark.as_bytes())
 }
 
-/// Returns a script that runs another command first.
+/// Returns a script that runs the command `endless` before it collects.
 fn instead(seconds: u64, endless: &str) -> String {
     let whole = ends_after(seconds);
     let begin = "\ncollect() {\n";
@@ -332,7 +332,7 @@ fn instead(seconds: u64, endless: &str) -> String {
     whole.replace(begin, &format!("{begin}{endless}\n"))
 }
 
-/// An endless command ends, whichever part of the script runs it.
+/// An endless command is ended, whichever part of the script runs it.
 #[test]
 fn attack_what_never_ends_is_ended() {
     let endless = [
@@ -365,7 +365,7 @@ fn attack_what_never_ends_is_ended() {
     assay_testing::attacked("a collector without an end", tried, tried);
 }
 
-/// Runs a script that would not end, and returns its error messages. It writes no bundle.
+/// Runs a script that would not end on its own, and returns its error messages. The script writes no bundle.
 fn ended(pair: &Pair, script: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let links = dir.path().join("links");
@@ -390,7 +390,7 @@ fn ended(pair: &Pair, script: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// If the ssh server that started the script is gone, or the script is asked to end, it ends
+/// If the ssh server that started the script is gone, or if the script receives a signal to end, the script ends
 /// together with all its children.
 #[test]
 fn attack_a_link_that_dies_leaves_nothing_behind() {

@@ -1,5 +1,5 @@
-//! Tests the guard on real block devices: each kind of use is refused with its reason. Needs root and loop devices;
-//! reports a skip and passes without them.
+//! Tests the checks before overwriting on real block devices: each kind of use is refused with its reason. Needs root
+//! and loop devices; without them, the tests report a skip and pass.
 #![allow(clippy::disallowed_methods, reason = "prepares real devices")]
 
 use assay_facts::{DeviceInUse, device_use, target};
@@ -29,7 +29,7 @@ fn must(words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Whether some process hides its open files from this process.
+/// Returns whether some process hides its open files from this process.
 fn hides_processes() -> bool {
     let dirs = std::fs::read_dir("/proc")
         .unwrap()
@@ -46,10 +46,10 @@ fn hides_processes() -> bool {
         })
 }
 
-/// Runs one test at a time, because losetup opens every loop device that is being set up.
+/// Lock that lets only one test run at a time, because losetup opens every loop device that is being set up.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// A loop device of 64 MiB on a temporary file.
+/// A loop device of 64 MiB that is attached to a temporary file.
 struct Loop {
     node: PathBuf,
     dir: tempfile::TempDir,
@@ -85,7 +85,8 @@ impl Loop {
         self.node.to_str().unwrap()
     }
 
-    /// Passes, unless a sandbox hides processes even from root: then exactly that is the refusal.
+    /// Asserts that the device may be overwritten. In a sandbox that hides processes even from root, asserts that the
+    /// hidden processes are the only reason of the refusal.
     fn passes(&self) {
         let mut last = None;
         // udev and other programs hold new devices open for a moment.
@@ -111,8 +112,8 @@ impl Loop {
         Self::reasons(&device_use(&LiveHost, &self.node).expect_err("must be refused"))
     }
 
-    /// Returns the reasons for a snapshot, one per line. Of blkid's output only the detected
-    /// content is kept; hidden processes and open files of other processes are left out.
+    /// Returns the reasons for a snapshot, one per line. Of blkid's output, only the detected content is kept. Hidden
+    /// processes and open files of other processes are left out.
     fn reasons(refused: &DeviceInUse) -> String {
         let own = format!("open in process {} (", std::process::id());
         let mut lines = Vec::new();

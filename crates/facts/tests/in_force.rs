@@ -1,4 +1,5 @@
-//! The effective values of a block are those that sshd itself reports for a connection that matches the block.
+//! Compares the effective values of a block with the values that sshd itself reports for a connection that matches the
+//! block.
 #![allow(
     clippy::disallowed_methods,
     reason = "asks the real sshd about files of its own"
@@ -25,14 +26,14 @@ const INSIDE: [&str; 6] = [
     "TrustedUserCAKeys /etc/ssh/ca-inside\nRevokedKeys /etc/ssh/inside\n",
 ];
 
-/// Blocks before and after the block of the user.
+/// Blocks before and after the tested block.
 const ALWAYS: [&str; 3] = [
     "",
     "Match all\n    RevokedKeys /etc/ssh/always\n",
     "Match All\n    TrustedUserCAKeys /etc/ssh/ca-always\n",
 ];
 
-/// Returns the value of a keyword in the output of `sshd -T`; `none` is printed literally.
+/// Returns the value of a keyword in the output of `sshd -T`. `none` is printed literally.
 fn says(answer: &str, key: &str) -> String {
     let line = answer.lines().find_map(|line| line.strip_prefix(key));
     line.map_or("none", str::trim).to_owned()

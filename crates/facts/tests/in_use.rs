@@ -1,5 +1,6 @@
-//! Tests the guard on real files and devices, each used in another way: they are never overwritten, and the reason is
-//! reported. Most tests need root and loop devices; they report a skip and pass without them.
+//! Tests the checks before overwriting on real files and devices that are used in different ways. They are never
+//! overwritten, and the reason is reported. Most tests need root and loop devices; without them, the tests report a
+//! skip and pass.
 #![allow(clippy::disallowed_methods, reason = "prepares real files and devices")]
 
 use assay_facts::overwrite::{device, file};
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 
 const SIZE: u64 = 64 << 20;
 
-/// Runs one test at a time, because other tests open loop devices for a moment.
+/// Lock that lets only one test run at a time, because other tests open loop devices for a moment.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn one() -> MutexGuard<'static, ()> {
@@ -36,7 +37,7 @@ fn run(argv: &[&str]) -> Option<String> {
         .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// Creates a directory on a real file system with a file of zeroes.
+/// Creates a directory with a file of zeroes on a real file system, not tmpfs.
 fn zeroes() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("image");
@@ -171,7 +172,7 @@ fn attack_files_in_use_are_refused() {
     assay_testing::attacked("regular files in use", tried, tried);
 }
 
-/// Starts a process that has the file open.
+/// Starts a process that keeps the file open.
 fn holder(path: &Path) -> Child {
     let mut child = Command::new("sh")
         .args(["-c", "exec 3<\"$1\"; echo; exec sleep 60", "sh"])
@@ -184,7 +185,7 @@ fn holder(path: &Path) -> Child {
     child
 }
 
-/// QEMU has the image open and holds byte-range locks on it.
+/// QEMU has the image open and has locked byte ranges of it.
 #[test]
 fn attack_an_image_of_qemu_is_refused() {
     let _one = one();
@@ -284,7 +285,7 @@ fn attack_devices_in_use_are_refused() {
     assay_testing::attacked("devices in use", 6, 6);
 }
 
-/// Content that blkid does not detect is named, and is not overwritten without the second
+/// The refusal lists content that blkid does not detect. Such content is not overwritten without the second
 /// confirmation.
 #[test]
 fn attack_images_and_archives_are_refused() {
@@ -375,7 +376,7 @@ fn attack_images_and_archives_are_refused() {
     assay_testing::attacked("images and archives on a device", tried, tried);
 }
 
-/// The checked node is replaced by another; the open descriptor still refers to the checked device.
+/// The checked node is replaced by another one. The open descriptor still refers to the checked device.
 #[test]
 fn attack_a_node_that_is_exchanged_leads_nowhere() {
     let _one = one();

@@ -1,5 +1,5 @@
-//! Compares mail facts with real programs: SpamAssassin on scores, the queue of a running Postfix, and Dovecot on its
-//! configuration.
+//! Compares the facts about mail with real programs: SpamAssassin for scores, a running Postfix for its queue, and
+//! Dovecot for its configuration.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests run the programs, on directories of their own"
@@ -34,7 +34,7 @@ fn facts_of(dir: &Path) -> Facts {
     collect(&Root::open(dir).unwrap(), &OPTIONS)
 }
 
-/// Finds every score for a rule that SpamAssassin does not define, and no other.
+/// Every score for a rule that SpamAssassin does not define is found, and no other score.
 #[test]
 fn scores_for_rules_that_do_not_exist() {
     let shipped = Path::new("/usr/share/spamassassin");
@@ -215,7 +215,7 @@ fn is_root() -> bool {
     ask(&["id", "-u"]).is_some_and(|output| output.stdout == b"0\n")
 }
 
-/// Reasons are reported from a real queue, and no sender or recipient.
+/// The facts contain the reasons from a real queue, but no sender or recipient.
 #[test]
 fn a_queue_of_a_postfix_that_runs() {
     let Some(postfix) = Postfix::start() else {

@@ -1,5 +1,5 @@
-//! Keys and certificates whose paths are removed because they contain blanks or quotation marks: the facts are
-//! unknown, never missing, on the machine itself and through the collector.
+//! Tests keys and certificates whose paths are removed because the paths contain blanks or quotation marks. The facts
+//! are unknown, never missing, both on the machine itself and through the collector.
 #![allow(clippy::disallowed_methods, reason = "tests run the script")]
 
 use assay_facts::{CollectOptions, collect, script};
@@ -17,7 +17,7 @@ const OPTIONS: CollectOptions<'static> = CollectOptions {
     targets: &[],
 };
 
-/// Configurations that refer to a key with a blank or quotation mark in its path, and the line.
+/// Configurations that refer to a key with a blank or quotation mark in its path, with the number of the line.
 const NAMED: [(&str, &str, usize); 6] = [
     (
         "etc/nginx/nginx.conf",

@@ -8,12 +8,12 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// Response of smtpd to the mail of a stranger to another domain.
+/// Response of smtpd to mail that an unknown client sends to another domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Takes,
     Refuses,
-    /// smtpd does not serve with this configuration.
+    /// smtpd does not accept mail with this configuration.
     Misconfigured,
 }
 
@@ -61,7 +61,7 @@ fn ask(port: u16) -> Option<Answer> {
     })
 }
 
-/// Returns assay's decision for the same lines, for a service that strangers can reach.
+/// Returns assay's decision for the same lines, for a service that unknown clients can reach.
 fn ours(lines: &str) -> Option<bool> {
     let host = Recorded::new()
         .file(

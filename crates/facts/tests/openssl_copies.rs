@@ -1,4 +1,4 @@
-//! Tests a program with a real embedded copy of OpenSSL beside a dynamically linked one.
+//! Tests a program with an embedded copy of OpenSSL, and a dynamically linked program.
 #![allow(clippy::disallowed_methods, reason = "builds programs and starts them")]
 
 use assay_facts::{CollectOptions, collect};
@@ -7,7 +7,7 @@ use assay_model::Facts;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A program that waits until its input ends.
+/// Source of a program that waits until its input ends.
 const PROGRAM: &str = "
 #include <openssl/crypto.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-//! Compares sshd's interpretation of random configurations for every Match block with that of assay.
+//! Compares sshd's interpretation of random configurations with assay's, for every Match block.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests run sshd, on configurations of their own"
@@ -22,7 +22,7 @@ const OPTIONS: CollectOptions<'static> = CollectOptions {
     targets: &[],
 };
 
-/// Lines that may stand anywhere.
+/// Lines that may occur both inside and outside of Match blocks.
 const ANYWHERE: [&str; 13] = [
     "PasswordAuthentication yes",
     "PasswordAuthentication no",
@@ -95,8 +95,7 @@ fn text(dice: &mut Dice) -> String {
     out
 }
 
-/// sshd requires /run/sshd, which exists only after the service was started; a mount namespace
-/// provides it.
+/// Runs sshd in a mount namespace that provides /run/sshd. This directory exists only after the service was started.
 fn sshd(file: &Path, spec: &str) -> Option<Output> {
     if !Path::new("/usr/sbin/sshd").exists() {
         assay_testing::skipped("sshd", "no sshd");
@@ -134,7 +133,7 @@ impl Accounts for OfTest {
     }
 }
 
-/// Builds a machine with this configuration, and the output of sshd for each block.
+/// Builds a machine with this configuration, and with the output of sshd for each block.
 fn machine(text: &str, dir: &Path, change: impl Fn(String) -> String) -> Option<Recorded> {
     let file = dir.join("sshd_config");
     std::fs::write(&file, text).unwrap();
@@ -245,7 +244,7 @@ fn what_sshd_refuses() {
     }
 }
 
-/// Programs in a tree of files are never run, also not its sshd.
+/// Programs in a tree of files are never run, not even sshd.
 #[test]
 fn a_tree_is_not_asked() {
     let dir = tempfile::tempdir().unwrap();

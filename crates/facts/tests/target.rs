@@ -1,4 +1,4 @@
-//! Describes what lies under a path, on recorded device trees.
+//! Tests the description of layers under a path, on recorded device trees.
 
 use assay_facts::{TargetError, target};
 use assay_host::Recorded;
@@ -15,7 +15,8 @@ const MOUNTS: &str = "\
 36 27 7:0 / /image rw - ext4 /dev/loop0 rw
 ";
 
-/// vda with two partitions; sda and sdb; dm-1 (crypt) on dm-0 (LVM) on sdc1; loop0 on a file of /.
+/// Devices of the tests: vda with two partitions; sda and sdb; dm-1 (crypt) on dm-0 (LVM) on sdc1; loop0 on a file of
+/// /.
 fn host() -> Recorded {
     let status = "config:\n\n\tNAME        STATE\n\ttank        ONLINE\n\t  /dev/sda  ONLINE\n\t  /dev/sdb  ONLINE\n";
     let mut host = Recorded::new()
@@ -131,7 +132,7 @@ fn a_chroot_has_no_file_system_that_anybody_names() {
     assert_eq!(target(&chroot, Path::new("/image.img")).unwrap().size.0, 8);
 }
 
-/// Without sysfs a device has a number and no name: it is unknown, and the description continues.
+/// Without sysfs, a device has a number but no name. The device is unknown, and the description continues.
 #[test]
 fn without_sysfs_no_device_can_be_named() {
     let mounts = "27 1 254:2 / / rw - ext4 /dev/vda2 rw\n";

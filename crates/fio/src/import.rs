@@ -1,4 +1,4 @@
-//! Imports a fio result that was not measured by assay as a run with samples.
+//! Converts a fio result that assay did not measure to a run with samples.
 
 use crate::json::FioDocument;
 use crate::options::{JobOptions, SyncOption};
@@ -12,20 +12,21 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Data for the run that a fio result does not contain.
+/// Data for the run that the fio result does not contain.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Name of the file without its directory.
     pub file: String,
-    /// `Run::uid`.
+    /// Value for `Run::uid`.
     pub uid: String,
-    /// `Run::assay_version`.
+    /// Value for `Run::assay_version`.
     pub version: String,
-    /// Time of the run if the result contains no time.
+    /// Time of the run. Used only if the result does not contain a time.
     pub now: Timestamp,
 }
 
-/// Returns the groups of equal jobs (`numjobs`): adjacent jobs with the same name, group and options.
+/// Returns the groups of equal jobs (`numjobs`). Jobs of a group are adjacent and have the same name, group number and
+/// options.
 #[must_use]
 pub fn find_groups(document: &FioDocument) -> Vec<Range<usize>> {
     let jobs = &document.jobs;
@@ -45,8 +46,8 @@ pub fn find_groups(document: &FioDocument) -> Vec<Range<usize>> {
     out
 }
 
-/// Converts a result to a run: one round, one sample for each group of equal jobs. Workload names are the job
-/// names, simplified and unique. Omits jobs that only trim.
+/// Converts a result to a run with one round, which has one sample for each group of equal jobs. Workload names are the
+/// job names, simplified and made unique. Omits jobs that only trim.
 #[must_use]
 pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
     let ended = document
@@ -141,8 +142,8 @@ pub fn run(document: &FioDocument, context: &Context) -> (Run, Vec<Sample>) {
     (run, samples)
 }
 
-/// Returns the run time of the longest direction. `job_runtime` cannot be used, because it is a sum if jobs are
-/// grouped.
+/// Returns the longest run time among the directions of a job. `job_runtime` cannot be used, because it is a sum if
+/// jobs are grouped.
 fn longest_direction(job: &Worker) -> Nanos {
     let directions = [job.read(), job.write(), job.trim()];
     let longest = directions.into_iter().flatten().map(|io| io.runtime).max();
@@ -154,7 +155,7 @@ fn subtract_time(time: Timestamp, by: Nanos) -> Timestamp {
     time.checked_sub(by).unwrap_or(time)
 }
 
-/// Determines the pattern from the options, else from the operations.
+/// Determines the access pattern from the options, else from the operations.
 fn find_pattern(job: &Worker, options: &JobOptions) -> Option<Pattern> {
     let (reads, writes, random) = if options.given("rw").is_some() {
         let access = options.access;
@@ -220,7 +221,7 @@ fn to_workload(job: &Worker, options: &JobOptions, pattern: Pattern, jobs: usize
     }
 }
 
-/// Whether it is unknown if the job bypassed the page cache.
+/// Returns whether it is unknown if the job bypassed the page cache.
 fn is_direct_unknown(options: &JobOptions) -> bool {
     let given = ["direct", "buffered"]
         .iter()
@@ -252,8 +253,8 @@ fn to_target(options: &JobOptions) -> TargetInfo {
     }
 }
 
-/// Converts a name to one that criteria can contain: letters, digits, `-` and `_`, at most 60 characters. Adds a number
-/// if the name occurred before.
+/// Converts a name to a name that criteria can contain: letters, digits, `-` and `_`, at most 60 characters. Appends a
+/// number if the name is already in use.
 fn unique_name(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {

@@ -1,7 +1,7 @@
-//! Writes job files for fio, which users can also run manually.
+//! Writes job files for fio. Users can also run these files manually.
 //!
-//! Sizes are in plain bytes, because fio swaps the meaning of `KiB` and `kB` (`kib` = 1000 unless
-//! `kb_base=1000`; fio HOWTO, "kb_base"). Options and defaults: fio 3.33 HOWTO.
+//! Sizes are in plain bytes, because fio swaps the meaning of `KiB` and `kB` (`kib` = 1000 unless `kb_base=1000`; fio
+//! HOWTO, "kb_base"). Options and defaults are those of the fio 3.33 HOWTO.
 
 use assay_model::workload::{Durability, Engine};
 use assay_model::{Bytes, Nanos, Workload};
@@ -9,19 +9,19 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Percentiles that every job reports.
+/// Percentiles that every job requests in its result.
 pub const PERCENTILES: &str = "50:90:95:99:99.9:99.99";
-/// Maximum length of a file name in bytes. fio reads a line into 4096 bytes (`__parse_jobs_ini`, fio init.c), which
-/// also contain the option.
+/// Maximum length of a file name in bytes. fio reads a line of at most 4096 bytes (`__parse_jobs_ini`, fio init.c),
+/// which also contains the option.
 const MAX_FILENAME: usize = 4000;
 /// Maximum length of a socket path in bytes (`sockaddr_un`, unix(7)).
 const MAX_SOCKET: usize = 107;
-/// Largest unit in which a file system compresses data, in bytes: a ZFS record, at most 1 MiB by default.
+/// Largest block in bytes that a file system compresses as a unit: a ZFS record, at most 1 MiB by default.
 const LARGEST_WINDOW: u64 = 1 << 20;
 /// Keywords that fio replaces in job files (`fio_keywords`, fio options.c).
 const KEYWORDS: [&str; 4] = ["$pagesize", "$mb_memory", "$ncpus", "$jobname"];
 
-/// Reasons why no job file can be written.
+/// Reasons why a job file cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// fio's syntax cannot express the path.
@@ -29,22 +29,22 @@ pub enum RenderError {
     Filename {
         /// The path with escaped control characters.
         path: String,
-        /// Description of the error.
+        /// Why fio cannot express the path.
         reason: &'static str,
     },
-    /// The workload is incomplete or impossible in fio.
+    /// The workload is incomplete, or fio cannot execute it.
     #[error("workload `{name}`: {reason}")]
     Workload {
         /// Name of the workload with escaped control characters.
         name: String,
-        /// Description of the error.
+        /// Why fio cannot execute the workload.
         reason: String,
     },
 }
 
-/// Renders the job file for a workload on `size` bytes of `filename`.
+/// Returns the job file for a workload on `size` bytes of `filename`.
 ///
-/// Several sequential jobs each use their own part of the file; random jobs use all of it with different
+/// Each of several sequential jobs uses its own part of the file. Random jobs use the whole file with different
 /// offsets. `seed` determines offsets and data.
 ///
 /// # Errors
@@ -64,12 +64,11 @@ pub fn render(
     render_job(workload, Place::File(&escape(filename)?), size, seed)
 }
 
-/// Renders the job file for a workload with engine nbd on the first `size` bytes of an export behind a Unix
-/// socket. A relative `socket` refers to fio's work directory, where a link keeps the path within the kernel's
-/// limit.
+/// Returns the job file for a workload with engine nbd on the first `size` bytes of an export at a Unix socket. A
+/// relative `socket` is relative to fio's working directory, in which a link keeps the path within the kernel's limit.
 ///
-/// NBD has one kind of flush, for both `fsync` and `fdatasync`. `sync=` and `direct=` affect only files that
-/// fio opens, so `dsync` is refused and not ignored (fio 3.33 engines/nbd.c).
+/// NBD has one kind of flush, which is used for both `fsync` and `fdatasync`. `sync=` and `direct=` affect only files
+/// that fio opens. Therefore `dsync` is rejected instead of ignored (fio 3.33 engines/nbd.c).
 ///
 /// # Errors
 /// Another engine, `dsync`, a socket path that is too long, or as [`render`].
@@ -100,8 +99,8 @@ pub fn render_nbd(
     render_job(workload, Place::Nbd(&uri), size, seed)
 }
 
-/// Returns `nbd+unix:///EXPORT?socket=PATH` (the NBD project's doc/uri.md). Escapes all special bytes, so that
-/// no name can end the value of an option.
+/// Returns `nbd+unix:///EXPORT?socket=PATH` (the NBD project's doc/uri.md). Escapes all special bytes, so that no byte
+/// of a name can end the value of an option.
 #[must_use]
 pub fn nbd_uri(socket: &Path, export: &str) -> String {
     let escaped = |bytes: &[u8]| -> String {
@@ -125,7 +124,7 @@ pub fn nbd_uri(socket: &Path, export: &str) -> String {
     )
 }
 
-/// Target of a job, in fio's syntax.
+/// Target of a job.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     File(&'a str),
@@ -247,7 +246,8 @@ fn render_job(
     Ok(format!("[{name}]\n{text}"))
 }
 
-/// Renders the job file that fills `filename` with `size` bytes and syncs them. The data neither compress nor repeat.
+/// Returns the job file that fills `filename` with `size` bytes and syncs them. The data cannot be compressed and have
+/// no repetitions.
 ///
 /// # Errors
 /// fio cannot express the path, or the size is zero.
@@ -271,7 +271,7 @@ fn to_millis(time: Nanos) -> u64 {
     time.0.div_ceil(1_000_000)
 }
 
-/// Escapes a path for `filename`, in which fio takes `:` as a separator and `\:` as a colon.
+/// Escapes a path for the option `filename`, in which `:` is a separator and `\:` is a colon.
 fn escape(path: &Path) -> Result<String, RenderError> {
     let fail = |reason| {
         Err(RenderError::Filename {

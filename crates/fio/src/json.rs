@@ -1,13 +1,12 @@
 //! Parses fio's JSON and JSON+ results, versions 2.x to 3.4x.
 //!
-//! Differences between versions that are normalised here (fio `stat.c`, releases named): `clat`, `slat`, `lat`
-//! in microseconds become `*_ns` in 2.99; `io_bytes` counts KiB before 2.21; `bw_bytes` is new in 3.2, `sync`
-//! in 3.4, `job_runtime` in 3.8, `N` in 3.18; JSON+ bins were indices, later values. Text may precede,
-//! separate and follow the documents, and `--status-interval` prints several documents, each with the totals
-//! since the start.
+//! These differences between versions are normalised (fio `stat.c`). `clat`, `slat` and `lat` in microseconds became
+//! `*_ns` in 2.99. `io_bytes` counts KiB before 2.21. `bw_bytes` is new in 3.2, `sync` in 3.4, `job_runtime` in 3.8,
+//! and `N` in 3.18. JSON+ bins were indices at first, and values later. Text may precede, separate and follow the
+//! documents. With `--status-interval`, there are several documents, each with the totals since the start.
 //!
-//! Results are parsed in one pass directly into the model without a tree of values, so a JSON+ file of 100 MB
-//! needs about its own size in memory.
+//! Results are parsed in one pass directly into the model, without a tree of values. A JSON+ file of 100 MB therefore
+//! needs about 100 MB of memory.
 
 mod read;
 mod repair;
@@ -16,64 +15,64 @@ mod scalars;
 use assay_model::sample::Worker;
 use std::collections::BTreeMap;
 
-/// Kind of a document.
+/// How fio ran, which determines the form of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// `jobs`: fio ran locally.
+    /// `jobs`: fio ran on one machine.
     #[default]
     Normal,
-    /// `client_stats`: fio `--client`. The entry "All clients", the sum of the others, is omitted.
+    /// `client_stats`: fio ran with `--client`. The entry "All clients", which is the sum of the others, is omitted.
     Client,
 }
 
 /// One JSON document of fio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FioDocument {
-    /// Version as printed: `fio-3.33`; empty if missing.
+    /// Version as fio prints it, such as `fio-3.33`. Empty if it is missing.
     pub fio_version: String,
-    /// Time of the output in milliseconds since 1970: `timestamp_ms`, else `timestamp` × 1000.
+    /// Time of the output in milliseconds since 1970: `timestamp_ms`, or `timestamp` × 1000.
     pub timestamp_ms: Option<i64>,
-    /// Whether the time is the local time of an unknown time zone, here treated as UTC.
+    /// Whether the time is in an unknown local time zone. It is then interpreted as UTC.
     pub local_time: bool,
-    /// Maximum `elapsed` of a job: seconds since fio started, including earlier stages; 0 if missing.
+    /// Maximum `elapsed` of the jobs: seconds since fio started, including earlier stages; 0 if missing.
     pub elapsed_s: u64,
-    /// The `global options` of the document.
+    /// Options in `global options` of the document.
     pub global_options: BTreeMap<String, String>,
-    /// One entry per job, or per group with group_reporting.
+    /// Results, one per job, or one per group with group_reporting.
     pub jobs: Vec<Worker>,
-    /// Indexes of jobs whose directions were reported together (`unified_rw_reporting`). Their figures are
-    /// under `write` if the job writes, else under `read`.
+    /// Indices of jobs whose directions were reported together (`unified_rw_reporting`). Their figures are under
+    /// `write` if the job writes, else under `read`.
     pub unified: Vec<usize>,
-    /// `disk_util`: the block devices below the files.
+    /// `disk_util`: statistics of the block devices below the files.
     pub disks: Vec<DiskUtil>,
-    /// Local or client run.
+    /// Whether fio ran on one machine or with `--client`.
     pub kind: DocumentKind,
 }
 
 impl FioDocument {
-    /// Returns major and minor version: `(3, 33)`.
+    /// Returns major and minor version, such as `(3, 33)`.
     #[must_use]
     pub fn version(&self) -> Option<(u32, u32)> {
         parse_version(&self.fio_version)
     }
 }
 
-/// An entry of `disk_util`: differences of the device's counters over the whole fio process.
+/// An entry of `disk_util`: the differences of a device's counters over the whole run of fio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskUtil {
-    /// Kernel name.
+    /// Kernel name of the device.
     pub name: String,
-    /// Completed reads.
+    /// Number of completed reads.
     pub read_ios: u64,
-    /// Completed writes.
+    /// Number of completed writes.
     pub write_ios: u64,
     /// Milliseconds spent reading, summed over requests.
     pub read_ms: u64,
     /// Milliseconds spent writing, summed over requests.
     pub write_ms: u64,
-    /// Sum over time of the requests in flight, in request-milliseconds.
+    /// Number of requests in flight, integrated over time, in milliseconds.
     pub in_queue_ms: u64,
-    /// Percent of time in which the device was busy.
+    /// Percentage of the time in which the device was busy.
     pub util: f64,
 }
 
@@ -85,12 +84,12 @@ pub enum JsonError {
         "it is empty: fio wrote no result; it was killed, or its output went elsewhere (--output)"
     )]
     Empty,
-    /// No `{` starts a fio document.
+    /// The text contains no `{` with which a fio document starts.
     #[error(
         "no fio result in it: expected `{{ \"fio version\": … }}`; run fio with --output-format=json+{hint}"
     )]
     NoDocument {
-        /// The probable kind of the text, as a clause that starts with `; `; empty if unknown.
+        /// Guess of what the text is, as a clause that starts with `; `. Empty if unknown.
         hint: String,
     },
     /// The text ends in the middle of a document.
@@ -100,23 +99,23 @@ pub enum JsonError {
         jobs = count(partial.jobs.len(), "complete job")
     )]
     Truncated {
-        /// Line, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Byte offset, from 0.
+        /// Byte offset, counted from 0.
         byte: usize,
-        /// Earlier complete documents.
+        /// Complete documents before the truncated one.
         documents: Vec<FioDocument>,
         /// Complete parts of the truncated document.
         partial: Box<FioDocument>,
     },
-    /// Invalid JSON, or a value of the wrong type.
+    /// The text is not valid JSON, or a value has the wrong type.
     #[error("line {line}, column {column}: {message}; this is not what fio 2.x to 3.4x print")]
     Syntax {
-        /// Line, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Column, from 1.
+        /// Column, counted from 1.
         column: usize,
-        /// Description of the error.
+        /// Description of the syntax error.
         message: String,
     },
 }
@@ -129,7 +128,7 @@ fn count(n: usize, what: &str) -> String {
     }
 }
 
-/// Parses major and minor version from `fio-3.33`, `fio-2.2.10`, `fio-3.33-15-gabcd`.
+/// Parses the major and minor version in texts such as `fio-3.33`, `fio-2.2.10` or `fio-3.33-15-gabcd`.
 #[must_use]
 pub fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text
@@ -139,13 +138,11 @@ pub fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Parses every document in `text`, in order.
-///
-/// Invalid UTF-8 (in file names) is replaced by U+FFFD.
+/// Parses every fio document in `text`, in order. Invalid UTF-8 (in file names) is replaced by U+FFFD.
 ///
 /// # Errors
-/// The text is empty, contains no document, is truncated (with the readable part), or has a syntax error (with
-/// its line).
+/// The text is empty, contains no document, is truncated (the error contains the readable part), or has a syntax error
+/// (the error contains its line).
 pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<FioDocument>, JsonError> {
     let text = String::from_utf8_lossy(text.as_ref());
     match read::read_documents(&text) {
@@ -157,7 +154,7 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<FioDocument>, JsonError> {
     }
 }
 
-/// Returns the last document: with `--status-interval`, each contains the totals since the start.
+/// Returns the last document. With `--status-interval`, each document contains the totals since the start.
 #[must_use]
 pub fn final_document(documents: &[FioDocument]) -> Option<&FioDocument> {
     documents.last()

@@ -1,6 +1,6 @@
 //! Parses the options of a command line, a job file or a result by fio's own rules.
 //!
-//! Names, aliases, types and defaults: `fio --cmdhelp=all` of fio 3.33 and its HOWTO.
+//! Names, aliases, types and defaults are those of `fio --cmdhelp=all` of fio 3.33 and of its HOWTO.
 
 mod command_line;
 mod description;
@@ -30,8 +30,8 @@ use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Options without a value (`empty or boolean value` in `--cmdhelp`). fio omits them in the `job options` of a
-/// result unless they had a value.
+/// Options that need no value (`empty or boolean value` in `--cmdhelp`). The `job options` of a result contain such an
+/// option only if it was given a value.
 const FLAGS: [&str; 12] = [
     "bs_unaligned",
     "norandommap",
@@ -47,7 +47,7 @@ const FLAGS: [&str; 12] = [
     "refill_buffers",
 ];
 
-/// Aliases of options: alias and name.
+/// Aliases of options, as (alias, name).
 const ALIASES: [(&str, &str); 19] = [
     ("readwrite", "rw"),
     ("blocksize", "bs"),
@@ -74,9 +74,9 @@ const ALIASES: [(&str, &str); 19] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{message}")]
 pub struct OptionsError {
-    /// Position `file:line: `, or empty for a command line.
+    /// Position of the error as `file:line: `. Empty for a command line.
     pub place: String,
-    /// Error, and the expected value.
+    /// Description of the error, and the expected value.
     pub message: String,
 }
 
@@ -89,28 +89,28 @@ impl OptionsError {
     }
 }
 
-/// Durability of writes by an open flag (`sync=`).
+/// Durability of writes by a flag with which the file is opened (`sync=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncOption {
-    /// No flag.
+    /// Without a flag.
     #[default]
     No,
-    /// O_SYNC.
+    /// With O_SYNC.
     Sync,
-    /// O_DSYNC.
+    /// With O_DSYNC.
     Dsync,
 }
 
-/// Value of `rw=`.
+/// Access pattern of a job, the value of `rw=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The job reads.
+    /// Whether the job reads.
     pub reads: bool,
-    /// The job writes.
+    /// Whether the job writes.
     pub writes: bool,
-    /// The job trims.
+    /// Whether the job trims.
     pub trims: bool,
-    /// Offsets are random.
+    /// Whether the offsets are random.
     pub random: bool,
 }
 
@@ -144,65 +144,65 @@ impl Access {
     }
 }
 
-/// Source of the options, which determines the meaning of a missing option.
+/// Source of the options, which determines what a missing option means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OptionSource {
-    /// Command line or job file: all options are known.
+    /// Command line or job file, which contains all options.
     #[default]
     Complete,
-    /// `job options` of a result: options without a value are missing.
+    /// `job options` of a result, in which options without a value are missing.
     Echo,
 }
 
-/// Effective options of one job: for each the given value, else fio's default.
+/// Effective options of one job. Each option has its given value, else fio's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
-    /// Job name.
+    /// Name of the job.
     pub name: String,
-    /// Given options by fio's main name; an option without a value is empty. Includes options that are not
-    /// fields. Possible secrets are omitted, see [`harmless_value`].
+    /// Given options by fio's main name. The value of an option without a value is empty. Contains options for which
+    /// there is no field. Possible secrets are removed, see [`harmless_value`].
     pub given: BTreeMap<String, String>,
-    /// Source of the options.
+    /// Where the options come from.
     pub source: OptionSource,
-    /// `rw`; default sequential reads.
+    /// Value of `rw`; sequential reads by default.
     pub access: Access,
-    /// `ioengine`; default `psync` (Linux).
+    /// Value of `ioengine`; `psync` by default (Linux).
     pub engine: String,
-    /// `iodepth`; default 1.
+    /// Value of `iodepth`; 1 by default.
     pub iodepth: u64,
-    /// `direct`, or the opposite of `buffered`.
+    /// Value of `direct`, or the opposite of `buffered`.
     pub direct: bool,
-    /// Value of `sync`.
+    /// Value of `sync`, which determines an open flag.
     pub sync: SyncOption,
-    /// `fsync`: flush after this many writes; 0 = never.
+    /// Value of `fsync`: number of writes after which a flush follows; 0 means never.
     pub fsync: u64,
-    /// `fdatasync`: flush the data after this many writes; 0 = never.
+    /// Value of `fdatasync`: number of writes after which a flush of the data follows; 0 means never.
     pub fdatasync: u64,
-    /// `end_fsync` or `fsync_on_close`.
+    /// Whether `end_fsync` or `fsync_on_close` is set.
     pub end_fsync: bool,
-    /// `bs` of reads and of writes; default 4096; the minimum of a range.
+    /// Values of `bs` for reads and for writes; 4096 by default. For a range, its minimum.
     pub block_size: (Bytes, Bytes),
-    /// `numjobs`; default 1.
+    /// Value of `numjobs`; 1 by default.
     pub numjobs: u64,
-    /// `size`, else `filesize`, if given in bytes.
+    /// Value of `size`, else of `filesize`, if it is in bytes.
     pub size: Option<Bytes>,
-    /// Value of `runtime`.
+    /// Value of `runtime`; `None` if it is not given.
     pub runtime: Option<Nanos>,
-    /// Value of `ramp_time`.
+    /// Value of `ramp_time`; `None` if it is not given.
     pub ramp: Option<Nanos>,
-    /// Options whose value is unknown, by fio's main name; `given` does not contain them.
+    /// Options whose value is unknown, by fio's main name. They are not in `given`.
     pub unknown: BTreeSet<String>,
-    /// Whether further options may have been given that are not known.
+    /// Whether the job may have further options that are unknown here.
     pub open: bool,
-    /// Values of loop variables and branches of the script for this job: `NAME=VALUE …`.
+    /// Values of loop variables and branches in the script that give this job: `NAME=VALUE …`.
     pub chosen: String,
 }
 
 impl JobOptions {
-    /// Builds options from names and values. The job's name is `name` unless an option sets it.
+    /// Creates options from names and values. The name of the job is `name`, unless an option sets it.
     ///
     /// # Errors
-    /// A value that fio would refuse too; the message names the option.
+    /// A value that fio would also reject; the message contains the option.
     pub fn from_given(
         name: &str,
         given: impl IntoIterator<Item = (String, String)>,
@@ -235,8 +235,8 @@ impl JobOptions {
         Ok(options)
     }
 
-    /// Builds options from the `job options` of a result. Invalid values count as absent, because the job ran and fio
-    /// must have accepted them.
+    /// Creates options from the `job options` of a result. Invalid values are treated as missing: fio must have
+    /// accepted the options, because the job ran.
     #[must_use]
     pub fn from_result(job: &Worker) -> Self {
         let mut given = job.fio.options.clone();
@@ -263,7 +263,7 @@ impl JobOptions {
         options
     }
 
-    /// Returns whether file names are Windows paths: `C\:\x`, `.\x`, `\\.\PhysicalDrive0`.
+    /// Returns whether file names are Windows paths, such as `C\:\x`, `.\x` or `\\.\PhysicalDrive0`.
     fn is_of_windows(&self) -> bool {
         let names = ["filename", "directory"]
             .into_iter()
@@ -337,19 +337,19 @@ impl JobOptions {
         self.given.get(key).map(String::as_str)
     }
 
-    /// Returns a boolean option; `default` if it is absent or invalid.
+    /// Returns the value of a boolean option; `default` if it is missing or invalid.
     #[must_use]
     pub fn is_on(&self, key: &str, default: bool) -> bool {
         self.boolean(key, default).unwrap_or(default)
     }
 
-    /// Returns whether the list of options is complete; in a result, options without a value may be missing.
+    /// Returns whether all given options are known. In a result, options without a value may be missing.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.source == OptionSource::Complete
     }
 
-    /// Returns whether every write is durable when it completes, or writes are flushed regularly.
+    /// Returns whether every write is durable on completion, or writes are flushed regularly.
     #[must_use]
     pub fn flushes(&self) -> bool {
         self.sync != SyncOption::No
@@ -358,20 +358,20 @@ impl JobOptions {
             || self.given("sync_file_range").is_some()
     }
 
-    /// Returns a given number; `None` if it is absent or invalid.
+    /// Returns the value of an option that is a number; `None` if it is missing or invalid.
     #[must_use]
     pub fn count_of(&self, key: &str) -> Option<u64> {
         self.count(key).ok().flatten()
     }
 
-    /// Returns the first number of an option such as `rate=10m,5m`.
+    /// Returns the first number in the value of an option such as `rate=10m,5m`.
     #[must_use]
     pub fn first_bytes(&self, key: &str) -> Option<u64> {
         let text = self.given(key)?.split(',').next()?;
         parse_bytes(text, self.kb_base()).filter(|value| *value > 0)
     }
 
-    /// Returns `kb_base`; default 1024.
+    /// Returns the value of `kb_base`; 1024 by default.
     #[must_use]
     pub fn kb_base(&self) -> u64 {
         match self.given("kb_base") {
@@ -411,7 +411,7 @@ impl JobOptions {
             .ok_or_else(|| refuse(key, text, "a size such as 4k, 1g or 50%"))
     }
 
-    /// Returns the block sizes of reads and writes in bytes; for a range or split (`bssplit`) the minimum.
+    /// Returns the block sizes of reads and writes in bytes. For a range or a split (`bssplit`), returns its minimum.
     fn block_sizes(&self, base: u64) -> Result<(Bytes, Bytes), OptionsError> {
         let (key, text) = match ["bs", "bsrange", "bssplit"]
             .into_iter()
@@ -455,12 +455,12 @@ impl JobOptions {
     }
 }
 
-/// All options of fio 3.33 (`--cmdhelp=all`, `--enghelp`), one per line, and some options of newer releases and of
-/// engines that distributions leave out.
+/// All options of fio 3.33 (`--cmdhelp=all`, `--enghelp`), one per line. Also contains some options of newer releases,
+/// and of engines that distributions do not build.
 const NAMES: &str = include_str!("options/names.txt");
 
-/// Returns the option that `key` was probably meant to be; `None` if fio knows `key` (also abbreviated, as in
-/// getopt_long) or nothing is similar.
+/// Returns the option that `key` is probably a misspelling of. `None` if fio accepts `key` (also abbreviated, as in
+/// getopt_long), or if no option is similar.
 #[must_use]
 pub fn find_meant_option(key: &str) -> Option<&'static str> {
     const CLOSE: usize = 2;
@@ -483,7 +483,7 @@ fn refuse(key: &str, value: &str, expected: &str) -> OptionsError {
 }
 
 /// Returns fio's main name of an option. Accepts `-` for `_` and the reverse, which fio does not, because pasted text
-/// mixes them.
+/// often confuses the two.
 fn canonical_name(key: &str) -> String {
     let key = key.trim().to_ascii_lowercase();
     let found = ALIASES.iter().find(|(alias, _)| *alias == key);

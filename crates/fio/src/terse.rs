@@ -1,21 +1,21 @@
 //! Parses fio's terse output (`--output-format=terse`, `--minimal`), versions 2 to 5 of the format.
 //!
-//! Fields: fio's HOWTO, section "Terse output", and `show_thread_status_terse_all` in `stat.c`. Terse output
-//! contains no options: pattern, depth and `direct` of a job are unknown.
+//! The fields are described in fio's HOWTO, section "Terse output", and in `show_thread_status_terse_all` of `stat.c`.
+//! Terse output contains no options, so the pattern, queue depth and `direct` of a job are unknown.
 
 use crate::json::{DiskUtil, FioDocument};
 use crate::text_result::{TextError, strip_quote};
 use assay_model::sample::{FioJob, Latency, Operation, Operations, Worker};
 use assay_model::{Bytes, Nanos, secrets};
 
-/// Number of fields of latency distributions, between the queue depths and the disks.
+/// Number of fields with distributions of latencies, between the queue depths and the disks.
 const DISTRIBUTION: usize = 10 + 12;
 /// Number of percentile fields of one direction.
 const PERCENTILES: usize = 20;
-/// Bins of the distribution of queue depths (I/Os in flight).
+/// Keys of the distribution of queue depths (I/Os in flight).
 const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
-/// Whether the text contains at least one line of terse output.
+/// Returns whether the text contains at least one line of terse output.
 #[must_use]
 pub fn is_terse(text: &str) -> bool {
     text.lines().any(|line| is_terse_line(strip_quote(line)))
@@ -30,7 +30,7 @@ fn is_terse_line(line: &str) -> bool {
     }
 }
 
-/// Parses all lines of terse output as one document; other lines are skipped.
+/// Parses all lines of terse output as one document. Other lines are skipped.
 ///
 /// # Errors
 /// A line ends too early, or a field is not a number; the error contains the line.
@@ -49,7 +49,7 @@ pub fn parse_terse(text: &str) -> Result<FioDocument, TextError> {
 /// The fields of a line, from left to right.
 struct Fields<'a> {
     rest: std::str::Split<'a, char>,
-    /// Number of the field that was read last, from 1.
+    /// Number of the field that was read last, counted from 1.
     at: usize,
 }
 
@@ -178,7 +178,7 @@ fn parse_direction(fields: &mut Fields<'_>, format: u64) -> Result<Operations, S
     })
 }
 
-/// Parses minimum, maximum, mean and deviation in microseconds.
+/// Parses minimum, maximum, mean and standard deviation in microseconds.
 fn parse_latency(fields: &mut Fields<'_>) -> Result<Latency, String> {
     Ok(Latency {
         min: fields.whole()?.saturating_mul(1000),
@@ -209,7 +209,7 @@ fn parse_disk(name: &str, fields: &mut Fields<'_>) -> Result<DiskUtil, String> {
 mod tests {
     use super::*;
 
-    /// Lines that fio 3.33 printed for the same job with each version of the format.
+    /// Lines that fio 3.33 printed for the same job in each version of the format.
     const REAL: [(u64, &str); 4] = [
         (2, include_str!("../fixtures/fio-3.33-terse-2.txt")),
         (3, include_str!("../fixtures/fio-3.33-terse-3.txt")),

@@ -1,8 +1,8 @@
-//! Parses fio's text for people (`--output-format=normal`), versions 2.0 to 3.4x, also inside other text. The
-//! formats of single lines are in [`lines`], terse output is in [`crate::terse`].
+//! Parses fio's text for people (`--output-format=normal`), versions 2.0 to 3.4x, even if it is within other text.
+//! [`lines`] parses single lines; [`crate::terse`] parses terse output.
 //!
-//! The text contains pattern, block size, engine and depth of a job, but neither `direct` nor most other
-//! options: [`FioJob::open`](assay_model::sample::FioJob::open) is set unless the text also contains the
+//! The text contains the pattern, block size, engine and queue depth of a job, but neither `direct` nor most other
+//! options. Therefore [`FioJob::open`](assay_model::sample::FioJob::open) is true unless the text also contains the
 //! command.
 
 mod command;
@@ -18,19 +18,19 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: cannot read `{text}`: {message}")]
 pub struct TextError {
-    /// Line, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
     /// Start of the line, without control characters.
     pub text: String,
-    /// Expected content.
+    /// Content that was expected in the line.
     pub message: String,
 }
 
-/// Longest part of a line in a message, in characters.
+/// Maximum number of characters of a line that a message contains.
 const SHOWN: usize = 60;
 
 impl TextError {
-    /// Builds an error about a line; `line` is its number, from 1.
+    /// Creates an error about the line with number `line`, counted from 1.
     pub(crate) fn new(line: usize, text: &str, message: impl Into<String>) -> Self {
         let clean: String = text.trim().chars().filter(|c| !c.is_control()).collect();
         let mut shown: String = clean.chars().take(SHOWN).collect();
@@ -52,7 +52,7 @@ pub fn is_text_result(text: &str) -> bool {
         .any(|line| lines::parse_job_start(strip_quote(line)).is_some())
 }
 
-/// Parses every run of fio in `text`, in order. Lines before, between and after the runs are skipped.
+/// Parses every run of fio in `text`, in order. Lines that do not belong to a run are skipped.
 ///
 /// # Errors
 /// A line of a job contains no valid figures, or no job has any figures; the error contains the line.
@@ -78,8 +78,8 @@ pub fn parse_text(text: &str) -> Result<Vec<FioDocument>, TextError> {
     }
 }
 
-/// Removes quotation marks of mail and code at the start of a line (`> `, `// `, `| `), and replaces no-break spaces by
-/// spaces.
+/// Removes quotation prefixes of mail and code (`> `, `// `, `| `) at the start of a line, and replaces no-break spaces
+/// by spaces.
 pub(crate) fn strip_quote(line: &str) -> &str {
     let line = line.trim_end();
     for mark in ["> ", ">> ", "// "] {
@@ -90,7 +90,7 @@ pub(crate) fn strip_quote(line: &str) -> &str {
     line
 }
 
-/// Latency that a line of percentiles belongs to.
+/// Kind of latency to which a line of percentiles belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LatencyKind {
     Slat,
@@ -104,15 +104,15 @@ enum LatencyKind {
 struct Scan {
     done: Vec<FioDocument>,
     current: FioDocument,
-    /// Header lines of the current run: job name and options of each job.
+    /// Header lines of the current run, as the name and the options of each job.
     headers: Vec<(String, BTreeMap<String, String>)>,
-    /// Process ids of the current run's jobs.
+    /// Process ids of the jobs of the current run.
     pids: Vec<Option<String>>,
     command: command::SeenCommand,
     version: String,
-    /// Direction (read, write or trim) that the following lines describe.
+    /// Direction (read, write or trim) to which the following lines belong.
     direction: Option<Operation>,
-    /// Kind of latency of the percentile lines that follow, and nanoseconds per printed unit.
+    /// Kind of latency to which the following lines of percentiles belong, and their unit in nanoseconds.
     percentiles: Option<(LatencyKind, f64)>,
     in_disks: bool,
 }
@@ -283,11 +283,12 @@ fn pick_latency(operations: &mut Operations, kind: LatencyKind) -> &mut Latency 
     }
 }
 
-/// Maximum relative difference between the printed rate and count ÷ run time at which both still describe the same
+/// Maximum relative difference between the printed rate and count ÷ run time. Above it, the two are about different
 /// I/Os. fio prints three or four digits of the rate.
 const ROUNDING: f64 = 0.02;
 
-/// Sets the I/O counts of a job. If the printed rate agrees with count ÷ run time, replaces it by this exact value.
+/// Sets the I/O counts of a job. If the printed rate agrees with count ÷ run time, replaces the rate by this exact
+/// value.
 fn apply_issued(job: &mut Worker, issued: lines::Issued) {
     for (kind, count, short) in [
         (Operation::Read, issued.total[0], issued.short[0]),

@@ -1,7 +1,7 @@
 //! Reads a captured machine from one stream: the output of the collector script (`assay facts --script`), or a packed
 //! capture directory.
 //!
-//! The sender may be hostile. The stream is read into memory within limits, its names have no meaning outside of the
+//! The sender may be hostile. The stream is read into memory within limits, its paths refer only to objects in the
 //! bundle, and nothing is unpacked to disk.
 
 mod decode;
@@ -22,21 +22,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub struct Bundle {
     entries: HashMap<PathBuf, Entry>,
-    /// Names of the entries of each directory. A directory without its own entry exists if the bundle contains paths
-    /// below it.
+    /// Names in each directory. A directory without an entry of its own exists if the bundle contains paths below it.
     names: HashMap<PathBuf, BTreeSet<OsString>>,
-    /// Total bytes of the names in `names`.
+    /// Total number of bytes of the names in `names`.
     named: usize,
-    /// Parent directories of paths that `stat` was called for: they exist, and nothing else is known about
-    /// them.
+    /// Parent directories of paths for which `stat` was called. They exist, but nothing else is known about them.
     above: HashSet<PathBuf>,
-    /// For each path, the other paths that lead to it through links in the bundle.
+    /// For each path, the other paths that refer to the same object through links in the bundle.
     aliases: BTreeMap<PathBuf, Vec<PathBuf>>,
     index: Index,
     asked: Patterns,
 }
 
-/// Maximum total bytes of directory names. A few long paths can imply very many directories; a real machine has a few
+/// Maximum total bytes of directory names. A few long paths can imply very many directories. A real machine has a few
 /// million bytes.
 const MAX_NAMED: usize = 64 << 20;
 
@@ -49,16 +47,16 @@ enum Entry {
 
 /// A captured machine, with the version of assay that captured it.
 pub struct Captured {
-    /// The machine.
+    /// The captured machine, for reading.
     pub host: Box<dyn Host>,
-    /// Version of assay whose collector wrote the capture; `None` for other captures.
+    /// Version of assay whose collector wrote the capture; `None` for captures that no collector wrote.
     pub collector: Option<String>,
 }
 
-/// Opens a captured machine: a directory, a bundle in a file, or with `-` a bundle on standard input.
+/// Opens a captured machine: a directory, a bundle in a file, or, for `-`, a bundle on standard input.
 ///
 /// # Errors
-/// The input is none of these, or cannot be read.
+/// The input is not a captured machine, or cannot be read.
 pub fn open(path: &Path) -> Result<Captured, CaptureError> {
     let io = |source| CaptureError::Io {
         path: path.to_owned(),
@@ -88,7 +86,7 @@ impl From<Bundle> for Captured {
 }
 
 impl Bundle {
-    /// Reads a bundle. `name` is for messages.
+    /// Reads a bundle. `name` is the name of the bundle for messages.
     ///
     /// # Errors
     /// The input is not a bundle, is damaged or truncated, its collector failed, or it exceeds [`MAX_BUNDLE`].
@@ -126,13 +124,13 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Returns the version of assay whose collector wrote it; `None` for a packed capture.
+    /// Returns the version of assay whose collector wrote the bundle; `None` for a packed capture.
     #[must_use]
     pub fn collector(&self) -> Option<&str> {
         self.index.collector.as_deref()
     }
 
-    /// Adds an entry. If a path occurs several times, the last entry counts. Entries below a file or a link are never
+    /// Adds an entry. If a path occurs several times, the last entry applies. Entries below a file or a link are never
     /// found.
     fn insert(&mut self, path: PathBuf, entry: Entry) -> Result<(), String> {
         let mut below = path.as_path();
@@ -176,7 +174,7 @@ impl Bundle {
         }
     }
 
-    /// Resolves a path to the object in the bundle, whether or not its content is readable.
+    /// Resolves a path to the object in the bundle, whether or not the content of the object is readable.
     fn locate(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         resolve(path, follow_last, |candidate| {
             Ok(match self.entries.get(candidate) {
@@ -190,8 +188,8 @@ impl Bundle {
         })
     }
 
-    /// Returns the error for a path that is not in the bundle: it is absent on the machine only if the collector asked
-    /// for it, else unknown.
+    /// Returns the error for a path that is not in the bundle. The path is absent on the machine only if the collector
+    /// searched it; otherwise it is unknown.
     fn missing(&self, path: &Path, candidate: &Path) -> HostError {
         let rest = rest_of(path, candidate);
         let known = |at: &Path| self.asked.is_empty() || self.asked.covers(&at.join(&rest));
@@ -220,7 +218,7 @@ impl Bundle {
     }
 }
 
-/// Returns the part of a path after `candidate`; an empty path if a link led elsewhere.
+/// Returns the part of a path after `candidate`. Returns an empty path if a link led outside of `candidate`.
 fn rest_of(path: &Path, candidate: &Path) -> PathBuf {
     path.strip_prefix(candidate).unwrap_or(Path::new("")).into()
 }
@@ -313,7 +311,7 @@ impl Host for Bundle {
         }
     }
 
-    /// Finds a command. A command without an answer counts as not installed if the collector asked for it.
+    /// Finds a command. A command without an answer counts as not installed if the collector searched it.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         let asked = self.index.tools.iter().any(|tool| **tool == *name);
         let complete = self.index.collector.is_none();

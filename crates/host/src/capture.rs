@@ -1,5 +1,5 @@
 //! Index of a capture: answers of commands, unreadable paths, and results of `stat`. The index is the file [`INDEX`] at
-//! the top of the capture directory. It is optional: a directory that contains only files is a capture, too.
+//! the top of the capture directory. It is optional, because a directory that contains only files is a capture, too.
 
 use crate::{CommandOutput, FileKind, HostError, Stat, StatFs};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 /// Name of the index file.
 pub(crate) const INDEX: &str = "assay-capture.json";
 
-/// Version of the index.
+/// Version of the index format that this program writes.
 pub(crate) const SCHEMA: u32 = 1;
 
 /// Reasons why a capture cannot be used or written.
@@ -22,15 +22,15 @@ pub enum CaptureError {
     Io {
         /// Path of the file or directory.
         path: PathBuf,
-        /// Error of the kernel.
+        /// Error that the kernel reported.
         source: std::io::Error,
     },
     /// The index is invalid.
     #[error("{}: {source}", path.display())]
     Index {
-        /// The index file.
+        /// Path of the index file.
         path: PathBuf,
-        /// Description of the error.
+        /// Why the index is invalid.
         source: IndexError,
     },
     /// The index or the directory cannot be read.
@@ -41,65 +41,65 @@ pub enum CaptureError {
     Bundle {
         /// Name of the bundle.
         name: String,
-        /// Description of the error.
+        /// Why the bundle is invalid.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Writing a capture would overwrite something.
+    /// A capture would overwrite existing files.
     #[error("{}: the directory is not empty; name a new one", path.display())]
     NotEmpty {
-        /// The directory.
+        /// The directory, which is not empty.
         path: PathBuf,
     },
 }
 
-/// Errors of an index.
+/// Reasons why an index cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// The index is not valid JSON, or cannot be written as JSON.
     #[error("not an index of a capture: {0}")]
     Form(#[from] serde_json::Error),
-    /// A later version of assay wrote the index.
+    /// A later version of assay wrote the index; contains the version of the format.
     #[error("schema {0} is unknown to this version of assay, which reads schema {SCHEMA}")]
     Schema(u32),
 }
 
-/// The index.
+/// The content of an index file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Index {
-    /// [`SCHEMA`].
+    /// Version of the index, [`SCHEMA`].
     pub(crate) schema: u32,
-    /// Commands and their answers.
+    /// Commands that were run on the machine, with their answers.
     #[serde(default)]
     pub(crate) commands: Vec<Command>,
-    /// Unreadable paths, and the reasons.
+    /// Unreadable paths, each with the reason.
     #[serde(default)]
     pub(crate) errors: BTreeMap<String, Fault>,
-    /// Results of `stat`.
+    /// Results of `stat` by path.
     #[serde(default)]
     pub(crate) stat: BTreeMap<String, Stat>,
-    /// Results of `statfs`.
+    /// Results of `statfs` by path.
     #[serde(default)]
     pub(crate) statfs: BTreeMap<String, StatFs>,
-    /// For a bundle of the collector: the collector's version of assay.
+    /// Version of assay of the collector; `None` if the capture does not come from a collector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) collector: Option<String>,
-    /// Path patterns that the collector read. A path is known to be absent only if it matches a pattern. An empty list
-    /// means all paths.
+    /// Path patterns that the collector read. A path is known to be absent only if a pattern matches it. An empty list
+    /// means that all paths were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<String>,
-    /// Commands that the collector looked for. Those without an answer are not installed.
+    /// Commands that the collector searched. A command without an answer is not installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<String>,
-    /// Error messages of the shell and of tools while the collector ran, which may mean that something is missing.
+    /// Error messages of the shell and of tools while the collector ran. They may mean that data are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) troubles: Vec<String>,
-    /// Paths and command lines whose content was not kept, or only in part, each with the reason.
+    /// Paths and command lines whose content was dropped completely or in part, each with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) withheld: BTreeMap<String, String>,
 }
 
-/// A command and its answer. Without `status` the command has no answer, and the entry contains the reason.
+/// A command and its answer. Without `status`, the command has no answer, and the entry contains the reason.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Command {
@@ -112,12 +112,12 @@ pub(crate) struct Command {
     pub(crate) stderr: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) error: String,
-    /// Standard output as lines, instead of `stdout`.
+    /// Lines of the standard output, as an alternative to `stdout`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) lines: Vec<String>,
 }
 
-/// Reason why something could not be read.
+/// Reason why a path could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
@@ -136,7 +136,7 @@ impl Index {
         })
     }
 
-    /// Returns the sizes of a file system.
+    /// Returns the total size and the free space of a file system.
     pub(crate) fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         let found = self.statfs.get(&*path.to_string_lossy()).copied();
         found.ok_or_else(|| HostError::NotCaptured {
@@ -144,7 +144,7 @@ impl Index {
         })
     }
 
-    /// Always fails: a capture does not contain whether a device is in use.
+    /// Always fails, because a capture does not record whether a device is in use.
     pub(crate) fn open_exclusive(path: &Path) -> Result<(), HostError> {
         Err(HostError::NotCaptured {
             what: format!("whether {} is open", path.display()),
@@ -181,7 +181,7 @@ impl Index {
         }
     }
 
-    /// Parses an index; invalid UTF-8 is replaced.
+    /// Parses an index. Invalid UTF-8 is replaced.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
         let index: Self = serde_json::from_str(&String::from_utf8_lossy(bytes))?;
         match index.schema == SCHEMA {
@@ -190,7 +190,7 @@ impl Index {
         }
     }
 
-    /// Returns whether an answer of this command was captured.
+    /// Returns whether the capture contains an answer of this command.
     pub(crate) fn knows(&self, name: &OsStr) -> bool {
         self.commands
             .iter()
@@ -198,7 +198,7 @@ impl Index {
     }
 }
 
-/// Object at a path; returned by the callback of [`resolve`].
+/// Object at a path, which the callback of [`resolve`] returns.
 pub(crate) enum Node {
     /// No object exists.
     Missing,
@@ -208,11 +208,11 @@ pub(crate) enum Node {
     Link(PathBuf),
 }
 
-/// Maximum number of links in one path, as the kernel's MAXSYMLINKS.
+/// Maximum number of links in one path, the same as the kernel's MAXSYMLINKS.
 const MAX_LINKS: usize = 40;
 
-/// Resolves the symbolic links of `path` inside a tree with root `/`. Absolute links start at that root and
-/// `..` stops there, so that no link leads out.
+/// Resolves the symbolic links of `path` inside a tree with root `/`. Absolute links start at this root, and `..` does
+/// not go above it, so that no link leads outside of the tree.
 pub(crate) fn resolve(
     path: &Path,
     follow_last: bool,
@@ -259,7 +259,8 @@ fn path_components(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     })
 }
 
-/// Returns the `Stat` of a copy, whose device numbers differ from those on the machine.
+/// Returns the `Stat` of a copied file. The device numbers of a copy say nothing about the machine, so they are not
+/// used.
 pub(crate) fn copied_stat(kind: FileKind, size: u64) -> Stat {
     let none = crate::DeviceNumber { major: 0, minor: 0 };
     Stat {

@@ -1,4 +1,4 @@
-//! Runs a command until it ends or exceeds its time limit.
+//! Runs a command until it ends or its time limit expires.
 
 use crate::error::{HostError, command_line};
 use crate::process::{Dies, Keep, Leftovers, Running};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs `program` with the arguments `argv[1..]`. The kernel kills the command when assay ends: a command that outlives
+/// Runs `program` with the arguments `argv[1..]`. The kernel kills the command when assay ends. Otherwise a command of
 /// a killed assay could change something after a later assay has rolled everything back.
 pub(crate) fn run(
     program: &Path,

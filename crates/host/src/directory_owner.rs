@@ -1,7 +1,7 @@
 //! Checks that only this user and root can change or replace a directory.
 //!
-//! Assay, running as root, executes what it reads from its own directory. So no other user may be able to
-//! write the directory or its parents.
+//! If assay runs as root, it executes what it reads from its own directory. Therefore no other user may be able to
+//! write to the directory or its parents.
 
 use crate::error::HostError;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
@@ -11,22 +11,22 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of links, as in the kernel (path_resolution(7)).
+/// Maximum number of links in a path, the same as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// A remaining step of a path.
+/// A remaining step while a path is followed.
 enum Step {
     /// Change to the parent directory.
     Up,
-    /// Change to the entry with this name. The flag is whether the user wrote the name; else it comes from a link.
+    /// Change to the entry with this name. The flag is true if the user wrote the name, false if it comes from a link.
     Down(OsString, bool),
 }
 
-/// Checks that no other user may write or replace the existing part of a path. The missing part can then be created
-/// safely. Follows links if nobody else can replace them; the directory itself must not be a link.
+/// Checks that no other user can write to or replace the existing part of a path. The missing part can then be created
+/// safely. Follows links that nobody else can replace, but the directory itself must not be a link.
 ///
 /// # Errors
-/// Another user may write a directory; the message contains both.
+/// Another user can write to a directory; the message contains the directory and the user.
 pub fn check(path: &Path) -> Result<(), HostError> {
     let absolute = std::path::absolute(path).map_err(|error| HostError::io(path, &error))?;
     let root = look(Path::new("/"))?.ok_or_else(|| HostError::path(path, "there is no root"))?;
@@ -97,7 +97,7 @@ fn look(path: &Path) -> Result<Option<Stat>, HostError> {
     }
 }
 
-/// Checks one directory. `inmost` is whether it is the requested directory itself, not one of its parents.
+/// Checks one directory. `inmost` is true for the requested directory itself, false for its parents.
 fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), HostError> {
     owner(path, found, root)?;
     let mode = Mode::from_raw_mode(found.st_mode);
@@ -114,8 +114,8 @@ fn judge(path: &Path, found: &Stat, root: &Stat, inmost: bool) -> Result<(), Hos
     Err(HostError::path(path, format!("{who} may write here")))
 }
 
-/// Checks that a directory belongs to this user or root. Root is the owner of `/`, because in a user namespace root may
-/// have no number (user_namespaces(7)).
+/// Checks that a directory belongs to this user or to root. The owner of `/` counts as root, because in a user
+/// namespace root may have no number (user_namespaces(7)).
 fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     match [0, us, root.st_uid].contains(&found.st_uid) {
@@ -127,7 +127,7 @@ fn owner(path: &Path, found: &Stat, root: &Stat) -> Result<(), HostError> {
     }
 }
 
-/// Checks that a directory belongs to this user, and that its mode excludes other users.
+/// Checks that a directory belongs to this user, and that other users have no access.
 pub(crate) fn closed(path: &Path, found: &Stat) -> Result<(), HostError> {
     let us = rustix::process::geteuid().as_raw();
     if found.st_uid != us {

@@ -1,26 +1,26 @@
-//! Errors of host calls. They distinguish a missing object from an unreadable one.
+//! Errors of host calls. They distinguish between a missing and an unreadable object.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Reasons why a host call gives no answer.
+/// Reasons why a host call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The path does not exist.
     #[error("{}: no such file or directory", path.display())]
     NotFound {
-        /// The path.
+        /// The missing path.
         path: PathBuf,
     },
-    /// The path may exist but is unreadable.
+    /// The path may exist, but cannot be read.
     #[error("{}: {reason}", path.display())]
     Path {
-        /// The path.
+        /// The unreadable path.
         path: PathBuf,
-        /// `errno` of the kernel, if there is one.
+        /// `errno`, if the kernel reported the error.
         errno: Option<i32>,
-        /// Description by the kernel.
+        /// Description of the error by the kernel.
         reason: String,
     },
     /// The command is not installed.
@@ -29,29 +29,29 @@ pub enum HostError {
         /// Name of the command.
         name: String,
     },
-    /// The command did not run to its end.
+    /// The command did not end normally.
     #[error("{argv}: {reason}")]
     Command {
-        /// The command line.
+        /// Command line of the command.
         argv: String,
-        /// Description of the error.
+        /// Why the command could not run or did not end.
         reason: String,
     },
-    /// The command exceeded its time limit and was killed.
+    /// The command was killed because its time limit expired.
     #[error("{argv}: no end after {} s: killed", limit.as_secs_f32())]
     Timeout {
-        /// The command line.
+        /// Command line of the command.
         argv: String,
-        /// Time limit.
+        /// Time limit that expired.
         limit: Duration,
     },
-    /// The content is not known to be harmless and was not read.
+    /// The content was not read, because it is not known to be harmless.
     #[error("{what}: withheld: no rule says what of it may be kept")]
     Withheld {
         /// The command line or path.
         what: String,
     },
-    /// The capture does not contain this answer.
+    /// The capture does not contain the requested data.
     #[error("{what}: not in the captured directory")]
     NotCaptured {
         /// The command line or path.
@@ -60,7 +60,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Replaces the path in the error by `path`, the name that the user knows.
+    /// Replaces the path in the error by `path`, which is the path that the user knows.
     #[must_use]
     pub fn named(self, path: &Path) -> Self {
         let path = path.to_owned();
@@ -91,7 +91,7 @@ impl HostError {
         }
     }
 
-    /// Builds an error about a path that does not come from the kernel.
+    /// Builds an error about a path for a reason that assay found, not the kernel.
     pub(crate) fn path(path: &Path, reason: impl Into<String>) -> Self {
         Self::Path {
             path: path.to_owned(),
@@ -100,7 +100,8 @@ impl HostError {
         }
     }
 
-    /// Builds the error that another process changed the file at the same time, so that assay changed nothing.
+    /// Builds the error for a file that another process changed at the same time. assay has changed nothing in this
+    /// case.
     pub(crate) fn meanwhile(path: &Path, what: &str) -> Self {
         Self::Path {
             path: path.to_owned(),
@@ -109,19 +110,20 @@ impl HostError {
         }
     }
 
-    /// Returns whether another process changed the file at the same time, so that nothing was changed.
+    /// Returns whether the error is that another process changed the file at the same time, so that assay changed
+    /// nothing.
     #[must_use]
     pub fn is_meanwhile(&self) -> bool {
         self.errno() == Some(rustix::io::Errno::STALE.raw_os_error())
     }
 
-    /// Returns whether the object does not exist, as opposed to being unreadable.
+    /// Returns whether the object does not exist. Returns false if it is only unreadable.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::NoCommand { .. })
     }
 
-    /// Returns `errno`, if the kernel gave one.
+    /// Returns `errno` if the kernel reported the error.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
@@ -130,7 +132,7 @@ impl HostError {
         }
     }
 
-    /// Returns the reason without the name of the object.
+    /// Returns the reason without the path or command.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -155,7 +157,7 @@ fn describe_io_error(error: &std::io::Error) -> String {
     }
 }
 
-/// Formats a command line as a user would type it.
+/// Formats a command line as a user would type it in a shell.
 pub(crate) fn command_line(argv: &[&OsStr]) -> String {
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
     // Errors are shown, stored and reported, and a user's command may contain a password.

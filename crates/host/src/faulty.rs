@@ -1,4 +1,4 @@
-//! A host whose n-th call fails, to test error handling.
+//! A host for tests of error handling. One call or every n-th call fails.
 
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Passes calls to another host, except the n-th, or every n-th.
+/// Passes calls to another host, but lets the n-th call or every n-th call fail.
 pub struct Faulty<'a, H: ?Sized = dyn Host> {
     inner: &'a H,
     every: usize,
@@ -18,7 +18,7 @@ pub struct Faulty<'a, H: ?Sized = dyn Host> {
 }
 
 impl<'a, H: Host + ?Sized> Faulty<'a, H> {
-    /// Fails call number `every`, 2 × `every` and so on; never if `every` is 0.
+    /// Creates a host of which the calls number `every`, 2 × `every` and so on fail. If `every` is 0, no call fails.
     #[must_use]
     pub fn new(inner: &'a H, every: usize) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl<'a, H: Host + ?Sized> Faulty<'a, H> {
         }
     }
 
-    /// Fails only call number `nth`.
+    /// Creates a host of which only the call number `nth` fails.
     #[must_use]
     pub fn once(inner: &'a H, nth: usize) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl<'a, H: Host + ?Sized> Faulty<'a, H> {
         }
     }
 
-    /// Returns the number of calls.
+    /// Returns the number of calls so far.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
@@ -101,7 +101,7 @@ impl<H: Host + ?Sized> Host for Faulty<'_, H> {
             self.inner.run(argv, limits)
         })
     }
-    /// Never fails, because a command that is not installed is a valid answer.
+    /// Never fails, because "not installed" is a valid answer.
     fn which(&self, name: &OsStr) -> Option<PathBuf> {
         self.inner.which(name)
     }

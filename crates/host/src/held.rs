@@ -1,9 +1,9 @@
 //! Files and directories that are used through open descriptors.
 //!
-//! A path is resolved once. Afterwards only the descriptor is used, so nobody who renames or replaces names
-//! can redirect assay. Other programs get the path from [`Held::through`] or [`Directory::through`],
-//! `/proc/PID/fd/N`. The kernel resolves it to the open object itself (proc_pid_fd(5)) as long as this process
-//! lives.
+//! A path is resolved once. From then on, only the descriptor is used, so that another user who renames or replaces
+//! files cannot redirect assay. Other programs get the path from [`Held::through`] or [`Directory::through`],
+//! `/proc/PID/fd/N`. The kernel resolves this path to the open object itself (proc_pid_fd(5)) while this process
+//! exists.
 
 mod abandoned;
 mod device;
@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Identity of a file: device and inode number, valid while the file is open or has a name.
+/// Identity of a file: device and inode number. It is valid while the file is open or has a name.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -51,17 +51,17 @@ impl Identity {
     }
 }
 
-/// How a file is opened.
+/// How to open a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// For reading.
+    /// Opens the file for reading.
     Read,
-    /// For reading and writing.
+    /// Opens the file for reading and writing.
     ReadWrite,
 }
 
 impl Access {
-    /// Returns the open flags: the last component may not be a link, and a pipe does not block.
+    /// Returns the open flags. With them, the last component must not be a link, and opening a pipe does not block.
     fn flags(self) -> OFlags {
         let mode = match self {
             Self::Read => OFlags::RDONLY,
@@ -71,14 +71,14 @@ impl Access {
     }
 }
 
-/// An open directory.
+/// An open directory, with the path by which it was opened.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
     shown: PathBuf,
 }
 
-/// An open regular file or block device.
+/// An open regular file or block device, with the path by which it was opened.
 #[derive(Debug)]
 pub struct Held {
     file: File,
@@ -86,24 +86,24 @@ pub struct Held {
     identity: Identity,
 }
 
-/// Result of removing a name.
+/// Result of removing a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removed {
-    /// The name was removed, and the file with it if it had no other name.
+    /// The name was removed. If it was the last name, the file was removed, too.
     Gone,
     /// The name did not exist.
     Absent,
-    /// Another object has the name, or lies at its path; it was not touched.
+    /// Another object has this name or path. It was not changed.
     Another,
-    /// The file exists under an unknown name; it was truncated, so that it uses no space.
+    /// The file exists under an unknown name. It was truncated, so that it uses no space.
     Emptied,
 }
 
 impl Directory {
-    /// Opens a directory that the user named. Follows links in the path once, because the user chose them.
+    /// Opens a directory that the user named. Links in the path are followed once, because the user chose the path.
     ///
     /// # Errors
-    /// The path does not exist, is not a directory, or is not permitted.
+    /// The path does not exist, is not a directory, or access is not permitted.
     pub fn open(path: &Path) -> Result<Self, HostError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
@@ -113,16 +113,17 @@ impl Directory {
         })
     }
 
-    /// Wraps a directory that was opened by a path.
+    /// Creates the value for an open directory; `path` is the path by which it was opened.
     pub(crate) fn of(fd: OwnedFd, path: &Path) -> Self {
         let shown = path.to_owned();
         Self { fd, shown }
     }
 
-    /// Opens a directory below this one. No component may be a link; mounts are followed.
+    /// Opens a directory below this one. No component may be a link. Mount points are entered.
     ///
     /// # Errors
-    /// As [`Directory::open`]; ELOOP or ENOTDIR if a component is a link, EXDEV if the path leads out.
+    /// As [`Directory::open`]; ELOOP or ENOTDIR if a component is a link, EXDEV if the path leads out of this
+    /// directory.
     pub fn below(&self, relative: &Path) -> Result<Self, HostError> {
         let shown = self.shown.join(relative);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -130,18 +131,18 @@ impl Directory {
         Ok(Self { fd, shown })
     }
 
-    /// Creates a private directory and opens it.
+    /// Creates a directory that only this user can access, and opens it.
     ///
     /// # Errors
-    /// The name exists, it is not permitted, or another user replaced the directory before it was opened.
+    /// The name exists, access is not permitted, or another user replaced the directory before it was opened.
     pub fn make(&self, name: &OsStr) -> Result<Self, HostError> {
         self.make_as(name, Mode::RWXU)
     }
 
-    /// Creates a new private file, open for reading and writing.
+    /// Creates a file that only this user can access, open for reading and writing.
     ///
     /// # Errors
-    /// The name exists, or it is not permitted.
+    /// The name exists, or access is not permitted.
     pub fn create(&self, name: &OsStr) -> Result<Held, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -151,8 +152,9 @@ impl Directory {
         Held::new(fd, shown)
     }
 
-    /// Creates a private unnamed file in the directory. It disappears with its last descriptor, unless
-    /// [`Directory::name`] gives it a name. Returns `None` if the file system does not support this.
+    /// Creates an unnamed file in the directory that only this user can access. The file disappears with its last
+    /// descriptor, unless [`Directory::name`] gives it a name. Returns `None` if the file system does not support
+    /// unnamed files.
     ///
     /// # Errors
     /// Permission is denied, or there is no space.
@@ -165,7 +167,7 @@ impl Directory {
         }
     }
 
-    /// Gives a file a name in this directory, which must be on the same file system.
+    /// Gives an open file a name in this directory, which must be on the same file system.
     ///
     /// # Errors
     /// The name exists, or as linkat(2).
@@ -179,7 +181,7 @@ impl Directory {
     /// Opens a regular file in this directory.
     ///
     /// # Errors
-    /// The file does not exist, is not permitted, is a link (ELOOP), or is not a regular file.
+    /// The file does not exist, access is not permitted, it is a link (ELOOP), or it is not a regular file.
     pub fn file(&self, name: &OsStr, access: Access) -> Result<Held, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -188,7 +190,7 @@ impl Directory {
         Held::new(fd, shown)
     }
 
-    /// Returns the names in the directory, sorted.
+    /// Returns the sorted names in the directory.
     ///
     /// # Errors
     /// As getdents64(2).
@@ -205,7 +207,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// Returns the identity of the object with a name, without following a link; `None` if there is none.
+    /// Returns the identity of the object with a name; `None` if there is none. Does not follow a link.
     ///
     /// # Errors
     /// As fstatat(2).
@@ -217,8 +219,9 @@ impl Directory {
         }
     }
 
-    /// Removes a file in this directory if it is still the file `meant`. A user who can write the directory could
-    /// exchange the file between check and removal, but this user could remove the file anyway.
+    /// Removes a file in this directory if it is still the file `meant`. A user who can write to the directory could
+    /// exchange the file between the check and the removal. This is harmless, because such a user could remove the file
+    /// anyway.
     ///
     /// # Errors
     /// As unlinkat(2).
@@ -249,7 +252,7 @@ impl Directory {
         }
     }
 
-    /// Renames a file within this directory and replaces an existing one.
+    /// Renames a file within this directory. An existing file with the new name is replaced.
     ///
     /// # Errors
     /// As renameat(2).
@@ -261,7 +264,7 @@ impl Directory {
             .map_err(fail(&shown))
     }
 
-    /// Makes added and removed names durable, if the file system supports it.
+    /// Writes added and removed names to the disk, if the file system supports this.
     ///
     /// # Errors
     /// As fsync(2).
@@ -287,15 +290,15 @@ impl Directory {
         &self.shown
     }
 
-    /// Returns the current path of the directory, for messages and lists. The path may refer to another
-    /// directory a moment later.
+    /// Returns the current path of the directory, for messages and lists. Another process may rename the directory at
+    /// any time, so the path must not be used to open it.
     #[must_use]
     pub fn whereabouts(&self) -> PathBuf {
         find_current_path(self.fd.as_fd()).unwrap_or_else(|| self.shown.clone())
     }
 
-    /// Returns a path for programs of this user that refers to this directory as long as it is open here, even
-    /// after a rename.
+    /// Returns a path for programs of this user that refers to this directory, even after a rename. The path is valid
+    /// while this value exists.
     #[must_use]
     pub fn through(&self) -> PathBuf {
         descriptor_path(&self.fd)
@@ -309,29 +312,30 @@ impl AsFd for Directory {
 }
 
 impl Held {
-    /// Opens a regular file; the last component may not be a link.
+    /// Opens a regular file. The last component of the path must not be a link.
     ///
     /// # Errors
-    /// The file does not exist, is not permitted, is a link (ELOOP), or is not a regular file.
+    /// The file does not exist, access is not permitted, it is a link (ELOOP), or it is not a regular file.
     pub fn open(path: &Path, access: Access) -> Result<Self, HostError> {
         let fd = rustix::fs::open(path, access.flags(), Mode::empty()).map_err(fail(path))?;
         Self::new(fd, path.to_owned())
     }
 
-    /// Opens a regular file that the user named. Follows a link once, and does not wait for pipes.
+    /// Opens a regular file that the user named. Follows a link once. If the path is a pipe, fails at once instead of
+    /// waiting.
     ///
     /// # Errors
-    /// The file does not exist, is not permitted, or is not a regular file.
+    /// The file does not exist, access is not permitted, or it is not a regular file.
     pub fn follow(path: &Path, access: Access) -> Result<Self, HostError> {
         let flags = access.flags().difference(OFlags::NOFOLLOW);
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
         Self::new(fd, path.to_owned())
     }
 
-    /// Opens a block device. Follows links, because names of volumes are links of udev.
+    /// Opens a block device. Follows links, because udev creates links as names of volumes.
     ///
     /// # Errors
-    /// The device does not exist, is not permitted, or is not a block device.
+    /// The device does not exist, access is not permitted, or it is not a block device.
     pub fn open_device(path: &Path, access: Access) -> Result<Self, HostError> {
         let flags = access.flags().difference(OFlags::NOFOLLOW);
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(fail(path))?;
@@ -358,13 +362,13 @@ impl Held {
         })
     }
 
-    /// Returns the open file.
+    /// Returns the open file, for reading and writing through the descriptor.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns only the open file, without its name and identity.
+    /// Returns the open file, and drops the path and the identity.
     #[must_use]
     pub fn into_file(self) -> File {
         self.file
@@ -416,14 +420,14 @@ impl Held {
         Ok(found.st_uid)
     }
 
-    /// Returns its current path for messages; `None` if its name was removed.
+    /// Returns the current path of the file, for messages; `None` if its name was removed.
     #[must_use]
     pub fn whereabouts(&self) -> Option<PathBuf> {
         find_current_path(self.file.as_fd())
     }
 
-    /// Returns a path for programs of this user that refers to this file as long as it is open here, even
-    /// after a rename.
+    /// Returns a path for programs of this user that refers to this file, even after a rename. The path is valid while
+    /// this value exists.
     #[must_use]
     pub fn through(&self) -> PathBuf {
         descriptor_path(&self.file)
@@ -438,19 +442,19 @@ fn find_current_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     there.then_some(path)
 }
 
-/// Returns a path for programs of this user that refers to an open file, directory or device as long as it is
-/// open here, even after a rename.
+/// Returns a path for programs of this user that refers to an open file, directory or device, even after a rename. The
+/// path is valid while the descriptor is open.
 #[must_use]
 pub fn descriptor_path(fd: impl AsFd) -> PathBuf {
     let (process, number) = (std::process::id(), fd.as_fd().as_raw_fd());
     format!("/proc/{process}/fd/{number}").into()
 }
 
-/// Opens a path below a directory without following links (openat2(2)). On kernels before 5.6, and in
-/// sandboxes without this call, opens it component by component.
+/// Opens a path below a directory without following links (openat2(2)). Opens the path component by component on
+/// kernels before 5.6, and in sandboxes that do not permit openat2(2).
 ///
 /// # Errors
-/// ELOOP or ENOTDIR if a component is a link, EXDEV if the path leads out.
+/// ELOOP or ENOTDIR if a component is a link, EXDEV if the path leads out of the directory.
 pub fn open_beneath(
     directory: impl AsFd,
     relative: &Path,
@@ -498,7 +502,7 @@ fn step_by_step(
     rustix::fs::openat(from, *last, flags, Mode::empty())
 }
 
-/// Checks that a name is a single component.
+/// Checks that a name is a single component of a path.
 fn plain(name: &OsStr) -> Result<(), Errno> {
     let bytes = name.as_bytes();
     match bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') {
@@ -511,7 +515,7 @@ fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
     move |error| HostError::io(path, &error.into())
 }
 
-/// Returns the identity of the object at a path; follows links.
+/// Returns the identity of the object at a path. Follows links.
 ///
 /// # Errors
 /// As stat(2).

@@ -1,5 +1,5 @@
-//! Inode flags that keep a file or directory from being replaced or removed (chattr(1)), and the commands that
-//! clear them.
+//! Detects inode flags that prevent a file or directory from being replaced or removed (chattr(1)), and returns the
+//! commands that clear the flags.
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use std::ffi::OsStr;
@@ -18,8 +18,8 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// Returns the flag of an open file or directory. Kernels before 4.11 and sandboxes without statx(2)
-    /// report none.
+    /// Returns the flag of an open file or directory. Always `None` on kernels before 4.11, and in sandboxes without
+    /// statx(2).
     #[must_use]
     pub fn of(fd: impl AsFd) -> Option<Self> {
         let found =
@@ -27,7 +27,7 @@ impl Mark {
         Self::among(found.stx_attributes)
     }
 
-    /// Returns the flag of the object at a path; follows no link.
+    /// Returns the flag of the object at a path. Does not follow a link.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
@@ -45,8 +45,8 @@ impl Mark {
         marks.map(|(_, mark)| mark)
     }
 
-    /// Returns the reason why a path cannot be removed: its own flag, or that of its directory; `None` if no flag
-    /// prevents it.
+    /// Returns the flag that prevents the removal of a path as a reason for the user: that of the object, or that of
+    /// its directory. `None` if there is no such flag.
     #[must_use]
     pub fn against_removal(path: &Path) -> Option<String> {
         let own = Self::at(path).filter(|mark| *mark != Self::Sealed);
@@ -63,7 +63,7 @@ impl Mark {
         ))
     }
 
-    /// Returns the name of the flag, and its letter in chattr(1).
+    /// Returns the name of the flag, and the letter that chattr(1) uses for it.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Immutable => ("immutable", "i"),
@@ -73,7 +73,7 @@ impl Mark {
     }
 }
 
-/// Quotes a path as one word for a shell.
+/// Quotes a path so that a shell reads it as one word.
 pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%:,=".contains(letter);

@@ -1,12 +1,12 @@
-//! Parses ZFS's kstats on Linux: two header lines, then `name type data` (OpenZFS
+//! Parses ZFS's kstat files on Linux: two header lines, then lines `name type data` (OpenZFS
 //! module/os/linux/spl/spl-kstat.c).
 
-/// Counters of the ARC and the L2ARC.
+/// File with the counters of the ARC and the L2ARC.
 pub const ARCSTATS: &str = "/proc/spl/kstat/zfs/arcstats";
-/// Counters of the intent log, of all pools together.
+/// File with the counters of the intent log, for all pools together.
 pub const ZIL: &str = "/proc/spl/kstat/zfs/zil";
 
-/// Returns a counter by name; `None` if this version lacks it.
+/// Returns a counter by name; `None` if this version of ZFS lacks it.
 #[must_use]
 pub fn find_counter(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {

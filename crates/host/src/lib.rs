@@ -1,8 +1,8 @@
 //! Access to a machine: reads files, lists directories and runs commands. A host is the live machine, a captured
-//! directory, recorded answers, or a faulty host for tests.
+//! directory, a machine in memory, or a faulty host for tests.
 //!
-//! All other code uses `&dyn Host`, so that the same code examines this machine, a directory that somebody sent, and a
-//! test fixture.
+//! All other code uses `&dyn Host`. The same code therefore examines this machine, a directory from another machine,
+//! and a test fixture.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate is the door to the machine"
@@ -64,11 +64,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Maximum bytes read from one file or command; more is an error.
+/// Maximum number of bytes that are read from one file or command. More bytes are an error.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// Number of bytes that [`Host::scan`] repeats from the end of one chunk at the start of the next, so that a text that
-/// spans two chunks is found.
+/// Number of bytes from the end of one chunk that [`Host::scan`] repeats at the start of the next chunk. A text that
+/// spans two chunks is therefore found.
 pub const REPEATED: usize = 256;
 
 /// Type of a file system entry.
@@ -81,16 +81,16 @@ pub enum FileKind {
     Regular,
     /// A block device node.
     BlockDevice,
-    /// Anything else: character device, socket, pipe.
+    /// Any other type, such as a character device, socket or pipe.
     Other,
 }
 
 /// Number of a device, as in `/sys/dev/block/MAJOR:MINOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceNumber {
-    /// Major number: the driver.
+    /// Major number, which identifies the driver.
     pub major: u32,
-    /// Minor number: the device of the driver.
+    /// Minor number, which identifies the device among those of the driver.
     pub minor: u32,
 }
 
@@ -100,16 +100,16 @@ impl std::fmt::Display for DeviceNumber {
     }
 }
 
-/// Result of `stat` for a path; symbolic links are followed.
+/// Result of `stat` for a path. Symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
     /// Type of the entry.
     pub kind: FileKind,
     /// Size in bytes; 0 for a block device.
     pub size: u64,
-    /// Device that contains the file; anonymous (major 0) on btrfs, ZFS and tmpfs.
+    /// Device that contains the file. It is anonymous (major number 0) on btrfs, ZFS and tmpfs.
     pub dev: DeviceNumber,
-    /// For a device node: its device number.
+    /// Device number of a device node; only meaningful for device nodes.
     pub rdev: DeviceNumber,
 }
 
@@ -118,11 +118,11 @@ pub struct Stat {
 pub struct StatFs {
     /// Size of the file system in bytes.
     pub total: u64,
-    /// Free bytes for an unprivileged writer.
+    /// Number of free bytes for an unprivileged user.
     pub available: u64,
 }
 
-/// Limits of a command.
+/// Limits within which a command must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time after which the command and its children are killed.
@@ -137,14 +137,14 @@ impl Default for Limits {
     }
 }
 
-/// Result of a command.
+/// Result of a command that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// Exit status; 128 + signal if a signal ended it.
+    /// Exit status. It is 128 + signal number if a signal ended the command.
     pub status: i32,
-    /// Standard output.
+    /// Bytes of the standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
+    /// Bytes of the standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -155,14 +155,14 @@ impl CommandOutput {
         self.status == 0
     }
 
-    /// Returns standard output as text; invalid UTF-8 becomes U+FFFD.
+    /// Returns standard output as text. Invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Returns the error message for users: the first line of standard error with a colon (some tools print
-    /// their name and version first), or the exit status. Possible secrets are removed.
+    /// Returns the error message for users. It is the first line of standard error with a colon, because some tools
+    /// print their name and version first. If there is none, it is the exit status. Possible secrets are removed.
     #[must_use]
     pub fn complaint(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
@@ -185,16 +185,16 @@ impl CommandOutput {
     }
 }
 
-/// A machine, or a capture of one. Paths are absolute.
+/// A machine, or a capture of a machine. All paths are absolute.
 pub trait Host: Send + Sync {
-    /// Reads a regular file, which includes everything in /proc and /sys.
+    /// Reads a regular file. All files in /proc and /sys count as regular files.
     ///
     /// # Errors
     /// The file does not exist, is not readable, is not a regular file, or exceeds [`MAX_BYTES`].
     fn read(&self, path: &Path) -> Result<Vec<u8>, HostError>;
 
-    /// Reads a regular file of any size in chunks, each of which repeats the last [`REPEATED`] bytes of the previous
-    /// chunk. Stops when `look` returns that it has seen enough.
+    /// Reads a regular file of any size in chunks. Each chunk repeats the last [`REPEATED`] bytes of the previous
+    /// chunk. Stops when `look` returns that no further chunk is needed.
     ///
     /// # Errors
     /// The file does not exist, is not readable, or is not a regular file.
@@ -207,8 +207,7 @@ pub trait Host: Send + Sync {
         Ok(())
     }
 
-    /// Reads a short file whose contents the kernel makes at each read, such as `/proc/PID/stat`, with as few system
-    /// calls as possible.
+    /// Reads a short file that the kernel generates at each read, such as `/proc/PID/stat`, with few system calls.
     ///
     /// # Errors
     /// As [`Host::read`].
@@ -216,19 +215,19 @@ pub trait Host: Send + Sync {
         self.read(path)
     }
 
-    /// Opens a file whose contents the kernel makes at each read from its start, to read it many times; `None` where
-    /// files cannot be kept open.
+    /// Opens a file that the kernel generates at each read, so that the caller can read it many times. Returns `None`
+    /// if this host cannot keep files open.
     fn open_to_read_again(&self, _path: &Path) -> Option<std::fs::File> {
         None
     }
 
-    /// Returns the names in a directory, sorted.
+    /// Returns the sorted names in a directory.
     ///
     /// # Errors
     /// The directory does not exist, is not readable, or is not a directory.
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, HostError>;
 
-    /// Returns the target of a symbolic link (readlink), unresolved.
+    /// Returns the target of a symbolic link as it is stored (readlink).
     ///
     /// # Errors
     /// The path does not exist, or is not a link.
@@ -240,48 +239,48 @@ pub trait Host: Send + Sync {
     /// The path does not exist, or a component is not accessible.
     fn realpath(&self, path: &Path) -> Result<PathBuf, HostError>;
 
-    /// Returns type, size and device numbers; follows symbolic links.
+    /// Returns type, size and device numbers. Follows symbolic links.
     ///
     /// # Errors
-    /// The path does not exist, or is not permitted.
+    /// The path does not exist, or access is not permitted.
     fn stat(&self, path: &Path) -> Result<Stat, HostError>;
 
-    /// Returns the modification time of a file or directory in seconds since 1970; `None` if the path is missing, or if
-    /// the host is neither a machine nor a tree of files.
+    /// Returns the modification time of a file or directory in seconds since 1970. Returns `None` if the path is
+    /// missing, or if the host is neither a machine nor a tree of files.
     fn modified(&self, _path: &Path) -> Option<i64> {
         None
     }
 
-    /// Returns the permission bits of a file in a tree of files; `None` for other hosts, on which the command `stat`
-    /// returns them.
+    /// Returns the permission bits of a file in a tree of files. Returns `None` for other hosts, on which the command
+    /// `stat` prints the permission bits.
     fn tree_mode(&self, _path: &Path) -> Option<u32> {
         None
     }
 
-    /// Returns size and free space of the file system of a path.
+    /// Returns the size and the free space of the file system that contains a path.
     ///
     /// # Errors
-    /// The path does not exist, is not permitted, or was not captured.
+    /// The path does not exist, access is not permitted, or it was not captured.
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError>;
 
-    /// Opens a block device exclusively (`O_EXCL`) for reading and closes it again. The kernel refuses with
-    /// EBUSY if somebody claimed it (open(2), "O_EXCL … block device").
+    /// Opens a block device exclusively (`O_EXCL`) for reading, and closes it again. The kernel returns EBUSY if
+    /// another program has claimed the device (open(2), "O_EXCL … block device").
     ///
     /// # Errors
-    /// The device is claimed (EBUSY), is not permitted, or this is not a live machine.
+    /// The device is claimed (EBUSY), access is not permitted, or this is not a live machine.
     fn open_exclusive(&self, path: &Path) -> Result<(), HostError>;
 
-    /// Runs a command: without a shell and standard input, with `LC_ALL=C`, killed with its children after the
-    /// time limit. `argv[0]` is looked up with [`Host::which`]. A nonzero exit status is not an error.
+    /// Runs a command without a shell and without standard input, with `LC_ALL=C`. After the time limit, kills the
+    /// command and its children. [`Host::which`] resolves `argv[0]`. A nonzero exit status is not an error.
     ///
     /// # Errors
     /// The command is not installed, cannot be started, takes too long, prints too much, or was not captured.
     fn run(&self, argv: &[&OsStr], limits: Limits) -> Result<CommandOutput, HostError>;
 
-    /// Finds a command in `PATH`, else in the usual sbin directories.
+    /// Finds a command in `PATH`, or else in the usual sbin directories.
     fn which(&self, name: &OsStr) -> Option<PathBuf>;
 
-    /// Like [`Host::read`], as text; invalid UTF-8 becomes U+FFFD.
+    /// Reads a file like [`Host::read`], as text. Invalid UTF-8 becomes U+FFFD.
     ///
     /// # Errors
     /// As [`Host::read`].
@@ -294,7 +293,7 @@ pub trait Host: Send + Sync {
     /// Returns whether a path exists.
     ///
     /// # Errors
-    /// This cannot be determined.
+    /// It cannot be determined whether the path exists.
     fn exists(&self, path: &Path) -> Result<bool, HostError> {
         match self.stat(path) {
             Ok(_) => Ok(true),

@@ -1,4 +1,4 @@
-//! Access to this machine: reads files and runs commands.
+//! Implements a host for this machine: reads files and runs commands.
 
 use crate::error::HostError;
 use crate::{
@@ -11,17 +11,17 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// This machine, as seen by this process.
+/// This machine, from the view of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveHost;
 
-/// Directories with administrators' commands that an ordinary user's `PATH` may lack.
+/// Directories with commands for administrators. The `PATH` of an ordinary user may lack them.
 const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Number of bytes that [`Host::scan`] reads at once.
+/// Number of bytes that [`Host::scan`] reads in one call.
 const PIECE: usize = 1 << 20;
 
-/// Bytes of a short file that are read at once.
+/// Number of bytes of a short file that are read in one call.
 const SHORT: usize = 4096;
 
 /// Opens a file for reading.

@@ -1,8 +1,8 @@
 //! Locks that all assay processes of this machine share, whatever their state directory is.
 //!
-//! When root runs assay, the locks are in a directory that only root can write, so that no other user can take a lock
-//! first or replace it. The kernel releases a lock when its process ends. The note in the lock file remains, so that
-//! the next process learns what a killed process was doing.
+//! If root runs assay, the locks are in a directory that only root can write to. Therefore no other user can take a
+//! lock first or replace it. The kernel releases a lock when its process ends. The note in the lock file remains, so
+//! that the next process knows what a killed process was doing.
 
 use crate::directory_owner;
 use crate::error::HostError;
@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum bytes of a note in a lock file.
+/// Maximum size of a note in a lock file in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// Number of attempts to take a held lock, and the pause between them.
+/// Number of attempts to take a lock that another process has. The next constant is the pause between them.
 const LOCK_TRIES: u32 = 3;
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A directory of locks.
+/// A directory with lock files.
 #[derive(Clone, Debug)]
 pub struct LockDirectory {
     dir: Arc<Directory>,
 }
 
-/// A lock that this process holds. When it is dropped or its process ends, another process may take the lock and read
-/// its note. [`Lock::release`] removes both lock and note.
+/// A lock that this process has taken. When the value is dropped or the process ends, another process may take the lock
+/// and read its note. [`Lock::release`] removes both the lock and the note.
 #[derive(Debug)]
 pub struct Lock {
     dir: Arc<Directory>,
@@ -39,25 +39,25 @@ pub struct Lock {
     left: String,
 }
 
-/// Result of an attempt to take a lock.
+/// Result of trying to take a lock.
 #[derive(Debug)]
 pub enum Attempt {
     /// The lock was taken.
     Taken(Lock),
-    /// A running process holds the lock.
+    /// A running process has the lock.
     Busy {
-        /// Note of that process.
+        /// Note of the process that has the lock.
         note: String,
     },
 }
 
 impl LockDirectory {
-    /// Returns the locks that last until the next boot: in `/run/assay` for root, in `/run/user/UID/assay` for other
-    /// users, or in `/tmp/assay-UID` if there is no such directory. In tests they are in `$ASSAY_LOCKS/assay-UID/boot`,
-    /// so that a test does not see the locks of other processes.
+    /// Returns the directory of locks that last until the next boot. The directory is `/run/assay` for root and
+    /// `/run/user/UID/assay` for other users, or `/tmp/assay-UID` if there is no such directory. In tests, it is
+    /// `$ASSAY_LOCKS/assay-UID/boot`, so that a test does not see the locks of other processes.
     ///
     /// # Errors
-    /// The directory cannot be created, or another user may write it.
+    /// The directory cannot be created, or another user can write to it.
     pub fn of_machine() -> Result<Self, HostError> {
         if let Some(dir) = replacement("boot") {
             return Self::open(&dir);
@@ -71,8 +71,8 @@ impl LockDirectory {
         })
     }
 
-    /// Returns the locks whose notes survive a boot: `/var/lib/assay/locks` for root, `/var/tmp/assay-UID` for
-    /// other users; `$ASSAY_LOCKS/assay-UID/lasting` in tests.
+    /// Returns the directory of locks whose notes survive a reboot: `/var/lib/assay/locks` for root,
+    /// `/var/tmp/assay-UID` for other users, and `$ASSAY_LOCKS/assay-UID/lasting` in tests.
     ///
     /// # Errors
     /// As [`LockDirectory::of_machine`].
@@ -87,10 +87,11 @@ impl LockDirectory {
         })
     }
 
-    /// Uses a directory; creates it with private access, and its parent, if they are missing.
+    /// Opens a directory for locks. If the directory or its parent is missing, creates it with access for this user
+    /// only.
     ///
     /// # Errors
-    /// The directory cannot be created, is a link, or another user may write or replace it.
+    /// The directory cannot be created, is a link, or another user can write to it or replace it.
     pub fn open(path: &Path) -> Result<Self, HostError> {
         let way = |error: HostError| {
             let reason = format!(
@@ -112,8 +113,8 @@ impl LockDirectory {
         Ok(Self { dir: Arc::new(dir) })
     }
 
-    /// Takes the lock of `key`, which may be any text, or returns at once if another process holds it. The lock
-    /// contains the note of its last holder if that holder did not release it, see [`Lock::left`].
+    /// Takes the lock of `key`, which may be any text. If another process has the lock, returns at once. If the last
+    /// process that had the lock did not release it, the result contains the note of that process, see [`Lock::left`].
     ///
     /// # Errors
     /// The directory cannot be read or written, or another object has the lock's name.
@@ -157,8 +158,8 @@ impl LockDirectory {
         }
     }
 
-    /// Returns the files and notes of locks without a holder, because their process was killed or dropped them without
-    /// release.
+    /// Returns the files and notes of locks that no process has taken. Their processes were killed, or dropped the lock
+    /// without releasing it.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -181,20 +182,20 @@ impl LockDirectory {
 }
 
 impl Lock {
-    /// Returns the note of the last holder that was killed or did not release the lock; empty if there is
-    /// none.
+    /// Returns the note of the last process that did not release the lock, for example because it was killed. Empty if
+    /// there is none.
     #[must_use]
     pub fn left(&self) -> &str {
         &self.left
     }
 
-    /// Returns the path of the file, for messages.
+    /// Returns the path of the lock file, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.held.shown()
     }
 
-    /// Writes a note of one line durably.
+    /// Writes a note of one line, and waits until it is on disk.
     ///
     /// # Errors
     /// The note cannot be written.
@@ -209,24 +210,24 @@ impl Lock {
         self.dir.sync()
     }
 
-    /// Removes the note and releases the lock.
+    /// Removes the note, and releases the lock.
     ///
     /// # Errors
-    /// The file cannot be removed; the lock is released anyway.
+    /// The file cannot be removed. The lock is released anyway.
     pub fn release(self) -> Result<(), HostError> {
         // Not synced: a note that reappears after a power cut is compared with the actual state.
         self.dir.remove(&self.name, self.held.identity()).map(drop)
     }
 }
 
-/// Returns the directory below `ASSAY_LOCKS`, if that is set.
+/// Returns the directory below `ASSAY_LOCKS`, if this variable is set.
 fn replacement(name: &str) -> Option<PathBuf> {
     let all = PathBuf::from(std::env::var_os("ASSAY_LOCKS")?);
     let own = format!("assay-{}", rustix::process::geteuid().as_raw());
     Some(all.join(own).join(name))
 }
 
-/// Opens a directory; creates it and its parent if they are missing.
+/// Opens a directory. Creates the directory and its parent if they are missing.
 fn make(path: &Path) -> Result<Directory, HostError> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let parent = match Directory::open(above) {
@@ -252,7 +253,7 @@ fn create_lock_directory(parent: &Directory, path: &Path) -> Result<Directory, H
     }
 }
 
-/// Returns the file name of a lock. It is valid for any key and never leads out of the directory.
+/// Returns the file name of a lock. It is a valid name for any key, and always refers to a file in the directory.
 fn lock_file_name(key: &str) -> OsString {
     let mut name = blake3::hash(key.as_bytes()).to_hex().to_string();
     name.truncate(32);

@@ -1,5 +1,5 @@
-//! Lock files (flock(2)) for work that only one process at a time may do. The kernel releases the lock when the process
-//! ends for any reason.
+//! Lock files (flock(2)) for operations that only one process at a time may execute. The kernel releases the lock when
+//! the process ends for any reason.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -8,17 +8,17 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Takes the lock, and waits while another process holds it. Creates the file if it is missing.
+/// Takes the lock; waits if another process has it. Creates the file if it is missing.
 ///
 /// # Errors
-/// The file cannot be created or opened, or its file system has no locks.
+/// The file cannot be created or opened, or its file system does not support locks.
 pub fn wait(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(file)
 }
 
-/// Takes the lock; returns `None` if another process holds it.
+/// Takes the lock; returns `None` if another process has it.
 ///
 /// # Errors
 /// As [`wait`].

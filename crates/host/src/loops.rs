@@ -1,6 +1,6 @@
-//! Attaches loop devices to open files (loop(4)). A loop device is identified by device and inode number of its file,
-//! as the driver reports them. The path in sysfs is not used, because the owner of a directory can rename files, so
-//! that the path refers to another file or to none.
+//! Attaches loop devices to open files (loop(4)). A loop device is identified by the device and inode number of its
+//! file, as the driver reports them. The path in sysfs is not used: if the file is renamed, this path refers to another
+//! file or to none.
 
 #![allow(unsafe_code, reason = "a loop device is set up by ioctl alone")]
 
@@ -18,14 +18,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const CONTROL: &str = "/dev/loop-control";
-/// Number of attempts, because another process may take a free device first.
+/// Maximum number of attempts to attach a free device, because another process may take the device first.
 const ATTEMPTS: usize = 64;
 
-/// Attaches a free loop device to an open file and returns its node. `direct` bypasses the page cache if the
-/// file permits it.
+/// Attaches a free loop device to an open file, and returns its device node. With `direct`, the device bypasses the
+/// page cache if the file permits this.
 ///
 /// # Errors
-/// Assay does not run as root, loop devices are unavailable, or the file is unsuitable.
+/// assay does not run as root, loop devices are unavailable, or the file is unsuitable.
 pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     let control = open(Path::new(CONTROL))?;
     let mut last = None;
@@ -47,7 +47,7 @@ pub fn attach(file: &File, direct: bool) -> Result<PathBuf, HostError> {
     })
 }
 
-/// Returns the device nodes of all loop devices on a file.
+/// Returns the device nodes of all loop devices that are attached to a file.
 ///
 /// # Errors
 /// /sys/block cannot be read.
@@ -69,7 +69,8 @@ pub fn find_loop_devices(backing: Identity) -> Result<Vec<PathBuf>, HostError> {
     Ok(found)
 }
 
-/// Detaches a loop device if it is still on that file. If the device is in use, the kernel detaches it later.
+/// Detaches a loop device if it is still attached to the file `backing`. If the device is in use, the kernel detaches
+/// it later.
 ///
 /// # Errors
 /// Permission is denied.
@@ -115,16 +116,16 @@ fn configure(device: &File, file: &File, direct: bool) -> io::Result<()> {
     }
 }
 
-/// File or device behind a loop device.
+/// File or device to which a loop device is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backing {
-    /// Identity of the file; for a device that of its device node.
+    /// Identity of the file. For a device, it is the identity of the device node.
     pub file: Identity,
-    /// Number of the device; `None` for a regular file.
+    /// Number of the device; `None` if the backing is a regular file.
     pub device: Option<DeviceNumber>,
 }
 
-/// Returns the backing of a loop device; `None` if it is not configured.
+/// Returns the file or device to which a loop device is attached; `None` if it is not attached.
 ///
 /// # Errors
 /// The device is not a loop device.
@@ -140,7 +141,7 @@ fn backed_by(device: &File) -> io::Result<Identity> {
     read_loop_status(device).map(|found| found.file)
 }
 
-/// Reads the status of a loop device. The driver packs device numbers like the kernel's `huge_encode_dev`, as in
+/// Reads the status of a loop device. The driver encodes device numbers like the kernel's `huge_encode_dev`, as in
 /// `st_dev`.
 fn read_loop_status(device: &File) -> io::Result<Backing> {
     // SAFETY: a plain struct of integers and arrays of them, for which zeroes are valid.
@@ -169,6 +170,7 @@ fn open(node: &Path) -> Result<File, HostError> {
     opened.map_err(|error| HostError::io(node, &error))
 }
 
+/// Calls ioctl(2) on a loop device.
 ///
 /// # Safety
 /// `argument` must be what the request needs: a number, or the address of a live value of its type.

@@ -1,5 +1,5 @@
-//! Unnamed network namespaces and TUN devices. Both disappear with their last descriptor, so nothing outlives
-//! assay.
+//! Unnamed network namespaces and TUN devices. Both disappear with their last descriptor, so they never remain after
+//! assay has ended.
 
 #![allow(
     unsafe_code,
@@ -13,14 +13,14 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
-/// A network namespace, which exists while this value or a process in it exists.
+/// A network namespace. It exists while this value or a process in the namespace exists.
 #[derive(Debug)]
 pub struct Netns {
     fd: OwnedFd,
 }
 
 impl Netns {
-    /// Creates a namespace that contains only a loopback interface that is down.
+    /// Creates a namespace. Its only interface is a loopback interface that is down.
     ///
     /// # Errors
     /// As unshare(2): CAP_SYS_ADMIN is missing.
@@ -36,7 +36,7 @@ impl Netns {
         }
     }
 
-    /// Runs `work` in the namespace on a separate thread. Threads and programs that `work` starts are in the namespace,
+    /// Runs `work` in the namespace in a separate thread. Threads and programs that `work` starts are in the namespace,
     /// too.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Netns {
         Ok(move_into_link_name_space(self.fd.as_fd(), kind)?)
     }
 
-    /// Returns a path for programs, valid while this value exists.
+    /// Returns a path of the namespace for programs. It is valid while this value exists.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.fd.as_raw_fd()).into()
@@ -76,11 +76,11 @@ const IFF_TUN: i16 = 0x0001;
 const IFF_NO_PI: i16 = 0x1000;
 
 /// Creates a TUN device in the network namespace of the calling thread. Packets written to the file arrive in the
-/// namespace; packets that the namespace sends can be read from the file. The device is down and has no address. Reads
+/// namespace. Packets that the namespace sends can be read from the file. The device is down and has no address. Reads
 /// and writes do not block.
 ///
 /// # Errors
-/// /dev/net/tun is missing, the name is used or longer than 15 bytes, or CAP_NET_ADMIN is missing.
+/// /dev/net/tun is missing, the name is in use or longer than 15 bytes, or CAP_NET_ADMIN is missing.
 pub fn create_tun(name: &str) -> io::Result<File> {
     // SAFETY: an all-zero ifreq is a valid value of a struct of bytes and integers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

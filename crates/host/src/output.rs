@@ -1,7 +1,7 @@
-//! Writes files that a user names for output. Each is written completely under another name in the same
-//! directory and then renamed.
+//! Writes output files that a user named. Each file is first written completely under another name in the same
+//! directory, and then renamed.
 //!
-//! Scratch files and edited files are handled elsewhere: [`crate::held`], `replace`.
+//! Other modules write scratch files ([`crate::held`]) and edited files (`replace`).
 
 mod folder;
 mod link_safe_directory;
@@ -23,16 +23,16 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Prefix of temporary names.
+/// Prefix of the temporary names of output files.
 const PREFIX: &str = ".assay-";
-/// Maximum bytes of a file name that are repeated in its temporary name. A name has at most 255 bytes.
+/// Maximum number of bytes of a file name that are repeated in its temporary name. A name has at most 255 bytes.
 const REPEATED_NAME: usize = 200;
 
-/// A file that a user named for output.
+/// An output file that a user named.
 ///
-/// It is written unnamed or under a hidden name in the same directory, and gets its name when it is complete;
-/// until then the old file stays. Links and special files are never written through. `-`, `/dev/stdout`,
-/// `/dev/stderr`, `/dev/fd/N` and a terminal are written directly.
+/// The content is written to an unnamed file, or under a hidden name in the same directory. The file gets its name when
+/// it is complete; until then, an existing file remains. Links and special files are not followed or overwritten. `-`,
+/// `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` and a terminal are written directly.
 #[derive(Debug)]
 pub struct OutputFile {
     shown: PathBuf,
@@ -45,21 +45,21 @@ enum Sink {
     Stream(File),
 }
 
-/// A file that is not published yet.
+/// An output file that does not have its final name yet.
 #[derive(Debug)]
 struct Beside {
     above: Directory,
     name: OsString,
     aside: OsString,
     file: File,
-    /// Whether the file has the temporary name `aside`; else it is unnamed.
+    /// Whether the file has the temporary name `aside`; otherwise it is unnamed.
     named: bool,
     /// Whether the file replaces an existing file.
     replaces: bool,
     published: bool,
 }
 
-/// Writes `bytes` to a file that a user named: all or nothing.
+/// Writes `bytes` to an output file that a user named, either completely or not at all.
 ///
 /// # Errors
 /// As [`OutputFile::create`] and [`OutputFile::publish`].
@@ -70,16 +70,15 @@ pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
 }
 
 impl OutputFile {
-    /// Prepares a file that replaces an existing one and takes its mode.
+    /// Prepares an output file. An existing file with this name is replaced later, and its mode is kept.
     ///
     /// # Errors
-    /// The path is a link, a directory or a special file; a link in the path belongs to another user; or as
-    /// open(2).
+    /// The path is a link, a directory or a special file; a link in the path belongs to another user; or as open(2).
     pub fn create(path: &Path) -> Result<Self, HostError> {
         Self::prepare(path, Mode::from_raw_mode(0o666), true)
     }
 
-    /// Prepares a private file that replaces an existing one.
+    /// Prepares an output file that only this user can read. An existing file with this name is replaced later.
     ///
     /// # Errors
     /// As [`OutputFile::create`].
@@ -87,7 +86,7 @@ impl OutputFile {
         Self::prepare(path, Mode::RUSR | Mode::WUSR, true)
     }
 
-    /// Prepares a private file whose name must be unused when it is published.
+    /// Prepares an output file that only this user can read. Its name must not exist when the file is published.
     ///
     /// # Errors
     /// As [`OutputFile::create`]; the name exists.
@@ -125,7 +124,7 @@ impl OutputFile {
         Ok(output)
     }
 
-    /// Returns the open file.
+    /// Returns the open file, to which the caller writes the content.
     #[must_use]
     pub fn file(&self) -> &File {
         match &self.sink {
@@ -134,7 +133,7 @@ impl OutputFile {
         }
     }
 
-    /// Sets the permission bits of the file; a descriptor or device keeps its own.
+    /// Sets the permission bits of the file. Does nothing for a descriptor or a device.
     ///
     /// # Errors
     /// As fchmod(2).
@@ -146,7 +145,7 @@ impl OutputFile {
         set.map_err(|error| HostError::io(&self.shown, &error))
     }
 
-    /// Writes bytes; errors contain the file name.
+    /// Writes bytes. Errors contain the name of the file.
     ///
     /// # Errors
     /// As write(2).
@@ -155,7 +154,7 @@ impl OutputFile {
         written.map_err(|error| HostError::io(&self.shown, &error))
     }
 
-    /// Syncs the file and gives it its name, replacing an existing file.
+    /// Syncs the file, and gives it its final name. An existing file with this name is replaced.
     ///
     /// # Errors
     /// As fsync(2) and rename(2), or another object got the name at the same time.
@@ -273,7 +272,8 @@ impl Drop for Beside {
     }
 }
 
-/// Renames without replacing an existing file. Uses link(2) on file systems that do not support RENAME_NOREPLACE.
+/// Renames a file without replacing an existing file. Uses link(2) on file systems that do not support
+/// RENAME_NOREPLACE.
 fn rename_new(above: &Directory, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(above, from, above, to, flags) {
@@ -285,7 +285,7 @@ fn rename_new(above: &Directory, from: &OsStr, to: &OsStr) -> Result<(), Errno> 
     }
 }
 
-/// What exists under the output's name.
+/// Object that has the name of an output file.
 enum Place {
     Free,
     Regular(Stat),
@@ -293,7 +293,7 @@ enum Place {
     Stream(File),
 }
 
-/// Examines the object with the output's name without opening it.
+/// Examines the object that has the name of the output, without opening it.
 fn look(above: &Directory, name: &OsStr, shown: &Path) -> Result<Place, HostError> {
     let fail = |error: Errno| HostError::io(shown, &error.into());
     let way = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -329,7 +329,7 @@ fn look(above: &Directory, name: &OsStr, shown: &Path) -> Result<Place, HostErro
     Err(HostError::path(shown, reason))
 }
 
-/// Returns the name of a file in its directory.
+/// Returns the last component of a path, which is the name of the output file.
 fn file_name(path: &Path) -> Result<&OsStr, HostError> {
     match path.file_name() {
         Some(name) if !path.as_os_str().as_bytes().ends_with(b"/") => Ok(name),
@@ -351,8 +351,8 @@ fn strip_repetition(name: &OsStr) -> &[u8] {
     &name[..name.len().min(REPEATED_NAME)]
 }
 
-/// Removes temporary files for this name that killed processes left: they belong to this user, have one hard link, and
-/// are not locked.
+/// Removes temporary files of this output file that killed processes left. Such files belong to this user, have one
+/// hard link, and are not locked.
 fn sweep(above: &Directory, name: &OsStr) {
     for found in above.list().unwrap_or_default() {
         let number = found.as_bytes().strip_prefix(PREFIX.as_bytes());
@@ -369,7 +369,7 @@ fn is_ours(found: &Stat) -> bool {
     found.st_uid == rustix::process::geteuid().as_raw()
 }
 
-/// Returns whether two paths lead to one file; follows links.
+/// Returns whether two paths refer to the same file. Follows links.
 #[must_use]
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let of = |path: &Path| {

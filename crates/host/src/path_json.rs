@@ -1,4 +1,4 @@
-//! Serialises paths for `#[serde(with = …)]`: as text, or as a list of bytes if a name is not UTF-8.
+//! Serialises paths for `#[serde(with = …)]`: as text, or as a list of bytes if the path is not UTF-8.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
-//! Reads and changes permission bits of files and directories, without following links.
+//! Reads and changes permission bits of files and directories without following links.
 //!
-//! The object is opened below its directory, whose path contains no link, and all calls use its descriptor: a name
-//! that somebody exchanges in between leads to no other object.
+//! The object is opened below its directory, whose path contains no link. All calls use the descriptor of the object,
+//! so that another user who exchanges names cannot redirect them.
 
 use crate::error::HostError;
 use crate::held::Identity;
@@ -16,11 +16,11 @@ use std::path::Path;
 /// Permission bits, owner and group of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// Permission bits with setuid, setgid and sticky bit: 0 to 0o7777.
+    /// Permission bits including setuid, setgid and sticky bit: 0 to 0o7777.
     pub mode: u32,
     /// User id of the owner.
     pub user: u32,
-    /// Group id.
+    /// Group id of the owning group.
     pub group: u32,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn read(path: &Path) -> Result<Permissions, HostError> {
     open(path).map(|(_, found)| Permissions::of(&found))
 }
 
-/// Checks that permissions can be changed: one name, and no flag of chattr(1).
+/// Checks that permissions can be changed: the object has only one name, and no flag of chattr(1).
 pub(crate) fn check(path: &Path) -> Result<(), HostError> {
     let (file, found) = open(path)?;
     check_opened(path, &file, &found)
@@ -94,7 +94,7 @@ fn check_opened(path: &Path, file: &File, found: &Stat) -> Result<(), HostError>
     Ok(())
 }
 
-/// Changes the permission bits of a file or directory that has the permissions `seen`; the owner stays.
+/// Changes the permission bits of a file or directory whose current permissions are `seen`. The owner does not change.
 pub(crate) fn set(path: &Path, seen: Permissions, wanted: Permissions) -> Result<(), HostError> {
     let (file, found) = open(path)?;
     if Permissions::of(&found) != seen {

@@ -1,4 +1,4 @@
-//! Identity of a file or directory that stays valid after renames and reboots, for journals.
+//! Identity of a file or directory for journals. It stays valid after renames and reboots.
 
 #![allow(
     unsafe_code,
@@ -13,51 +13,51 @@ use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::Path;
 
-/// Maximum handle size of any file system (MAX_HANDLE_SZ, name_to_handle_at(2)).
+/// Maximum size of a file handle in bytes, for all file systems (MAX_HANDLE_SZ, name_to_handle_at(2)).
 const LONGEST: usize = 128;
 
 /// Identity of a file or directory in a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFile {
-    /// Device and inode number. The device number may change at a reboot.
+    /// Device and inode number. The device number may change with a reboot.
     #[serde(flatten)]
     pub identity: Identity,
-    /// File handle, which the file system never gives to another file. Not every file system has handles, and only root
-    /// can open a file by its handle.
+    /// File handle, which the file system never gives to another file. Not every file system has handles. Only root can
+    /// open a file by its handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handle: Option<Handle>,
     /// Creation time; `None` if the file system does not store it. A later file with the same inode number has a later
-    /// time, which programs cannot change.
+    /// creation time. Programs cannot change this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born: Option<Born>,
 }
 
-/// Creation time of a file, `stx_btime` (statx(2)).
+/// Creation time of a file (`stx_btime` of statx(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Born {
     seconds: i64,
     nanoseconds: u32,
 }
 
-/// A handle (name_to_handle_at(2)): opaque bytes and their type.
+/// A file handle (name_to_handle_at(2)), as opaque bytes and their type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Handle {
     kind: i32,
     bytes: Vec<u8>,
 }
 
-/// Result of a search for a known file or directory.
+/// Result of searching a known file or directory.
 #[derive(Debug)]
 pub enum Whereabouts {
     /// The object exists and is open (`O_PATH`).
     Open(OwnedFd),
     /// The object was removed.
     Removed,
-    /// Unknown: the file system does not support the search, or this user may not use it.
+    /// Unknown, because the file system does not support the search, or this user may not use it.
     Unknown,
 }
 
-/// File handle in the kernel's format (struct file_handle).
+/// A file handle in the kernel's format (struct file_handle).
 #[repr(C)]
 struct Raw {
     length: libc::c_uint,
@@ -79,7 +79,7 @@ impl KnownFile {
         })
     }
 
-    /// Creates an identity from device and inode only.
+    /// Creates an identity with only device and inode number.
     #[must_use]
     pub fn only(identity: Identity) -> Self {
         Self {
@@ -89,9 +89,9 @@ impl KnownFile {
         }
     }
 
-    /// Whether an open file is this one, without comparing the handle. It must have the same inode number, belong to
-    /// this user, and have the same creation time; if a creation time is unknown, the same device number, which may
-    /// change at a reboot.
+    /// Returns whether an open file is this file, without comparing the handle. The file must have the same inode
+    /// number, belong to this user, and have the same creation time. If a creation time is unknown, the device number
+    /// must be equal instead, although it may change with a reboot.
     pub(crate) fn is(&self, fd: impl AsFd) -> bool {
         let Ok(found) = rustix::fs::fstat(&fd) else {
             return false;

@@ -1,9 +1,9 @@
-//! Starts all programs that assay runs, so that they and their children end with assay unless intended otherwise.
+//! Starts all programs that assay runs. Unless intended otherwise, the programs and their children end with assay.
 //!
-//! Every program gets its own process group. Ctrl-C in the terminal therefore reaches only assay, which ends its
-//! programs in order, and a signal to the group also reaches the program's children. When assay is killed, the kernel
-//! kills the program (`PR_SET_PDEATHSIG`, prctl(2)) but not its children. A program that forks is therefore started
-//! with [`Dies::Asked`], or in a namespace that ends with it (`unshare --kill-child`).
+//! Every program has a process group of its own. Ctrl-C in the terminal therefore reaches only assay, which ends its
+//! programs in order. A signal to the group also reaches the program's children. If assay is killed, the kernel kills
+//! the program (`PR_SET_PDEATHSIG`, prctl(2)) but not its children. A program that forks is therefore started with
+//! [`Dies::Asked`], or in a namespace that ends with it (`unshare --kill-child`).
 
 mod collect;
 #[cfg(test)]
@@ -23,8 +23,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// Creates an unnamed file with this content that only this process and its children can read. The file is in memory
-/// or, if a sandbox forbids this, in the directory for temporary files.
+/// Creates an unnamed file with this content that only this process and its children can read. The file is in memory.
+/// If a sandbox forbids this, the file is in the directory for temporary files.
 fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     let made = rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC);
     let mut file = match made {
@@ -41,46 +41,48 @@ fn create_unnamed_file(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// When a program is ended at the latest. Dropping its [`Running`] also ends it, except for [`Dies::OnItsOwn`].
+/// When a program is ended at the latest. Dropping its [`Running`] also ends the program, except for
+/// [`Dies::OnItsOwn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dies {
-    /// Killed when the thread that started it ends. For programs that this thread waits for: it needs no extra thread,
-    /// which would add to the measured time, and the program sees the thread's mounts.
+    /// The program is killed when the thread that started it ends. For programs for which this thread waits. It needs
+    /// no extra thread, which would add to the measured time, and the program has the thread's view of mounts.
     WithThread,
-    /// Killed when assay ends. For servers that one thread starts and others use. They see the mounts with
-    /// which assay started.
+    /// The program is killed when assay ends. For servers that one thread starts and other threads use. They have the
+    /// view of mounts with which assay started.
     WithAssay,
-    /// Like [`Dies::WithThread`], but with SIGTERM, so that a master process can end its workers, even those
-    /// outside its process group.
+    /// Like [`Dies::WithThread`], but with SIGTERM. A master process can therefore end its workers, even those outside
+    /// of its process group.
     Asked,
-    /// Continues after assay. It has its own session, so that neither Ctrl-C nor the end of the terminal reaches it.
+    /// The program continues after assay has ended. It has a session of its own, so that it survives Ctrl-C and the end
+    /// of the terminal.
     OnItsOwn,
 }
 
-/// Time between SIGTERM and SIGKILL when a program is ended.
+/// Time between SIGTERM and SIGKILL when assay ends a program.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// A started program.
+/// A program that assay started.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     dies: Dies,
-    /// Process descriptor (pidfd), which becomes readable when the program has ended; `None` before Linux 5.3.
+    /// Process descriptor (pidfd), which becomes readable when the program ends; `None` before Linux 5.3.
     handle: Option<OwnedFd>,
     ended: Option<ProgramEnd>,
 }
 
-/// How a program ended, and its CPU time.
+/// How a program ended, and the CPU time that it used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramEnd {
     /// Exit status or signal.
     pub status: ExitStatus,
-    /// CPU time of the program and of its waited-for children (getrusage(2)).
+    /// CPU time of the program and of those children for which it waited (getrusage(2)).
     pub cpu: Duration,
 }
 
 impl ProgramEnd {
-    /// Returns the exit status; 128 + signal if a signal ended it, as in shells.
+    /// Returns the exit status. As in shells, it is 128 + signal number if a signal ended the program.
     #[must_use]
     pub fn code(&self) -> i32 {
         let signal = || 128 + self.status.signal().unwrap_or(0);
@@ -104,7 +106,7 @@ impl std::fmt::Display for ProgramEnd {
 }
 
 impl Running {
-    /// Starts a program with empty standard input. The caller sets its output, environment and directory.
+    /// Starts a program with empty standard input. The caller sets output, environment and directory of the command.
     ///
     /// # Errors
     /// As fork(2) and execve(2).
@@ -153,7 +155,7 @@ impl Running {
         })
     }
 
-    /// Returns the process number, which is also that of its group.
+    /// Returns the process number, which is also the number of the process group.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -163,7 +165,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits at most `time` until the program ends or a signal arrives. Returns whether the program has ended.
+    /// Waits until the program ends or a signal arrives, at most for `time`. Returns whether the program has ended.
     ///
     /// # Errors
     /// As poll(2) and waitid(2).
@@ -175,7 +177,7 @@ impl Running {
         self.has_ended()
     }
 
-    /// Returns how the program ended; `None` if it still runs. Does not wait.
+    /// Returns how the program ended; `None` if it is still running. Does not wait.
     ///
     /// # Errors
     /// As waitid(2).
@@ -186,8 +188,8 @@ impl Running {
         }
     }
 
-    /// Sends a signal to the program's process group. Does nothing once the program is known to have ended, because the
-    /// process number may be reused.
+    /// Sends a signal to the program's process group. Does nothing if the program is known to have ended, because the
+    /// process number may already be in use again.
     pub fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
             let _ = rustix::process::kill_process_group(self.number(), signal);
@@ -203,7 +205,7 @@ impl Running {
         self.reap()
     }
 
-    /// Waits without a limit until the program ends, and reaps it.
+    /// Waits until the program ends, however long it takes, and reaps it.
     ///
     /// # Errors
     /// As wait4(2).
@@ -235,7 +237,7 @@ impl Running {
         Ok(ended)
     }
 
-    /// Whether the program has ended. It stays a zombie, so that its process number is not reused.
+    /// Returns whether the program has ended. It remains a zombie, so that its process number is not used again.
     fn has_ended(&self) -> io::Result<bool> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         Ok(rustix::process::waitid(WaitId::Pid(self.number()), peek)?.is_some())
@@ -284,7 +286,7 @@ impl Drop for Running {
     }
 }
 
-/// Lets the program inherit these open files under their descriptor numbers.
+/// Lets the program inherit these open files. They keep their descriptor numbers.
 #[allow(
     unsafe_code,
     reason = "pre_exec is the only way to clear FD_CLOEXEC in the child alone"
@@ -302,7 +304,7 @@ pub fn hand_over(command: &mut Command, files: Vec<File>) {
     }
 }
 
-/// Makes the kernel send the signal when the forking thread ends.
+/// Requests that the kernel sends the signal to the program when the forking thread ends.
 #[allow(
     unsafe_code,
     reason = "pre_exec is the only way to set PR_SET_PDEATHSIG in the child"
@@ -340,7 +342,8 @@ fn own_session(command: &mut Command) {
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// Forks on a thread that lives as long as assay, because `PR_SET_PDEATHSIG` refers to the forking thread.
+/// Starts a program from a thread that exists as long as assay, because `PR_SET_PDEATHSIG` refers to the thread that
+/// forks.
 fn start_on_lasting_thread(command: Command) -> io::Result<Child> {
     static STARTER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

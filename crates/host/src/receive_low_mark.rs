@@ -1,4 +1,4 @@
-//! Sets how many bytes wake the reader of a socket (`SO_RCVLOWAT`, socket(7)).
+//! Sets how many bytes must arrive before a socket becomes readable (`SO_RCVLOWAT`, socket(7)).
 
 #![allow(unsafe_code, reason = "rustix has no SO_RCVLOWAT")]
 
@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
 /// Makes the kernel report the socket as readable only if at least `bytes` bytes are waiting; the default is 1. The end
-/// of the stream and errors are always reported.
+/// of the stream and errors are reported at once.
 ///
 /// # Errors
-/// Not a socket, or the kernel refuses the number.
+/// Not a socket, or the kernel rejects the number.
 pub fn set_receive_low_mark(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     // SAFETY: `bytes` is live and as long as the length says; the kernel only reads it.

@@ -1,4 +1,4 @@
-//! A machine in memory that returns a few recorded answers, for tests.
+//! A machine in memory that returns recorded answers, for tests.
 
 use crate::capture::{Command, Fault, Index, Node, copied_stat, resolve};
 use crate::error::HostError;
@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// A machine in memory: files, links, commands and errors. Directories exist if files below them exist.
+/// A machine in memory, which consists of files, links, commands and errors. Directories exist if files below them
+/// exist.
 #[derive(Debug, Default)]
 pub struct Recorded {
     files: Mutex<Files>,
@@ -24,27 +25,27 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// An empty machine.
+    /// Creates a machine without files and commands.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file.
+    /// Adds a file with its contents.
     #[must_use]
     pub fn file(self, path: &str, contents: impl Into<Vec<u8>>) -> Self {
         self.files().insert(path.into(), contents.into());
         self
     }
 
-    /// Adds a symbolic link.
+    /// Adds a symbolic link to `target`.
     #[must_use]
     pub fn linked(mut self, path: &str, target: &str) -> Self {
         self.links.insert(path.into(), target.into());
         self
     }
 
-    /// Adds a device node.
+    /// Adds a block device node with this number.
     #[must_use]
     pub fn device(mut self, path: &str, major: u32, minor: u32) -> Self {
         let rdev = DeviceNumber { major, minor };
@@ -56,13 +57,13 @@ impl Recorded {
         self
     }
 
-    /// Adds a command that ends with status 0.
+    /// Adds a command with its output. It exits with status 0.
     #[must_use]
     pub fn command(self, argv: &[&str], stdout: &str) -> Self {
         self.command_with(argv, 0, stdout, "")
     }
 
-    /// Adds a command.
+    /// Adds a command with its exit status and outputs.
     #[must_use]
     pub fn command_with(mut self, argv: &[&str], status: i32, stdout: &str, stderr: &str) -> Self {
         self.index.commands.push(Command {
@@ -188,7 +189,7 @@ impl Host for Recorded {
     }
 }
 
-/// Files in memory behave like plain files: they accept every value. There are no processes.
+/// Files in memory behave like regular files: they accept every value. There are no processes.
 impl HostMut for Recorded {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         self.read(path).map(drop)

@@ -1,4 +1,4 @@
-//! A host that copies all answers into a directory that [`crate::Root`] can read.
+//! A host that passes calls to another host, and copies all answers into a directory that [`crate::Root`] can read.
 
 use crate::capture::{CaptureError, Command, Fault, INDEX, Index, Node, SCHEMA, resolve};
 use crate::error::HostError;
@@ -9,11 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Passes calls to another host and stores its answers. A host that withholds secrets must be wrapped by this one, not
-/// wrap it, so that no secret is stored.
+/// Passes calls to another host, and stores the answers. A host that removes secrets must be the inner host, so that no
+/// secret is stored.
 pub struct Recording<'a> {
     inner: &'a dyn Host,
-    /// Directory of the recording, as a path through a file descriptor, which stays valid after a rename.
+    /// Directory of the recording, as a path through a file descriptor. This path remains valid after a rename.
     dir: PathBuf,
     _held: Directory,
     state: Mutex<State>,
@@ -27,10 +27,10 @@ struct State {
 }
 
 impl<'a> Recording<'a> {
-    /// Records into a directory, which is created or must be empty.
+    /// Creates a recording in a directory. The directory is created, or must be empty.
     ///
     /// # Errors
-    /// The directory cannot be created, is not empty, or others may write it.
+    /// The directory cannot be created, is not empty, or others can write to it.
     pub fn new(inner: &'a dyn Host, dir: &Path) -> Result<Self, CaptureError> {
         let io = |source| CaptureError::Io {
             path: dir.to_owned(),
@@ -49,8 +49,8 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// Writes the index, which completes the directory. `withheld` contains the paths and command lines whose content
-    /// was not stored completely, with reasons.
+    /// Writes the index, which completes the recording. `withheld` contains the paths and command lines of which some
+    /// or all content was dropped, each with the reason.
     ///
     /// # Errors
     /// The first file that could not be written.
@@ -90,7 +90,8 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Copies the links in `path` into the directory. Returns where the content of `path` is to be stored.
+    /// Copies the links in `path` into the directory. Returns the path under which the content of `path` must be
+    /// stored.
     fn mirror(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let inside = resolve(path, follow_last, |candidate| {
             let Ok(target) = self.inner.link(candidate) else {
@@ -121,7 +122,7 @@ impl<'a> Recording<'a> {
         self.dir.join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
-    /// Stores the error of a path, unless the path is missing: a missing path needs no entry.
+    /// Stores the error of a path in the index. A missing path needs no entry.
     fn fault<T>(&self, path: &Path, answer: &Result<T, HostError>) {
         let Err(error) = answer else { return };
         if !error.is_absent() {

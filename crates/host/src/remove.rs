@@ -1,7 +1,7 @@
 //! Removes objects that assay created, although other users may control the names in their paths.
 //!
-//! Follows no link and crosses no mount: the object and every directory in it are used through descriptors. An object
-//! whose identity differs from that in the journal does not belong to assay and stays.
+//! Follows no link and crosses no mount point: the object and every directory in it are used through descriptors. If
+//! the identity of an object differs from that in the journal, the object does not belong to assay and is not removed.
 
 use crate::error::HostError;
 use crate::held::{Directory, Identity, Removed, open_beneath, read_while_unchanged};
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 /// Maximum number of attempts to find the object while another process renames it.
 const ATTEMPTS: usize = 64;
 
-/// Removes a file, or a directory with its content, that assay created at `path`.
+/// Removes a file that assay created at `path`, or a directory with its content.
 ///
-/// An object whose identity is known is removed wherever it was moved on its file system, and nothing else is. If assay
-/// was killed before it recorded the identity, a directory is removed with its content only if nobody else can have
-/// replaced it; otherwise only if it is empty.
+/// If the identity is known, the object with this identity is removed wherever it is on its file system, and no other
+/// object is removed. If assay was killed before it recorded the identity, a directory is removed with its content only
+/// if nobody else can have replaced it; otherwise it is removed only if it is empty.
 pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError> {
     let name = path.file_name().unwrap_or_default();
     let (above, known) = match (Directory::open(parent_path(path)), known) {
@@ -71,7 +71,7 @@ pub(crate) fn remove_created(path: &Path, known: Option<&KnownFile>) -> Result<R
 }
 
 /// Truncates a file whose name cannot be found, so that it uses no space. After a reboot, the kernel does not know the
-/// name of a file that is opened by its handle until somebody looks the name up.
+/// name of a file that is opened by its handle until a process looks the name up.
 fn empty_file(fd: OwnedFd) -> Result<Removed, HostError> {
     let link = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
     let found = rustix::fs::fstat(&fd).map_err(fail(&link))?;
@@ -115,7 +115,7 @@ pub(crate) fn tree(dir: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Removes an open directory and everything in it, if the directory still has the given name.
+/// Removes an open directory and everything in it, provided that the directory still has the given name.
 pub(crate) fn all_of(
     above: &Directory,
     name: &OsStr,
@@ -137,17 +137,17 @@ fn open_nearest_parent(path: &Path) -> Result<Directory, HostError> {
     })
 }
 
-/// Where a known object is now.
+/// Where a known object is at this moment.
 enum Place {
     /// In this directory under this name, with its current identity.
     Here(Directory, OsString, Identity),
-    /// The object was removed, according to the file system; or nothing has its name, and the file system does not tell
-    /// more.
+    /// The file system reports that the object was removed. Or no object has its name, and the file system cannot
+    /// report more.
     Absent,
-    /// Another object has the name of the object or is at its path, and nothing more is known.
+    /// Another object has the name of the object or is at its path. Nothing else is known.
     Another,
-    /// Names are changing during the search. The object exists and is open but its name is unknown; `None` if even its
-    /// existence is not known yet.
+    /// Names change during the search. The object exists and is open, but its name is unknown. `None` if it is unknown
+    /// whether the object exists.
     Moving(Option<OwnedFd>),
 }
 
@@ -202,8 +202,8 @@ fn place(above: &Directory, name: &OsStr, known: &KnownFile) -> Result<Place, Ho
     }
 }
 
-/// Searches the directory for a known object under any name, because a renamed object is most likely still in its
-/// directory. Checks `name` first.
+/// Searches the directory for a known object under any name, beginning with `name`. If an object was renamed, it is
+/// most likely still in its directory.
 fn find_renamed(
     above: &Directory,
     name: &OsStr,
@@ -226,8 +226,8 @@ fn find_renamed(
     Ok(None)
 }
 
-/// Handles an object that may not exist: assay was killed after the journal entry and before it recorded the object's
-/// identity.
+/// Handles an object that may not exist, because assay was killed after it wrote the journal entry and before it
+/// recorded the object's identity.
 fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     // Somebody may have renamed it at that moment.
     let renamed = above.remove_unentered(name)?;
@@ -239,7 +239,7 @@ fn remove_unconfirmed(above: &Directory, name: &OsStr, path: &Path) -> Result<Re
     Ok(removed)
 }
 
-/// Removes the object with this name, if assay may have created it.
+/// Removes the object with this name if assay may have created it.
 fn remove_named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed, HostError> {
     let found = match stat_at(above.as_fd(), name) {
         Ok(found) => found,
@@ -264,7 +264,7 @@ fn remove_named(above: &Directory, name: &OsStr, path: &Path) -> Result<Removed,
     }
 }
 
-/// Removes an object with its content, if its identity is the expected one.
+/// Removes an object with its content if it has the expected identity.
 fn take(
     above: &Directory,
     name: &OsStr,
@@ -301,8 +301,8 @@ fn take(
     above.remove_directory(name, meant)
 }
 
-/// Removes everything in a directory. The caller has checked that nothing is mounted in it; a mount that is added later
-/// is not entered.
+/// Removes everything in a directory. The caller has checked that nothing is mounted in the directory. A mount that is
+/// added later is not entered.
 fn clear(dir: BorrowedFd<'_>, shown: &Path) -> Result<(), HostError> {
     for name in read_names(dir, shown)? {
         let path = shown.join(&name);
@@ -345,8 +345,8 @@ fn mounted_error(path: &Path) -> HostError {
     HostError::path(path, "something is mounted here: not removed")
 }
 
-/// Returns whether a directory is a mount point. Kernels before 5.8 do not report this; there the device
-/// number is compared.
+/// Returns whether a directory is a mount point. Kernels before 5.8 do not report this; for them, the device number is
+/// compared.
 fn is_mount_root(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
     match rustix::fs::statx(dir, OsStr::from_bytes(name), flags, StatxFlags::empty()) {
@@ -356,7 +356,7 @@ fn is_mount_root(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
     }
 }
 
-/// Opens a subdirectory; EXDEV if it is a mount point. Kernels before 5.6 do not detect this here.
+/// Opens a subdirectory; returns EXDEV if it is a mount point. Kernels before 5.6 do not detect this here.
 fn open_inside(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;

@@ -1,8 +1,8 @@
-//! Reads a file and replaces it by another, although other users may rename files around it.
+//! Reads a file, and replaces it by another file, although other users may rename files around it.
 //!
 //! The path is followed from the root without links, the directory is kept open, and all operations use its descriptor.
-//! The owner of the directory can only redirect assay within that directory. Module `swap` exchanges the files; module
-//! `attributes` copies the attributes.
+//! The owner of the directory can therefore redirect assay only within this directory. The module `swap` exchanges the
+//! files; the module `attributes` copies the attributes.
 
 mod attributes;
 mod swap;
@@ -21,34 +21,34 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Last access and modification of a file, in seconds and nanoseconds since 1970.
+/// Times of the last access and modification of a file, in seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
-    /// Time of the last access (`st_atim`): seconds, nanoseconds.
+    /// Time of the last access (`st_atim`), as (seconds, nanoseconds).
     pub accessed: (i64, i64),
-    /// Time of the last modification (`st_mtim`): seconds, nanoseconds.
+    /// Time of the last modification (`st_mtim`), as (seconds, nanoseconds).
     pub modified: (i64, i64),
 }
 
-/// State of a file when it was read, to recognise later changes.
+/// State of a file when it was read. It is used to detect later changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileVersion {
-    /// Path without links.
+    /// Path of the file, which contains no links.
     pub path: PathBuf,
-    /// Identity and size; `None` for a machine in memory.
+    /// Identity and size of the file; `None` for a machine in memory.
     pub file: Option<(Identity, u64)>,
-    /// Times; `None` for a machine in memory.
+    /// Times of the file; `None` for a machine in memory.
     pub times: Option<Times>,
-    /// BLAKE3 hash of the content; `None` for a machine in memory.
+    /// BLAKE3 hash of the content of the file; `None` for a machine in memory.
     pub content: Option<blake3::Hash>,
-    /// Whether to replace the file even if somebody has it open for writing, because an undo cannot wait for ever. Data
-    /// that is written to the open file later is lost.
+    /// Whether to replace the file even if another process has it open for writing, because an undo cannot wait without
+    /// a limit. Data that the process writes later are lost.
     pub despite_writers: bool,
 }
 
 impl FileVersion {
-    /// Creates the state for a file of a machine in memory.
+    /// Creates the state of a file on a machine in memory.
     #[must_use]
     pub fn plain(path: &Path) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl FileVersion {
         }
     }
 
-    /// Whether `now` is the same file, unmodified.
+    /// Returns whether `now` is the same file without modifications.
     fn still(&self, now: &Self) -> bool {
         let written = |seen: &Self| seen.times.map(|times| times.modified);
         self.file == now.file && written(self) == written(now)
@@ -93,7 +93,7 @@ fn fail(path: &Path) -> impl Fn(std::io::Error) -> HostError {
     move |error| HostError::io(&path, &error)
 }
 
-/// Opens the directory of a path without following links.
+/// Opens the directory that contains a path, without following links.
 pub(crate) fn open_parent(path: &Path) -> Result<(Directory, &OsStr), HostError> {
     let name = directory_owner::last_component(path)?;
     let above = path.parent().unwrap_or(Path::new("/"));
@@ -131,7 +131,7 @@ fn open(directory: &Directory, name: &OsStr) -> Result<(Held, Stat), HostError> 
     Ok((held, found))
 }
 
-/// Checks that a file has a write permission bit.
+/// Checks that a file has at least one write permission bit.
 pub(crate) fn writable(path: &Path) -> Result<(), HostError> {
     let (directory, name) = open_parent(path)?;
     let found = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -160,7 +160,7 @@ pub(crate) fn write_in_place(path: &Path, bytes: &[u8]) -> Result<(), HostError>
     }
 }
 
-/// Reads a file and its state.
+/// Reads a file, and returns its content and state.
 pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
     let (directory, name) = open_parent(path)?;
     let (held, found) = open(&directory, name)?;
@@ -182,7 +182,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, FileVersion), HostError> {
     }
 }
 
-/// Creates a new file in the directory of an existing one, with the same owner, mode and attributes.
+/// Creates a new file in the directory of an existing file. Copies owner, mode and attributes of the existing file.
 pub(crate) fn create_like(
     path: &Path,
     like: &FileVersion,

@@ -1,6 +1,6 @@
-//! Resolves host names as other programs of this machine do.
+//! Resolves host names in the same way as other programs of this machine.
 //!
-//! Runs the system's `getent` instead of calling assay's C library. A static binary cannot load the modules of
+//! Runs the system's `getent` instead of calling the C library of assay. A static binary cannot load the modules of
 //! `nsswitch.conf` (mDNS, LDAP, sssd), or would load modules of another version. The C library is used only if `getent`
 //! is not installed.
 
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Exit status of getent(1) for an unknown key.
 const UNKNOWN: i32 = 2;
 
-/// Returns the addresses of a host with a port, each once, in the order in which to try them (RFC 6724). A `host` that
-/// is already an address is returned unchanged.
+/// Returns the addresses of a host with a port, each once, in the order in which a client should try them (RFC 6724).
+/// If `host` is already an address, returns this address.
 ///
 /// # Errors
 /// `NotFound`: the name has no address. `TimedOut`: no answer in time. `InvalidInput`: not a name. Others: the resolver
@@ -60,7 +60,8 @@ pub fn resolve_addresses(host: &str, port: u16, within: Duration) -> io::Result<
     }
 }
 
-/// Parses lines `ADDRESS  STREAM  NAME`, one per socket type; all types have the same addresses.
+/// Parses lines `ADDRESS  STREAM  NAME`. There is one line per address and socket type; all types have the same
+/// addresses.
 fn read(text: &str) -> Vec<IpAddr> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -74,8 +75,8 @@ fn read(text: &str) -> Vec<IpAddr> {
     found
 }
 
-/// Resolves with the C library on a separate thread. A thread that does not answer in time is abandoned, because it
-/// cannot be stopped.
+/// Resolves a name with the C library in a separate thread. If the thread does not answer in time, assay stops waiting,
+/// because a thread cannot be ended.
 fn by_library(host: &str, within: Duration) -> io::Result<Vec<IpAddr>> {
     let (sender, receiver) = mpsc::channel();
     let asked = (host.to_owned(), 0);
@@ -97,7 +98,7 @@ fn by_library(host: &str, within: Duration) -> io::Result<Vec<IpAddr>> {
 mod tests {
     use super::*;
 
-    /// getent of glibc 2.36.
+    /// Output of getent of glibc 2.36.
     const AHOSTS: &str = "2001:db8::7     STREAM www.example.org\n2001:db8::7     DGRAM  \n\
                           2001:db8::7     RAW    \n192.0.2.4       STREAM \n192.0.2.4       DGRAM  \n";
 

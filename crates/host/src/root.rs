@@ -1,5 +1,5 @@
-//! A captured machine in a directory with copies of its files, written by `assay facts --capture` or by hand. It is
-//! read-only, and symbolic links never lead out of it.
+//! A captured machine: a directory with copies of files, written by `assay facts --capture` or by hand. The directory
+//! is only read, and symbolic links never lead out of it.
 
 use crate::capture::{CaptureError, INDEX, Index, Node, SCHEMA, copied_stat, resolve};
 use crate::error::HostError;
@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// A captured machine.
+/// A captured machine in a directory.
 #[derive(Debug)]
 pub struct Root {
     dir: PathBuf,
@@ -41,7 +41,7 @@ impl Root {
         Ok(Self { dir, index })
     }
 
-    /// Converts a path on the captured machine to the path of its copy, with all links resolved.
+    /// Converts a path on the captured machine to the path of its copy. All links are resolved.
     fn place(&self, path: &Path, follow_last: bool) -> Result<PathBuf, HostError> {
         let inside = self.resolve(path, follow_last)?;
         Ok(self.outside(&inside))
@@ -72,8 +72,8 @@ impl Root {
         })
     }
 
-    /// Returns the error that the capture recorded for a path, else the result of `call`. An error contains the path on
-    /// the captured machine.
+    /// Returns the error that the capture recorded for a path; if there is none, the result of `call`. Errors contain
+    /// the path on the captured machine.
     fn answer<T>(
         &self,
         path: &Path,

@@ -1,16 +1,16 @@
 //! Encodes journal lines with a line number and a checksum: `{"n":3,"set":{…},"sum":"…"}`.
 //!
-//! The checksum covers all bytes before it, so that bit errors and lines of other programs are detected.
+//! The checksum covers all bytes before it. Bit errors and lines of other programs are therefore detected.
 
 use serde::Serialize;
 
 const FIRST: &[u8] = b"{\"n\":";
 const SEAL: &[u8] = b",\"sum\":\"";
 const LAST: &[u8] = b"\"}";
-/// Hexadecimal digits of 64 bits.
+/// Number of hexadecimal digits of the checksum, which has 64 bits.
 const DIGITS: usize = 16;
 
-/// Encodes a line with its line end. `what` must serialise to a non-empty object.
+/// Encodes a line, including its line end. `what` must serialise to a non-empty object.
 pub fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let body = serde_json::to_vec(what)?;
     let inner = body.get(1..body.len().saturating_sub(1));
@@ -26,7 +26,7 @@ pub fn seal(number: u64, what: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Decodes number and object of a line without its line end; `None` if the line is damaged.
+/// Decodes a line without its line end into its number and its object; `None` if the line is damaged.
 pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     let line = line.strip_suffix(LAST)?;
     let (line, digits) = line.split_at_checked(line.len().checked_sub(DIGITS)?)?;
@@ -43,7 +43,7 @@ pub fn unseal(line: &[u8]) -> Option<(u64, Vec<u8>)> {
     Some((number, body))
 }
 
-/// Whether these bytes can be the start of line `number` of which a crash lost the rest.
+/// Returns whether these bytes can be the start of line `number` after a crash lost the rest of the line.
 pub fn is_torn_line(line: &[u8], number: u64) -> bool {
     let first = [FIRST, number.to_string().as_bytes(), b","].concat();
     let begins = match line.len() < first.len() {
@@ -53,18 +53,18 @@ pub fn is_torn_line(line: &[u8], number: u64) -> bool {
     begins && !is_long(line)
 }
 
-/// Returns whether these bytes contain a checksum, valid or not.
+/// Returns whether these bytes contain a checksum, which may be invalid.
 pub fn has_seal(line: &[u8]) -> bool {
     line.windows(SEAL.len()).any(|window| window == SEAL)
 }
 
-/// Whether bytes follow after the end of a line.
+/// Returns whether the bytes are at least as long as a complete line.
 fn is_long(line: &[u8]) -> bool {
     let at = line.windows(SEAL.len()).rposition(|window| window == SEAL);
     at.is_some_and(|at| line.len() >= at + SEAL.len() + DIGITS + LAST.len())
 }
 
-/// Returns the first 64 bits of the BLAKE3 hash as 16 hexadecimal digits.
+/// Returns the first 64 bits of the BLAKE3 hash of the bytes, as 16 hexadecimal digits.
 pub fn sum(bytes: &[u8]) -> String {
     let mut hex = blake3::hash(bytes).to_hex().to_string();
     hex.truncate(DIGITS);

@@ -1,4 +1,4 @@
-//! Connects to Unix sockets with paths longer than the kernel's limit of 107 bytes (unix(7)).
+//! Connects to Unix sockets whose paths are longer than the kernel's limit of 107 bytes (unix(7)).
 
 use crate::held::descriptor_path;
 use rustix::fs::{Mode, OFlags};
@@ -25,8 +25,8 @@ pub fn listen_at(socket: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(name)
 }
 
-/// Opens the directory of a path, and returns a short path through its descriptor, which is valid while the descriptor
-/// is open.
+/// Opens the directory of a path. Returns a short path through the descriptor of this directory, which is valid while
+/// the descriptor is open.
 fn open_short_path(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());

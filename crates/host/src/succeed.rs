@@ -1,4 +1,4 @@
-//! Runs programs that must exist and succeed.
+//! Runs programs that must be installed and must succeed.
 
 use crate::{CommandOutput, Host, HostError, Limits};
 use std::ffi::OsStr;
@@ -9,15 +9,15 @@ pub enum CommandFailure {
     /// The program is not installed.
     #[error("it is not installed")]
     NotInstalled,
-    /// The program ended with a nonzero status; contains its message.
+    /// The program ended with a nonzero status. The text is its message.
     #[error("{0}")]
     Complaint(String),
-    /// The program could not be started or did not run to its end.
+    /// The program could not be started, or did not end normally.
     #[error(transparent)]
     Host(HostError),
 }
 
-/// Runs a command that must succeed, as [`Host::run`].
+/// Runs a command with [`Host::run`]. Fails if the command does not exit with status 0.
 ///
 /// # Errors
 /// See [`CommandFailure`].

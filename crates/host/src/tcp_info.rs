@@ -4,32 +4,32 @@
 
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// Number of TCP segments with data that this side of a connection has sent.
+/// Number of TCP segments with data that this side of a connection sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentSegments {
-    /// All segments, including retransmissions.
+    /// Number of all segments, including retransmissions.
     pub sent: u64,
-    /// Retransmitted segments.
+    /// Number of retransmitted segments.
     pub again: u64,
 }
 
-/// Words of `struct tcp_info` up to `tcpi_bytes_retrans` (linux/tcp.h); later versions only append fields.
+/// Number of words of `struct tcp_info` up to `tcpi_bytes_retrans` (linux/tcp.h). Later versions only append fields.
 const WORDS: usize = 54;
 /// Position of `tcpi_total_retrans`, in words of four bytes.
 const TOTAL_RETRANS: usize = 25;
-/// Position of `tcpi_bytes_acked`, a number of two words; Linux 4.1 and newer.
+/// Position of `tcpi_bytes_acked`, a number of two words. Linux 4.1 and newer.
 const BYTES_ACKED: usize = 30;
-/// Position of `tcpi_data_segs_out`, in words of four bytes; Linux 4.6 and newer.
+/// Position of `tcpi_data_segs_out`, in words of four bytes. Linux 4.6 and newer.
 const DATA_SEGS_OUT: usize = 39;
-/// Position of `tcpi_bytes_sent`, a number of two words; Linux 4.19 and newer.
+/// Position of `tcpi_bytes_sent`, a number of two words. Linux 4.19 and newer.
 const BYTES_SENT: usize = 50;
-/// Position of `tcpi_bytes_retrans`, a number of two words; Linux 4.19 and newer.
+/// Position of `tcpi_bytes_retrans`, a number of two words. Linux 4.19 and newer.
 const BYTES_RETRANS: usize = 52;
-/// `TCP_ESTABLISHED` of `tcpi_state`, the first byte (include/net/tcp_states.h).
+/// `TCP_ESTABLISHED`, a value of `tcpi_state`, which is the first byte (include/net/tcp_states.h).
 const ESTABLISHED: u32 = 1;
 
-/// Returns the segments sent on a connection; `None` if it is not a TCP connection, or the kernel is older
-/// than 4.6.
+/// Returns the number of segments that were sent on a connection. `None` if it is not a TCP connection, or if the
+/// kernel is older than 4.6.
 #[must_use]
 pub fn sent_segments(connection: impl AsFd) -> Option<SentSegments> {
     let words = read_words(connection, DATA_SEGS_OUT + 1)?;
@@ -46,8 +46,8 @@ pub fn is_closed_by_peer(connection: impl AsFd) -> Option<bool> {
     Some(u32::from(words[0].to_ne_bytes()[0]) != ESTABLISHED)
 }
 
-/// Returns whether the peer's kernel has acknowledged all bytes that were sent on a connection, also after its end;
-/// `None` if it is not a TCP connection, or the kernel is older than 4.19.
+/// Returns whether the peer's kernel has acknowledged all bytes that were sent on a connection. This also works after
+/// the connection has ended. `None` if it is not a TCP connection, or if the kernel is older than 4.19.
 #[must_use]
 pub fn has_peer_received_all(connection: impl AsFd) -> Option<bool> {
     let words = read_words(connection, WORDS)?;
@@ -63,7 +63,7 @@ pub fn has_peer_received_all(connection: impl AsFd) -> Option<bool> {
     Some(number(BYTES_ACKED) >= sent)
 }
 
-/// Reads `struct tcp_info`, at least so many words of it.
+/// Reads at least `least` words of `struct tcp_info`; `None` if the kernel returns fewer.
 fn read_words(connection: impl AsFd, least: usize) -> Option<[u32; WORDS]> {
     let mut words = [0u32; WORDS];
     let mut length = libc::socklen_t::try_from(size_of_val(&words)).ok()?;

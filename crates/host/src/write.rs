@@ -1,4 +1,4 @@
-//! Write access to a machine, separate from reading, so that read-only code cannot change anything.
+//! Write access to a machine. It is separate from read access, so that code that only reads cannot change anything.
 
 use crate::error::HostError;
 use crate::held::{Identity, Removed};
@@ -10,33 +10,33 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Identity of a process, unique even after its number is reused.
+/// Identity of a process, which remains unique if the process number is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessId {
     /// Process number.
     pub pid: i32,
-    /// Start time in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5)), which tells apart two processes
+    /// Start time in clock ticks since boot (field 22 of `/proc/PID/stat`, proc(5)). It distinguishes two processes
     /// with the same number.
     pub start: u64,
 }
 
-/// A machine that can be changed. When a call returns, its change is durable, if the file system supports this.
+/// A machine that can be changed. When a call returns, its change is on disk, if the file system supports this.
 pub trait HostMut: Host {
-    /// Checks that a file has a write permission bit. Root can open a file without such a bit; only the later write(2)
-    /// fails.
+    /// Checks that a file has a write permission bit. Without this check, root could open the file, and only the later
+    /// write(2) would fail.
     ///
     /// # Errors
     /// The file does not exist, is read-only, or the path contains a link.
     fn check_writable(&self, path: &Path) -> Result<(), HostError>;
 
-    /// Writes `bytes` with one write(2) to an existing file, as required for attributes in /proc and /sys.
+    /// Writes `bytes` with one write(2) to an existing file, as attributes in /proc and /sys require.
     ///
     /// # Errors
-    /// The file does not exist, is not permitted, the path contains a link, or the kernel refuses the value
+    /// The file does not exist, access is not permitted, the path contains a link, or the kernel rejects the value
     /// (EINVAL).
     fn write_in_place(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError>;
 
-    /// Reads a file that may be replaced, with its state. The path contains no link.
+    /// Reads a file that the caller may replace, and returns its content and state. The path must not contain a link.
     ///
     /// # Errors
     /// The file does not exist, is not readable, is not a regular file, or the path contains a link.
@@ -44,8 +44,8 @@ pub trait HostMut: Host {
         Ok((self.read(path)?, FileVersion::plain(path)))
     }
 
-    /// Creates a new file at `path` with these bytes. It gets owner, mode and extended attributes (including ACLs and
-    /// SELinux labels) of `like`, a file in the same directory, and the given times, if any.
+    /// Creates a new file at `path` with these bytes. It gets the owner, mode and extended attributes (including ACLs
+    /// and SELinux labels) of `like`, which is a file in the same directory. It also gets the given times, if any.
     ///
     /// # Errors
     /// The file exists, `like` has changed or has several hard links (which a replacement would separate), or the owner
@@ -58,22 +58,22 @@ pub trait HostMut: Host {
         times: Option<Times>,
     ) -> Result<(), HostError>;
 
-    /// Renames the file `from` over the file `seen` in the same directory, atomically, if that file is unmodified since
-    /// it was read.
+    /// Renames the file `from` atomically over the file `seen` in the same directory, if the latter was not modified
+    /// since it was read.
     ///
     /// # Errors
     /// The file was replaced or written since it was read; as rename(2).
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError>;
 
-    /// Returns permission bits and owner of a file or directory. The path contains no link.
+    /// Returns permission bits and owner of a file or directory. The path must not contain a link.
     ///
     /// # Errors
-    /// The path does not exist, is not permitted or contains a link, or this is no live machine.
+    /// The path does not exist, access is not permitted, the path contains a link, or this is not a live machine.
     fn permissions(&self, path: &Path) -> Result<Permissions, HostError> {
         Err(HostError::path(path, "its permissions are not known here"))
     }
 
-    /// Checks that permission bits can be changed.
+    /// Checks that the permission bits of an object can be changed.
     ///
     /// # Errors
     /// The object has several names, or flags of chattr(1).
@@ -81,10 +81,10 @@ pub trait HostMut: Host {
         self.permissions(path).map(drop)
     }
 
-    /// Changes permission bits of a file or directory whose present ones are `seen`.
+    /// Changes the permission bits of a file or directory whose current permissions are `seen`.
     ///
     /// # Errors
-    /// Those of [`HostMut::check_permissions`]; somebody changed the permissions; chmod(2) fails.
+    /// Those of [`HostMut::check_permissions`]; another process changed the permissions; chmod(2) fails.
     fn set_permissions(
         &self,
         path: &Path,
@@ -97,16 +97,16 @@ pub trait HostMut: Host {
         ))
     }
 
-    /// Returns the directory in which all assay processes record changed settings; `None` for a machine in
-    /// memory. `lasting` selects the one that survives a reboot.
+    /// Returns the directory in which all assay processes record changed settings; `None` for a machine in memory. With
+    /// `lasting`, returns the directory that survives a reboot.
     ///
     /// # Errors
-    /// The directory cannot be used, or others may write it.
+    /// The directory cannot be used, or others can write to it.
     fn locks(&self, _lasting: bool) -> Result<Option<LockDirectory>, HostError> {
         Ok(None)
     }
 
-    /// Returns the identity of the object at a path, following links; `None` for a machine in memory.
+    /// Returns the identity of the object at a path; `None` for a machine in memory. Follows links.
     ///
     /// # Errors
     /// As stat(2).
@@ -114,48 +114,49 @@ pub trait HostMut: Host {
         Ok(None)
     }
 
-    /// Removes a file. The path contains no link.
+    /// Removes a file. The path must not contain a link.
     ///
     /// # Errors
     /// As unlink(2), or the path contains a link.
     fn remove_file(&self, path: &Path) -> Result<(), HostError>;
 
-    /// Removes a directory and everything in it, without following links. If another file system is mounted
-    /// below, it is not touched and the call fails.
+    /// Removes a directory and everything in it, without following links. Fails if another file system is mounted below
+    /// the directory, and does not touch that file system.
     ///
     /// # Errors
-    /// The path does not exist, is not a directory, is not permitted, or contains a mount.
+    /// The path does not exist, is not a directory, access is not permitted, or it contains a mount.
     fn remove_tree(&self, dir: &Path) -> Result<(), HostError>;
 
-    /// Removes a file, or a directory with its content, that assay created, even if it was moved; nothing else is
+    /// Removes a file that assay created, or a directory with its content, even if it was moved. No other object is
     /// removed, even if it has the same name now. `known` is `None` if assay was killed after it created the object and
-    /// before it recorded the identity. A directory that others could have replaced is then removed only if it is
-    /// empty.
+    /// before it recorded the identity. In this case, a directory that others could have replaced is removed only if it
+    /// is empty.
     ///
     /// # Errors
     /// Permission is denied, or the directory is not empty or contains a mount.
     fn remove_made(&self, path: &Path, known: Option<&KnownFile>) -> Result<Removed, HostError>;
 
-    /// Returns the device nodes of the loop devices on a file.
+    /// Returns the device nodes of the loop devices that are attached to a file.
     ///
     /// # Errors
-    /// This cannot be determined.
+    /// The loop devices cannot be determined.
     fn loops(&self, backing: Identity) -> Result<Vec<PathBuf>, HostError>;
 
-    /// Detaches a loop device if it is still on that file.
+    /// Detaches a loop device if it is still attached to the file `backing`.
     ///
     /// # Errors
     /// Permission is denied.
     fn detach_loop(&self, node: &Path, backing: Identity) -> Result<(), HostError>;
 
-    /// Kills a process and waits until it is gone. Does nothing if it has ended or its number was reused.
+    /// Kills a process, and waits until it is gone. Does nothing if the process has ended, also if another process has
+    /// its number now.
     ///
     /// # Errors
     /// Permission is denied, or the process does not end.
     fn kill(&self, process: ProcessId) -> Result<(), HostError>;
 
-    /// Replaces the content of a file atomically: readers see the old or the new bytes. `aside` is a temporary
-    /// name in the same directory.
+    /// Replaces the content of a file atomically: other programs read either the old or the new bytes. `aside` is a
+    /// temporary name in the same directory.
     ///
     /// # Errors
     /// As [`HostMut::create_like`] and [`HostMut::exchange`].
@@ -170,7 +171,7 @@ pub trait HostMut: Host {
     }
 }
 
-/// Maximum time to wait until a killed process has ended, because it may sleep in the kernel.
+/// Maximum time to wait until a killed process has ended. It may be long, because the process may sleep in the kernel.
 const DYING: Duration = Duration::from_secs(10);
 
 impl HostMut for LiveHost {
@@ -278,14 +279,14 @@ impl HostMut for LiveHost {
     }
 }
 
-/// Returns the start time of a process; `None` if there is none, or only a zombie.
+/// Returns the start time of a process. `None` if the process does not exist or is a zombie.
 fn process_start_time(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (state, start) = parse_stat(&text)?;
     (!matches!(state, "Z" | "X")).then_some(start)
 }
 
-/// Parses state (field 3) and start time (field 22) of `/proc/PID/stat`. The name in field 2 may contain any
+/// Parses the state (field 3) and the start time (field 22) of `/proc/PID/stat`. The name in field 2 may contain any
 /// character, including parentheses.
 fn parse_stat(text: &str) -> Option<(&str, u64)> {
     let (_, rest) = text.rsplit_once(')')?;
@@ -306,7 +307,7 @@ impl ProcessId {
     }
 }
 
-/// All changes fail: a captured machine cannot be changed.
+/// All changes fail, because a captured machine cannot be changed.
 impl HostMut for Root {
     fn check_writable(&self, path: &Path) -> Result<(), HostError> {
         Err(captured_error(path))

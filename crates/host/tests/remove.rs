@@ -1,4 +1,4 @@
-//! Removes created objects while the owner of the parent directory renames and replaces them.
+//! Tests the removal of created objects while the owner of the parent directory renames and replaces them.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests make and look at files behind the crate's back"
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A directory of another user with a directory of ours, and files that must not be removed.
+/// A directory of another user that contains a directory of this user, and files that must not be removed.
 struct Scene {
     dir: tempfile::TempDir,
     ours: PathBuf,
@@ -134,7 +134,8 @@ fn chown_link(path: &Path) {
     std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
 }
 
-/// After a file system was mounted again, the kernel does not know the name of an object opened by its handle.
+/// After a file system was unmounted and mounted again, the kernel does not know the name of an object that is opened
+/// by its handle.
 #[test]
 fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() {
     if !root() {
@@ -185,7 +186,7 @@ fn after_a_start_of_the_machine_it_is_found_beside_its_name_or_takes_no_space() 
     }
 }
 
-/// A mount that is unmounted at the end.
+/// A mount. Dropping the value unmounts it.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {
@@ -328,9 +329,9 @@ fn a_loop_device_is_known_by_its_file_whatever_its_name() {
     panic!("{} is still there", node.display());
 }
 
-/// A file is repeatedly renamed, with and without another file under its name, on a file system with and on
-/// one without access by handle. A file reported as removed must be removed, and a remaining file must be
-/// found after the renaming has stopped.
+/// A file is repeatedly renamed, with and without another file under its name, on file systems with and without access
+/// by handle. If the file is reported as removed, it must be removed. If it remains, it must be found after the
+/// renaming has stopped.
 #[test]
 fn attack_a_file_that_is_renamed_while_it_is_looked_for() {
     if !root() {

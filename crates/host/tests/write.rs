@@ -1,4 +1,4 @@
-//! Write operations on real files, processes and mounts.
+//! Tests write operations on real files, processes and mounts.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at the real machine behind the crate's back"
@@ -15,8 +15,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// Returns a POSIX ACL of version 2 (linux/posix_acl_xattr.h): rw- for the owner, r-- for user 7, the group
-/// and the mask, --- for others.
+/// Returns a POSIX ACL of version 2 (linux/posix_acl_xattr.h): rw- for the owner, r-- for user 7, the group and the
+/// mask, --- for others.
 fn acl() -> Vec<u8> {
     let none = u32::MAX;
     let entries = [
@@ -289,7 +289,7 @@ fn what_was_written_or_replaced_since_it_was_read_is_not_overwritten() {
     assert!(!path("more").exists());
 }
 
-/// The owner of a directory replaces it and its contents while root replaces a file in it.
+/// The owner of a directory replaces the directory and its contents while root replaces a file in it.
 #[test]
 fn attack_no_exchange_of_names_leads_a_replacement_elsewhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Advice: an entry of the catalogue. `assay-advice` parses it from a Markdown page with TOML front matter.
+//! Advice: one entry of the catalogue. `assay-advice` parses it from a Markdown page with TOML front matter.
 
 mod acts;
 mod acts_text;
@@ -15,69 +15,69 @@ use crate::load::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A piece of advice.
+/// A page of advice about one setting or practice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Advice {
-    /// Name of the page's file, such as `qcow2-cluster-size`: letters, digits and `-`.
+    /// File name of the page without its ending, such as `qcow2-cluster-size`: letters, digits and `-`.
     pub id: String,
-    /// Folder of the page: `images`, `filesystems`, `ssh`, `web`, `mail`, `zfs`, ….
+    /// Folder of the page, such as `images`, `filesystems`, `ssh`, `web`, `mail` or `zfs`.
     pub domain: String,
-    /// Title of a few words.
+    /// Title of a few words, for lists.
     pub title: String,
     /// The advice as one plain sentence.
     pub statement: String,
-    /// Author of the claim, and what the author measured.
+    /// Who made the claim, and which measurement supports it.
     pub source: Source,
-    /// Conditions under which the advice applies; all must hold.
+    /// Conditions that a machine must meet for the advice to apply. All of them must be true.
     #[serde(default)]
     pub when: Vec<Condition>,
-    /// Effect on the metric that is expected if the advice is right, as a sentence.
+    /// Expected effect on the metric if the advice is right, as a sentence.
     pub predicts: String,
-    /// Possible damage.
+    /// Possible damage by the change, and its severity.
     pub risk: Risk,
-    /// What the literature says about the advice today.
+    /// What primary sources say about the advice today.
     pub literature: Literature,
     /// Parameters that the user may set with `--set NAME=VALUE`.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
-    /// Test of the advice, still with placeholders; `assay-advice` converts it to a [`TrialSpec`]. Absent if the advice
-    /// cannot be tested, only explained.
+    /// Test of the advice, with placeholders; `assay-advice` converts it to a [`TrialSpec`]. Absent if the advice can
+    /// only be explained, not tested.
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub trial: Option<toml::Table>,
-    /// What the change of the trial acts on. `assay tune` selects and orders candidates by it.
+    /// Parts of the machine and limits that the change affects. `assay tune` uses them to select and order candidates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acts: Option<ActsOn>,
-    /// Properties of a machine that may influence the gain. Trials of many machines are grouped by these properties
-    /// only.
+    /// Properties of a machine that may influence the gain. Results of trials on many machines are grouped only by
+    /// these properties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moderators: Vec<Moderator>,
-    /// Rule of `assay check` for the advice. Absent if the check has nothing to inspect.
+    /// Rule of `assay check` for the advice. Absent if a check cannot find out whether a machine follows the advice.
     #[serde(default)]
     pub check: Option<Check>,
-    /// Synonyms by which `assay advice --search` finds the page. They are neither stored nor
-    /// published.
+    /// Synonyms by which `assay advice --search` finds the page. Stored and published copies of the page do not contain
+    /// them.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
     pub synonyms: Vec<String>,
-    /// The Markdown page below the front matter.
+    /// Markdown text of the page below the front matter.
     #[serde(default)]
     pub page: String,
 }
 
-/// A condition, and a message for the case that the condition does not hold.
+/// A condition, and a message for users if the condition is not met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// CEL expression over facts and parameters.
     pub cel: String,
-    /// Reason why the advice does not apply if the condition is false, as text for users.
+    /// Text for users: the reason why the advice does not apply if the condition is false.
     pub otherwise: String,
 }
 
-/// A property of a machine that may influence the gain of a change. These properties can be published, because each has
-/// few values and none is a name.
+/// A property of a machine that may influence the gain of a change. These properties can be published without
+/// identifying a machine, because each has few values and none is a name.
 #[derive(
     Clone,
     Copy,
@@ -93,18 +93,18 @@ pub struct Condition {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Moderator {
-    /// File system of the target, if it is a common one.
+    /// Type of the target's file system, if it is a common type.
     FileSystem,
-    /// Whether a disk under the target rotates.
+    /// Whether one of the disks under the target is a hard disk.
     RotatingDisk,
-    /// Memory, rounded up to a power of two of GiB.
+    /// Memory in GiB, rounded up to a power of two.
     Memory,
     /// Whether the machine is a virtual machine.
     VirtualMachine,
 }
 
 impl Moderator {
-    /// Returns the property as words for people.
+    /// Returns a description of the property for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -116,30 +116,30 @@ impl Moderator {
     }
 }
 
-/// Source of a piece of advice.
+/// Origin of a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Title or author of the collection, with the year.
+    /// Title or author of the source, with the year.
     pub who: String,
-    /// Claim of the source, in our words.
+    /// Claim of the source, in the words of assay's authors.
     pub claimed: String,
-    /// The author's own figure, if there is one.
+    /// Gain that the source itself measured, if it published one.
     #[serde(default)]
     pub figure: Option<String>,
 }
 
-/// Severity of the possible damage.
+/// Severity of the damage that a change may cause.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RiskLevel {
-    /// Changes only objects that assay creates.
+    /// No risk: the change affects only objects that assay creates.
     None,
-    /// A setting is changed; it is reverted at once.
+    /// A setting is changed, but can be reverted at once.
     Low,
-    /// A service may stop working until the change is reverted.
+    /// A service may not work until the change is reverted.
     Service,
     /// The user may lose access to the machine.
     Lockout,
@@ -147,87 +147,87 @@ pub enum RiskLevel {
     DataLoss,
 }
 
-/// A risk.
+/// The risk of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Risk {
-    /// Severity.
+    /// Severity of the possible damage.
     pub level: RiskLevel,
-    /// Description.
+    /// What may happen, as text for users.
     pub text: String,
 }
 
-/// Verdict of the literature on a claim.
+/// Verdict of primary sources on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// True as stated.
+    /// The claim is true as stated.
     Confirmed,
-    /// True only under specified conditions.
+    /// The claim is true only under specified conditions.
     Conditional,
-    /// Was true or necessary, but not on current versions.
+    /// The claim was true or necessary, but is not on current versions.
     Obsolete,
-    /// Was already false when it was written, or its reasoning is invalid.
+    /// The claim was already false when it was written, or its reasoning is invalid.
     Wrong,
-    /// Following it costs data, security or space.
+    /// Following the claim costs data, security or space.
     Dangerous,
 }
 
-/// What the literature says about a claim.
+/// What primary sources say about a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Literature {
-    /// Verdict.
+    /// Verdict of the sources on the claim.
     pub standing: Standing,
-    /// Explanation, with the versions at which the answer changes.
+    /// Explanation, with the versions from which on the verdict is different.
     pub text: String,
-    /// Primary sources: file and version, man page, URL.
+    /// Primary sources of the verdict: file and version, man page, URL.
     pub references: Vec<String>,
 }
 
-/// A value that the user may set.
+/// A parameter of a page, which the user may set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// Meaning of the value.
+    /// Meaning of the parameter, as text for users.
     pub about: String,
-    /// Default value; without it the user must set the parameter.
+    /// Default value. Without a default, the user must set the parameter.
     #[serde(default)]
     pub default: Option<String>,
-    /// Type of the value.
+    /// Type that the value must have.
     #[serde(default)]
     pub kind: ParameterKind,
-    /// Permitted values, if there are few.
+    /// Permitted values, if there are only a few. Empty if any value of the type is permitted.
     #[serde(default)]
     pub choices: Vec<String>,
 }
 
-/// Type of a parameter. If a string of the trial consists only of a placeholder, the value replaces the string with
-/// this type.
+/// Type of a parameter. If a string of the trial consists only of a placeholder, the value replaces the whole string
+/// and has this type.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterKind {
-    /// Any text.
+    /// Any text, without further checks.
     #[default]
     Text,
     /// An integer or decimal number.
     Number,
     /// `true` or `false`.
     Flag,
-    /// Words separated by spaces and quoted as in a shell: a command and its arguments. If an item of a list consists
-    /// only of the placeholder, each word becomes an item of the list.
+    /// Words separated by spaces and quoted as in a shell, such as a command with its arguments. If an item of a list
+    /// consists only of the placeholder, each word becomes an item of the list.
     Words,
 }
 
-/// Kind of target of a trial.
+/// Kind of object that a trial measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A directory in which assay may create scratch files.
     Directory,
-    /// A mounted file system, named by any directory on it.
+    /// A mounted file system, given by any directory on it.
     Mount,
     /// A block device that is read but not written.
     Device,
@@ -237,19 +237,19 @@ pub enum TargetKind {
     Address,
 }
 
-/// A guardrail: a figure that must not get worse by more than its margin.
+/// A guardrail: a figure that may become worse by at most a margin, whatever the gain in other figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
-    /// The figure.
+    /// The guarded figure.
     pub metric: Metric,
-    /// Permitted worsening as a fraction: 0.10 for 10 %.
+    /// How much worse the figure may become, as a fraction: 0.10 for 10 %.
     pub margin: f64,
 }
 
 impl Guard {
-    /// Default margin of a tail latency, as a fraction. It is larger than other margins because the latency of the
-    /// slowest 1 % varies by more than 10 % between slots on most machines.
+    /// Default margin of a tail latency, as a fraction. It is larger than other margins because on most machines the
+    /// latency of the slowest 1 % varies between slots by more than 10 %.
     pub const TAIL_MARGIN: f64 = 0.25;
 
     /// Returns whether a metric is a tail latency.
@@ -261,8 +261,8 @@ impl Guard {
         )
     }
 
-    /// Returns the default guardrail, the p99 of the deciding metric's operations. `None` if the deciding metric or a
-    /// guardrail is already a tail latency.
+    /// Returns the default guardrail: the p99 latency of the operations that the deciding metric counts. `None` if the
+    /// deciding metric or one of the guardrails is already a tail latency.
     #[must_use]
     pub fn default_tail(decides: Metric, guards: &[Self]) -> Option<Self> {
         let looked_at = guards.iter().map(|guard| guard.metric).chain([decides]);
@@ -281,55 +281,55 @@ impl Guard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SafetyRule {
-    /// Acknowledged writes must be durable; a flush test verifies it.
+    /// Acknowledged writes must be durable. A flush test verifies this.
     AcknowledgedWrites,
 }
 
-/// Test of a piece of advice. The catalogue's text may contain placeholders: `{name}` for a parameter, `{target}`, and
-/// `{mountpoint}`, `{source}`, `{device}` and `{disk}` for the storage layers below the target. In this type the
-/// placeholders are replaced.
+/// Test of a piece of advice, after its placeholders were replaced. In the catalogue, the text may contain `{name}` for
+/// a parameter, `{target}`, and `{mountpoint}`, `{source}`, `{device}` and `{disk}` for the storage layers below the
+/// target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
-    /// Kind of target.
+    /// Kind of target that the trial needs.
     pub target: TargetKind,
-    /// Default target; `None` if the user must name one.
+    /// Default target; `None` if the user must give one.
     #[serde(default)]
     pub default_target: Option<String>,
-    /// The change.
+    /// The change that the trial tests.
     pub change: Change,
-    /// The load.
+    /// The load under which both sides are measured.
     pub load: Load,
-    /// The deciding metric.
+    /// The metric that decides the verdict.
     pub metric: Metric,
-    /// Guardrails. If none is a tail latency, p99 is added.
+    /// Guardrails of the trial. If none of them is a tail latency, p99 is added.
     #[serde(default)]
     pub guards: Vec<Guard>,
-    /// Reason why no guardrail is a tail latency; if it is given, p99 is not added.
+    /// Reason why no guardrail is a tail latency. If this reason is given, p99 is not added.
     #[serde(default)]
     pub no_tail_guard: Option<String>,
     /// Smallest relative difference that matters in practice: 0.03 for 3 %.
     #[serde(default = "default_margin")]
     pub margin: f64,
-    /// Measured time of a slot in seconds.
+    /// Duration of the measurement in a slot in seconds.
     #[serde(default = "slot_seconds")]
     pub slot_seconds: f64,
-    /// Minimum time of a slot in seconds; absent if slots must not be shorter than `slot_seconds`. The noise then
-    /// determines the length. Only for changes without effects that carry over to the next slot, such as writeback of a
-    /// cache.
+    /// Minimum time of a slot in seconds; the noise of the machine then determines the length. Absent if slots must not
+    /// be shorter than `slot_seconds`. Permitted only for changes without carry-over effects, such as delayed writeback
+    /// of a cache.
     #[serde(default)]
     pub slot_seconds_min: Option<f64>,
-    /// Seconds of load after the change and before measuring.
+    /// Seconds of load between the change and the measurement.
     #[serde(default = "washout_seconds")]
     pub washout_seconds: f64,
-    /// Whether the cache is part of the test. If so, reads from the cache count.
+    /// Whether a cache is part of what is tested. If so, reads from the cache count.
     #[serde(default)]
     pub cached: bool,
     /// A safety rule that the change must not violate, whatever its gain.
     #[serde(default)]
     pub safety: Option<SafetyRule>,
-    /// Change by which the user's machine gets the tested state, if the trial works on copies. If absent, the user must
-    /// apply the change by hand.
+    /// Change that the user keeps after a better verdict, if the trial itself works on copies. If absent, the user must
+    /// make the change by hand.
     #[serde(default)]
     pub keep: Option<Change>,
 }

@@ -1,11 +1,11 @@
-//! Estimates the offset between two independent clocks from the exchange with the smallest round trip.
+//! Estimates the offset between two independent clocks from the message exchange with the smallest round trip.
 //!
-//! The remote clock is read between the sending and the reception of an exchange, so the error is at most half the
-//! round trip, for any delay in either direction (RFC 5905, section 8). Wall clocks are not used.
+//! The remote clock is read between sending and receiving. The error is therefore at most half the round trip, whatever
+//! the delay in either direction (RFC 5905, section 8). Wall clocks are not used.
 
 use serde::{Deserialize, Serialize};
 
-/// Timestamps of one exchange in microseconds on monotonic clocks.
+/// Timestamps of one message exchange, in microseconds of monotonic clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockExchange {
     /// Local time at which the request was sent.
@@ -16,12 +16,12 @@ pub struct ClockExchange {
     pub received: i64,
 }
 
-/// Offset of the remote clock. Local time + offset = remote time.
+/// Offset of the remote clock: local time + offset = remote time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offset {
-    /// Offset in microseconds.
+    /// Offset between the clocks in microseconds.
     pub offset_us: i64,
-    /// Largest error in microseconds: half the round trip, rounded up.
+    /// Maximum error in microseconds: half the round trip, rounded up.
     pub error_us: i64,
 }
 

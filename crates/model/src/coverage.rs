@@ -1,9 +1,9 @@
-//! Coverage of a check: which rules of each service were evaluated, and which could not be. `assay-advice` creates it
-//! together with the findings. A reader then understands "nothing found" as "nothing found by these rules".
+//! Coverage of a check: which rules of each service were evaluated, and which could not be. `assay-advice` computes it
+//! together with the findings. It shows users to which rules the result "nothing found" refers.
 
 use serde::{Deserialize, Serialize};
 
-/// Outcome of one rule on one machine.
+/// Outcome of evaluating one rule on one machine.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -20,7 +20,7 @@ pub enum Outcome {
     DoesNotApply,
     /// A source that the rule needs could not be read.
     Unknown,
-    /// The rule can only be evaluated by assay on the machine itself, not remotely.
+    /// Only assay on the machine itself can evaluate the rule, so it was not evaluated remotely.
     NotAsked,
 }
 
@@ -35,25 +35,25 @@ impl Outcome {
 /// A service that was found and read, with the number of its rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Service {
-    /// Its name, such as `sshd`.
+    /// Name of the service, such as `sshd`.
     pub service: String,
-    /// Number of evaluated rules: with findings, without findings, or not applicable.
+    /// Number of evaluated rules: those with findings, without findings, and not applicable.
     pub asked: usize,
     /// Number of rules with findings, including accepted findings.
     pub found: usize,
-    /// Number of rules that need an unreadable source.
+    /// Number of rules that need a source that could not be read.
     pub unknown: usize,
-    /// Number of rules that only assay on the machine itself can evaluate, not remotely.
+    /// Number of rules that were not evaluated, because only assay on the machine itself can evaluate them.
     pub not_asked: usize,
 }
 
-/// A running program for which assay has no rule.
+/// A running server program for which assay has no rule.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct WithoutRules {
     /// Name of the process in `/proc/PID/comm`.
     pub program: String,
-    /// Description, such as `DNS server`.
+    /// What the program is, such as `DNS server`.
     pub what: String,
 }

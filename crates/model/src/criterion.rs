@@ -1,60 +1,61 @@
-//! Metrics by name, and success criteria of the user.
+//! Metrics by name, and success criteria of users.
 //!
-//! `randwrite-4k-qd1.p99 <= 20ms`, `randrw75-4k-qd16.read.iops >= 10k`, `read-1m-qd4.throughput >= 118MB/s on /srv`.
+//! Examples of criteria: `randwrite-4k-qd1.p99 <= 20ms`, `randrw75-4k-qd16.read.iops >= 10k`, `read-1m-qd4.throughput
+//! >= 118MB/s on /srv`.
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Operations that a metric counts.
+/// Operations to which a metric refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// Reads and writes together. The latency of a write includes the flush after it if the
     /// workload requires one (`fdatasync`, `fsync`).
     All,
-    /// Reads.
+    /// Only reads.
     Read,
-    /// Writes, including the flush after them.
+    /// Only writes, including the flush after each write.
     Write,
     /// Only fsync and fdatasync calls.
     Flush,
 }
 
-/// Measured quantity.
+/// Quantity that a metric measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {
     /// I/Os per second.
     Iops,
     /// Bytes per second.
     Throughput,
-    /// Mean latency, ns.
+    /// Mean latency in nanoseconds.
     Mean,
-    /// Median latency, ns.
+    /// Median latency in nanoseconds.
     P50,
-    /// 90th percentile of latency, ns.
+    /// 90th percentile of the latency in nanoseconds.
     P90,
-    /// 95th percentile of latency, ns.
+    /// 95th percentile of the latency in nanoseconds.
     P95,
-    /// 99th percentile of latency, ns.
+    /// 99th percentile of the latency in nanoseconds.
     P99,
-    /// 99.9th percentile of latency, ns.
+    /// 99.9th percentile of the latency in nanoseconds.
     P999,
-    /// 99.99th percentile of latency, ns.
+    /// 99.99th percentile of the latency in nanoseconds.
     P9999,
-    /// Largest latency, ns.
+    /// Largest latency in nanoseconds.
     Max,
-    /// CPU time of the server per response, ns. Only loads on web servers have it; it is not in the
-    /// figures of a single run ([`Quantity::ALL`]).
+    /// CPU time of the server per response in nanoseconds. Only loads on web servers have this quantity. The figures of
+    /// a single run do not contain it ([`Quantity::ALL`]).
     Cpu,
-    /// Figure in the output of a command; more is better. It is not in [`Quantity::ALL`].
+    /// Figure in the output of a command of which higher values are better. Not in [`Quantity::ALL`].
     Printed,
-    /// Figure in the output of a command; less is better. It is not in [`Quantity::ALL`].
+    /// Figure in the output of a command of which lower values are better. Not in [`Quantity::ALL`].
     PrintedLess,
 }
 
 impl Quantity {
-    /// All quantities in the order of reports.
+    /// All quantities, in the order in which reports show them.
     pub const ALL: [Self; 10] = [
         Self::Iops,
         Self::Throughput,
@@ -68,7 +69,7 @@ impl Quantity {
         Self::Max,
     ];
 
-    /// Returns the name in criteria and JSON.
+    /// Returns the name that criteria and JSON use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,7 +89,7 @@ impl Quantity {
         }
     }
 
-    /// Returns whether the quantity is a time (in nanoseconds; lower is better).
+    /// Returns whether the quantity is a time. Times are in nanoseconds, and lower values are better.
     #[must_use]
     pub fn is_latency(self) -> bool {
         !matches!(
@@ -103,7 +104,7 @@ impl Quantity {
         self.is_latency() || self == Self::PrintedLess
     }
 
-    /// Returns the percentage of a percentile; `None` for other quantities.
+    /// Returns the percentage of a percentile, such as 99.9. `None` for other quantities.
     #[must_use]
     pub fn percent(self) -> Option<f64> {
         match self {
@@ -121,14 +122,14 @@ impl Quantity {
 /// A metric: a quantity of certain operations, such as `iops`, `p99`, `read.p99.9`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Metric {
-    /// Operations.
+    /// Operations to which the metric refers.
     pub direction: Direction,
-    /// Quantity.
+    /// Quantity that the metric measures.
     pub quantity: Quantity,
 }
 
 impl Metric {
-    /// Returns the metric of this quantity over all operations.
+    /// Returns the metric for a quantity over all operations.
     #[must_use]
     pub fn all(quantity: Quantity) -> Self {
         Self {
@@ -192,16 +193,16 @@ impl<'de> Deserialize<'de> for Metric {
     }
 }
 
-/// Comparison of a figure with its threshold.
+/// Operator that compares a figure with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// `<`
+    /// `<`: less than the threshold.
     Less,
-    /// `<=`
+    /// `<=`: at most the threshold.
     AtMost,
-    /// `>`
+    /// `>`: greater than the threshold.
     Greater,
-    /// `>=`
+    /// `>=`: at least the threshold.
     AtLeast,
 }
 
@@ -227,16 +228,16 @@ impl Comparison {
     }
 }
 
-/// A success criterion of the user.
+/// A success criterion of the user, such as `randwrite-4k-qd1.p99 <= 20ms`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// Name of the workload.
+    /// Name of the workload whose figure is compared.
     pub workload: String,
-    /// Name of the target; every target if absent.
+    /// Name of the target. If absent, the criterion is for every target.
     pub target: Option<String>,
-    /// Metric.
+    /// Metric whose value is compared with the threshold.
     pub metric: Metric,
-    /// Comparison.
+    /// Operator of the comparison.
     pub comparison: Comparison,
     /// Threshold in base units: ns, bytes per second, I/Os per second.
     pub threshold: f64,
@@ -244,15 +245,15 @@ pub struct Criterion {
     written: String,
 }
 
-/// Parse error of a criterion.
+/// Reason why a text is not a valid criterion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CriterionError {
-    /// Unknown metric.
+    /// The metric is unknown; contains its text.
     #[error(
         "`{0}` is not a metric: use iops, throughput, mean, p50, p90, p95, p99, p99.9, p99.99 or max, alone or after `read.`, `write.` or `flush.`"
     )]
     Metric(String),
-    /// The text does not have the form of a criterion.
+    /// The text does not have the form of a criterion; contains the text.
     #[error(
         "`{0}` is not a criterion: write WORKLOAD.METRIC COMPARISON VALUE, such as `randwrite-4k-qd1.p99 <= 20ms` or `read-1m-qd4.throughput >= 118MB/s on /srv`"
     )]
@@ -260,17 +261,17 @@ pub enum CriterionError {
     /// The unit of the threshold does not fit the metric.
     #[error("`{value}` does not fit `{metric}`: {expected}")]
     Threshold {
-        /// Text of the threshold.
+        /// Text of the threshold that was not understood.
         value: String,
-        /// Metric name.
+        /// Name of the metric of the criterion.
         metric: String,
-        /// Suitable units.
+        /// Units that fit the metric.
         expected: &'static str,
     },
 }
 
 impl Criterion {
-    /// Returns the criterion of a printed figure, with its threshold as the user wrote it.
+    /// Returns the criterion for a figure that a command prints. `written` is the threshold as the user wrote it.
     #[must_use]
     pub fn of_printed(comparison: Comparison, threshold: f64, written: &str) -> Self {
         let quantity = match comparison {
@@ -287,7 +288,7 @@ impl Criterion {
         }
     }
 
-    /// Returns comparison and threshold as text: `>= 900`.
+    /// Returns operator and threshold as text: `>= 900`.
     #[must_use]
     pub fn bound(&self) -> String {
         format!("{} {}", self.comparison.symbol(), self.written)

@@ -1,8 +1,8 @@
-//! A doubt: a reason why a sample may be misleading, with its evidence.
+//! Doubts: reasons to distrust a figure of a sample, each with its evidence.
 
 use serde::{Deserialize, Serialize};
 
-/// Consequence of a doubt for its sample.
+/// Consequence of a doubt for the figures of its sample.
 #[derive(
     Clone,
     Copy,
@@ -18,28 +18,28 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The figures of the sample count, but the reader should consider the doubt.
+    /// The figures of the sample count, but may be misleading.
     Suspect,
-    /// The sample did not measure what it should; estimates and verdicts ignore it.
+    /// The sample did not measure what it should have measured. Estimates and verdicts ignore it.
     Void,
 }
 
 crate::named!(Severity, "severity": Suspect = "suspect", Void = "void");
 
-/// A reason not to believe a figure.
+/// A doubt: a reason to distrust a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Doubt {
-    /// Stable name of the rule, `kebab-case`; its page in the book has the same name.
+    /// Stable name of the rule in `kebab-case`. The rule's page in the book has the same name.
     pub code: String,
-    /// Consequence for the sample.
+    /// Whether the sample is ignored, or only suspect.
     pub severity: Severity,
-    /// Evidence: figures and options, no opinions.
+    /// Evidence as figures and options, without interpretation.
     pub evidence: String,
-    /// How the user avoids the doubt in the next measurement.
+    /// How the user can avoid the doubt in the next measurement.
     pub remedy: String,
 }
 
-/// Combined consequence of the doubts of a sample.
+/// Combined consequence of all doubts of a sample.
 #[derive(
     Clone,
     Copy,
@@ -57,14 +57,14 @@ pub struct Doubt {
 pub enum Validity {
     /// The sample has no doubts.
     Valid,
-    /// The sample counts, but a doubt should be considered.
+    /// The sample counts, but its figures may be misleading.
     Suspect,
-    /// The sample did not measure what it should.
+    /// The sample does not count.
     Void,
 }
 
 impl Validity {
-    /// Returns the worst severity among the doubts.
+    /// Returns the validity that results from the most severe doubt.
     #[must_use]
     pub fn of(doubts: &[Doubt]) -> Self {
         match doubts.iter().map(|doubt| doubt.severity).max() {

@@ -1,19 +1,19 @@
-//! Facts: the current state of a machine, with the source of each value.
+//! Facts: properties of a machine at one time, each with the source of its value.
 
 use crate::fact_source::FactPlace;
 use crate::fact_subject::Subject;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Kind of a value.
+/// Whether a value is a default, configured, or in effect now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactKind {
-    /// Built-in default that nobody changed.
+    /// A built-in default that was not changed.
     Default,
-    /// From a configuration file or stored property.
+    /// A value in a configuration file, or a stored property.
     Configured,
-    /// Current value of the running system.
+    /// The current value of the running system.
     Runtime,
 }
 
@@ -21,28 +21,28 @@ pub enum FactKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FactValue {
-    /// A JSON scalar or list. Sizes are bytes, times nanoseconds.
+    /// The value as a JSON scalar or list. Sizes are in bytes, times in nanoseconds.
     Known(serde_json::Value),
-    /// The source exists or should exist, but could not be read; the text is the reason. This is not the same as
-    /// missing.
+    /// The source could not be read, and the text is the reason. In contrast to a missing fact, the source exists or
+    /// should exist.
     Unknown(String),
 }
 
-/// A property of a machine, with its provenance.
+/// A property of a machine, with the source of its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct Fact {
     /// The value, or the reason why it is unknown.
     pub value: FactValue,
-    /// Source of the value.
+    /// Where the value was read.
     pub place: FactPlace,
-    /// Whether the value is a default, configured, or the current value of the running system.
+    /// Whether the value is a default, a configured value, or the current value of the running system.
     pub kind: FactKind,
-    /// Object that the fact describes, if a machine may have several of its kind.
+    /// Object that the fact describes, if a machine may have several objects of this kind.
     pub subject: Subject,
 }
 
-/// A fact in its stored form. `source` is the source as text; assay 0.1 stored only this text.
+/// A fact in its stored form. `source` is the source as text, which is all that assay 0.1 stored.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 struct Written {
     #[serde(flatten)]
@@ -79,21 +79,21 @@ impl From<Written> for Fact {
     }
 }
 
-/// Key of a fact about a measurement: the settings that terminated assay processes had left changed, as a list of
-/// strings. The key is missing if there were none.
+/// Key of a fact about a measurement: a list of the settings that killed assay processes had left changed. The key is
+/// missing if there were none.
 pub const OPEN_CHANGES: &str = "assay.open_changes";
 
-/// All facts of a machine by dotted key: `cpu.model`, `disk.vda.scheduler`, `mount.0.fstype`. A
-/// missing key means that the object does not exist.
+/// All facts of a machine by dotted key, such as `cpu.model`, `disk.vda.scheduler` and `mount.0.fstype`. If a key is
+/// missing, the object does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Facts {
-    /// Key to fact, sorted.
+    /// Facts by key, sorted by key.
     pub map: BTreeMap<String, Fact>,
 }
 
 impl Facts {
-    /// Adds a known value.
+    /// Adds a fact whose value is known.
     pub fn known(
         &mut self,
         key: impl Into<String>,
@@ -125,7 +125,7 @@ impl Facts {
         self.map.insert(key, fact);
     }
 
-    /// Returns the known value of a key.
+    /// Returns the value of a key if it is known.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&serde_json::Value> {
         match &self.map.get(key)?.value {
@@ -134,13 +134,13 @@ impl Facts {
         }
     }
 
-    /// Returns the known string of a key.
+    /// Returns the value of a key if it is a known string.
     #[must_use]
     pub fn str(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// Returns the known integer of a key.
+    /// Returns the value of a key if it is a known integer.
     #[must_use]
     pub fn u64(&self, key: &str) -> Option<u64> {
         self.get(key)?.as_u64()

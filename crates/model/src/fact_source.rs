@@ -2,42 +2,42 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Source of a fact.
+/// Place from which the value of a fact was read.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Place")]
 pub enum FactPlace {
-    /// In a file.
+    /// A file.
     File {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// Line, from 1; `None` for the file as a whole.
+        /// Line number, counted from 1. `None` for the file as a whole.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
-        /// Part of the line that contains the statement.
+        /// Part of the line from which the value comes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         span: Option<Span>,
     },
-    /// In the output of a command.
+    /// The output of a command.
     Command {
         /// The command and its arguments.
         argv: Vec<String>,
-        /// How the value was set, as reported by the command: `inherited from tank`.
+        /// How the value was set, according to the command: `inherited from tank`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         how: Option<String>,
     },
-    /// In an interface of the kernel: a file of procfs or sysfs.
+    /// A kernel interface: a file of procfs or sysfs.
     Interface {
-        /// Its path.
+        /// Path of the interface.
         path: String,
     },
-    /// Another source as text: the documentation of a default, or a source stored by assay 0.1.
+    /// Another source as text: the documentation of a default, or a source that assay 0.1 stored.
     Words(String),
 }
 
-/// A part of a line; column and length are in bytes.
+/// A part of a line. Column and length are in bytes.
 #[derive(
     Clone,
     Copy,
@@ -52,14 +52,14 @@ pub enum FactPlace {
     schemars::JsonSchema,
 )]
 pub struct Span {
-    /// First column, from 1.
+    /// First column of the part, counted from 1.
     pub column: usize,
-    /// Length. If the statement continues on the next line, the part ends at the end of this line.
+    /// Length of the part. If the statement continues on the next line, the part ends at the end of this line.
     pub length: usize,
 }
 
 impl FactPlace {
-    /// Returns the source for the output of a command.
+    /// Creates the source for the output of a command.
     pub fn command<S: AsRef<str>>(argv: impl IntoIterator<Item = S>) -> Self {
         Self::Command {
             argv: argv
@@ -105,8 +105,8 @@ impl FactPlace {
     }
 }
 
-/// Converts text: a path below /proc or /sys is a kernel interface, any other path is a file, and any other text
-/// remains text.
+/// Converts text to a source. A path below /proc or /sys is a kernel interface, any other path is a file, and any other
+/// text remains text.
 impl From<&str> for FactPlace {
     fn from(text: &str) -> Self {
         let path = text.to_owned();

@@ -1,13 +1,14 @@
-//! Subjects: the objects that facts describe, if a machine may have several of a kind.
+//! Subjects: objects that facts describe. A machine may have several subjects of a kind.
 
 use crate::fact::{Fact, Facts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An object of a machine. Its path consists of the object's kind and name, then kind and name of a part of it:
-/// `["zfs.dataset", "tank/vm.1"]` is a dataset, `["proxmox", "100", "disk", "scsi0"]` is a disk of a guest. The machine
-/// itself has an empty path. The path, joined by dots, is the prefix of the keys of the object's facts.
+/// An object of a machine. Its path consists of the kind and name of the object, then of the kind and name of a part of
+/// this object, and so on. `["zfs.dataset", "tank/vm.1"]` is a dataset; `["proxmox", "100", "disk", "scsi0"]` is a disk
+/// of a guest. The path of the machine itself is empty. The path, joined by dots, is the prefix of the keys of the
+/// object's facts.
 #[derive(
     Clone,
     Debug,
@@ -40,25 +41,25 @@ impl Subject {
         self.0.is_empty()
     }
 
-    /// Returns the last name of the path.
+    /// Returns the last name of the path, which is the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Returns the path without its first kind, for users: `100 disk scsi0`.
+    /// Returns the path without its first kind, to show it to users: `100 disk scsi0`.
     #[must_use]
     pub fn label(&self) -> String {
         self.0.get(1..).unwrap_or_default().join(" ")
     }
 
-    /// Returns the object of which this one is a part; `None` for a top-level object.
+    /// Returns the object of which this object is a part; `None` for a top-level object.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         (self.0.len() > 2).then(|| Self(self.0[..self.0.len() - 2].to_vec()))
     }
 
-    /// Returns the property's part of a key that belongs to this subject; `None` for a key of another subject.
+    /// Returns the part of a fact key that follows this subject; `None` for a key of another subject.
     #[must_use]
     pub fn property<'k>(&self, key: &'k str) -> Option<&'k str> {
         if self.is_machine() {
@@ -78,12 +79,12 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A pattern of subjects: `zfs.dataset.*`, `proxmox.*.disk.*`. A star matches any name.
+/// A pattern that matches subjects, such as `zfs.dataset.*` or `proxmox.*.disk.*`. A star matches any name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern(Vec<String>);
 
-/// Error: the text is not a [`Pattern`].
+/// Error for a text that is not a [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no subjects: write the kind and a star, such as `zfs.dataset.*`")]
 pub struct NoPattern(String);
@@ -103,7 +104,7 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// Returns the kind of the outermost object in the pattern, such as `zfs.dataset`.
+    /// Returns the kind of the outermost object that the pattern matches, such as `zfs.dataset`.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.0.first().map_or("", String::as_str)
@@ -132,7 +133,7 @@ impl From<Pattern> for String {
 
 impl Facts {
     /// Assigns facts to a subject: the fact whose key is that of the subject, and all facts whose keys begin with this
-    /// key and a dot. Names may contain dots; if two subjects match, the longer one applies.
+    /// key and a dot. Names may contain dots. If two subjects match, the longer one applies.
     pub fn about(&mut self, subject: &Subject) {
         let key = subject.to_string();
         let inside = format!("{key}.");

@@ -1,4 +1,4 @@
-//! Findings: faults of a machine, each with the advice that it violates. `assay-advice` creates them from facts and
+//! Findings: faults of a machine, each with the advice that it violates. `assay-advice` computes them from facts and
 //! from the `[check]` tables of pages. Findings are not stored.
 
 use crate::coverage::{Outcome, Service, WithoutRules};
@@ -14,7 +14,7 @@ mod setting_edit;
 pub use configured_program::Configured;
 pub use setting_edit::{Edit, ModeBits, Words};
 
-/// Severity of a finding.
+/// How serious a finding is.
 #[derive(
     Clone,
     Copy,
@@ -34,7 +34,7 @@ pub enum Severity {
     Info,
     /// Untidy, or a setting without effect.
     Low,
-    /// The fault costs something (performance, space or work), now or later.
+    /// The fault costs performance, space or work, now or later.
     Medium,
     /// Data, access or the service is at risk under realistic conditions.
     High,
@@ -52,7 +52,7 @@ impl Severity {
         Self::Info,
     ];
 
-    /// Returns the name in lower case.
+    /// Returns the name in lower case, such as `high`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,59 +65,59 @@ impl Severity {
     }
 }
 
-/// Rule of a page: the `[check]` table of its front matter. Conditions are CEL expressions. They can use `facts`,
-/// `this` (the properties of the subject), `kinds` (for each property `default`, `configured` or `runtime`) and
-/// `parent` (the properties of the enclosing subject).
+/// Rule of `assay check`: the `[check]` table in the front matter of a page. Conditions are CEL expressions. They can
+/// use `facts`, `this` (the properties of the subject), `kinds` (`default`, `configured` or `runtime` for each
+/// property) and `parent` (the properties of the enclosing subject).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Kinds of subjects that are evaluated; if empty, the machine as a whole.
+    /// Kinds of subjects for which the rule is evaluated. If empty, the rule is evaluated once for the machine.
     #[serde(default)]
     pub about: Vec<Pattern>,
-    /// Condition under which the rule applies; if absent, the rule always applies.
+    /// Condition under which the rule applies. If absent, the rule always applies.
     #[serde(default)]
     pub applies: Option<String>,
-    /// Condition that is true if the machine violates the rule.
+    /// Condition that is true for a violation of the rule.
     pub violated: String,
-    /// Severity of a violation.
+    /// Severity of the findings of this rule.
     pub severity: Severity,
     /// Texts of the finding. `{property}` is replaced by a value of the subject, `{name}` by the subject's name,
-    /// `{parent.property}` by a value of the enclosing subject, `{facts.KEY}` by any fact.
+    /// `{parent.property}` by a value of the enclosing subject, and `{facts.KEY}` by the fact with this key.
     pub say: Say,
-    /// Reason why nothing can be done on this machine. Then there is no remedy.
+    /// Reason why nothing can be done on this machine. If present, there is no remedy.
     #[serde(default)]
     pub not_actionable: Option<String>,
-    /// The remedy.
+    /// How the user can fix the finding.
     #[serde(default)]
     pub remedy: Option<Remedy>,
-    /// Versions at which the answer changes, as text for users: `OpenSSH 6.8: no is the default`.
+    /// Versions from which on the answer is different, as text for users: `OpenSSH 6.8: no is the default`.
     #[serde(default)]
     pub flips: Vec<String>,
-    /// Keys of facts that are unknown if a configuration was not read completely, such as `nginx`. They are for rules
-    /// that look for a missing setting: such a rule cannot be evaluated while one of the facts is unknown.
+    /// Keys such as `nginx` of facts that are unknown if a configuration was not read completely. Rules that look for a
+    /// missing setting list these keys, because they cannot be evaluated while such a fact is unknown.
     #[serde(default)]
     pub needs_whole: Vec<String>,
 }
 
-/// Texts of a finding.
+/// Texts of a finding, before placeholders are replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
-    /// Title on one line.
+    /// Title of the finding on one line.
     pub title: String,
     /// Explanation in a few sentences.
     pub text: String,
-    /// Fact whose line is marked in the output, if it differs from the fact in the condition: a property of the
-    /// subject, `parent.PROPERTY` or `facts.KEY`.
+    /// Fact whose line the output marks, if it is not the fact in the condition: a property of the subject,
+    /// `parent.PROPERTY` or `facts.KEY`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
 
-/// Remedy of a finding, and how to revert it. Each step is a command or an action.
+/// Remedy of a finding, and how to revert it. Each step is a command or an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remedy {
-    /// Steps in order.
+    /// Steps that fix the finding, in order.
     pub steps: Vec<String>,
     /// Steps that revert the remedy.
     pub undo: Vec<String>,
@@ -127,7 +127,7 @@ pub struct Remedy {
     pub edits: Vec<Edit>,
 }
 
-/// Certainty of a finding.
+/// Whether a violation is certain.
 #[derive(
     Clone,
     Copy,
@@ -149,57 +149,58 @@ pub enum Certainty {
     Unknown,
 }
 
-/// A fact that supports a finding.
+/// A fact that is evidence for a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seen {
-    /// Key of the fact.
+    /// Key of the fact, such as `sshd.scope.everywhere.usedns`.
     pub key: String,
-    /// Value of the fact.
+    /// Value of the fact on this machine.
     pub value: serde_json::Value,
-    /// Whether the value is a default, configured, or the current value of the running system.
+    /// Whether the value is a default, a configured value, or the current value of the running system.
     pub kind: FactKind,
-    /// Source of the fact.
+    /// Where the value was read.
     pub place: FactPlace,
 }
 
-/// Remedy of a finding.
+/// What can be done about a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fix {
-    /// The user or assay can apply these steps.
+    /// These steps fix the finding. The user or assay can apply them.
     Steps(Remedy),
-    /// Nothing can be done on this machine: the reason.
+    /// Nothing can be done on this machine; the text is the reason.
     NotHere(String),
-    /// There is nothing to fix before the unknown fact can be read.
+    /// The unknown fact must become readable before there is anything to fix.
     AfterReading,
 }
 
-/// A page of the catalogue that a machine violates, or may violate if a fact is unknown.
+/// A violation of a page of the catalogue. If a fact is unknown, it is only a possible violation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
-    /// Id of the page.
+    /// Id of the violated page.
     pub rule: String,
-    /// Domain of the page, such as `ssh`.
+    /// Domain of the violated page, such as `ssh`.
     pub domain: String,
-    /// Object that violates the rule.
+    /// Object of the machine that violates the rule.
     pub subject: Subject,
-    /// Severity of the violation. If the certainty is unknown, the severity that a violation would have.
+    /// Severity of the violation. If the violation is not certain, the severity that it would have.
     pub severity: Severity,
-    /// Whether the violation is certain.
+    /// Whether the violation is certain, or a fact is unknown.
     pub certainty: Certainty,
-    /// Title on one line.
+    /// Title of the finding on one line.
     pub title: String,
-    /// Explanation. If the certainty is unknown, the source that could not be read.
+    /// Explanation. If the violation is not certain, the text describes the source that could not be read.
     pub text: String,
-    /// Lines or files of the machine's configuration that cause the finding, the deciding one first.
+    /// Lines or files of the configuration that cause the finding, the most relevant first.
     pub places: Vec<FactPlace>,
-    /// Supporting facts.
+    /// Facts that prove the violation.
     pub evidence: Vec<Seen>,
-    /// Remedy.
+    /// What can be done about the finding.
     pub fix: Fix,
-    /// Id of the advice that `assay trial` can test on this machine; `None` if a measurement cannot decide.
+    /// Id of the advice that `assay trial` can test on this machine; `None` if a measurement cannot decide whether the
+    /// advice is right.
     pub trial: Option<String>,
-    /// Result of the newest trial of the advice on this machine; `None` without a trial.
+    /// Result of the newest trial of this advice on this machine; `None` if there was no trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Tried>,
 }
@@ -207,7 +208,7 @@ pub struct Finding {
 /// Result of a trial of a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
-    /// The verdict.
+    /// Verdict of the trial.
     pub verdict: Verdict,
     /// Number of the trial in the store: `assay trial --show` prints the trial.
     pub trial: TrialId,
@@ -219,7 +220,7 @@ pub struct Tried {
 
 impl Finding {
     /// Returns a key that identifies the finding in different checks. The key does not contain the line number, because
-    /// lines move.
+    /// lines may move.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         match self.subject.is_machine() {
@@ -229,10 +230,10 @@ impl Finding {
     }
 }
 
-/// An accepted finding, with the reason.
+/// A finding that the user accepts, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Accepted {
-    /// The finding.
+    /// The finding that the user accepts.
     pub finding: Finding,
     /// Reason why the finding is accepted.
     pub reason: String,
@@ -242,17 +243,17 @@ pub struct Accepted {
     pub expires: Option<String>,
 }
 
-/// Result of a check.
+/// Result of a check of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
     /// Findings that are not accepted, the most urgent first.
     pub findings: Vec<Finding>,
-    /// Accepted findings.
+    /// Findings that the user accepts, with the reasons.
     pub accepted: Vec<Accepted>,
-    /// Faults in the file of accepted findings: entries that are malformed or expired, or that match no finding. Such
+    /// Faults in the file of accepted findings: entries that are malformed or expired, or that match no finding. These
     /// entries have no effect.
     pub remarks: Vec<String>,
-    /// Evaluated rules, each with the number of its subjects.
+    /// Evaluated rules, each with the number of subjects (such as disks or services) to which it applied.
     pub rules: Vec<Looked>,
     /// Rules that could not be evaluated remotely. The check does not show whether the machine violates these rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -263,7 +264,7 @@ pub struct Checked {
     /// Running programs without any rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_rules: Vec<WithoutRules>,
-    /// Whether no service with rules was found. Then a check without findings means nothing.
+    /// Whether no service was found for which there are rules. In this case, a check without findings means nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nothing_read: bool,
 }
@@ -271,13 +272,13 @@ pub struct Checked {
 /// A rule that was not evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotAsked {
-    /// Id of the rule.
+    /// Id of the rule that was not evaluated.
     pub rule: String,
-    /// The reason.
+    /// Reason why the rule was not evaluated.
     pub why: String,
 }
 
-/// An evaluated rule.
+/// A rule that was evaluated, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Looked {
     /// Id of the rule.
@@ -288,24 +289,24 @@ pub struct Looked {
     pub statement: String,
     /// Severity of the rule's findings.
     pub severity: Severity,
-    /// Number of subjects to which it applied.
+    /// Number of subjects to which the rule applied.
     pub applied: usize,
     /// Service of the rule, such as `sshd`.
     #[serde(default)]
     pub service: String,
-    /// References of its page.
+    /// References of the rule's page.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// Outcome on this machine.
+    /// Outcome of the rule on this machine.
     #[serde(default)]
     pub outcome: Outcome,
-    /// Reason why the rule has no answer, or the condition that no subject meets.
+    /// Reason why the outcome is unknown, or the condition that no subject meets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Checked {
-    /// Returns the worst severity among violations; `None` without violations.
+    /// Returns the highest severity among violations; `None` without violations.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         let violated = self.findings.iter();
@@ -315,7 +316,7 @@ impl Checked {
             .max()
     }
 
-    /// Returns whether the answer of at least one rule is unknown.
+    /// Returns whether it is unknown for at least one rule if the machine violates it.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         let mut all = self.findings.iter();

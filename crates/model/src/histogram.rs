@@ -1,13 +1,13 @@
-//! A latency histogram: counts per bin. Histograms can be merged without loss; percentiles use the nearest rank.
+//! Latency histograms: counts per bin. Percentiles use the nearest rank.
 //!
-//! The bins are those of the load generator, so merging two histograms of one generator adds counts and loses nothing.
-//! fio's JSON+ prints the midpoint of each bin, with a relative error below 0.8 % (`FIO_IO_U_PLAT_BITS` = 6 in fio's
-//! `stat.h`).
+//! The bins are those of the load generator. Histograms of one generator can therefore be merged without loss, by
+//! adding the counts of each bin. fio's JSON+ prints the midpoint of each bin, with a relative error below 0.8 %
+//! (`FIO_IO_U_PLAT_BITS` = 6 in fio's `stat.h`).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts by latency in nanoseconds.
+/// Number of operations for each latency in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Histogram {
@@ -37,7 +37,7 @@ impl FromIterator<(u64, u64)> for Histogram {
 }
 
 impl Histogram {
-    /// Adds `count` operations of `nanos` each.
+    /// Adds `count` operations that took `nanos` nanoseconds each.
     pub fn record(&mut self, nanos: u64, count: u64) {
         if count > 0 {
             let bin = self.bins.entry(nanos).or_default();
@@ -64,13 +64,14 @@ impl Histogram {
         self.bins.is_empty()
     }
 
-    /// Returns the bins in ascending order: latency in nanoseconds and count.
+    /// Returns the bins in ascending order, as (latency in nanoseconds, count).
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.bins.iter().map(|(&nanos, &count)| (nanos, count))
     }
 
     /// Returns the latency in nanoseconds that `percent` (0–100) of the operations did not exceed; `None` if the
-    /// histogram is empty. Uses the nearest rank: the smallest bin whose cumulative count reaches ⌈p·n/100⌉.
+    /// histogram is empty. Uses the nearest rank: the result is the smallest bin whose cumulative count reaches
+    /// ⌈p·n/100⌉.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let total = self.count();
@@ -78,8 +79,8 @@ impl Histogram {
         self.at_rank(rank)
     }
 
-    /// Returns the latency in nanoseconds of the operation with this rank: 1 for the fastest operation. If the rank
-    /// exceeds the count, returns that of the slowest operation.
+    /// Returns the latency in nanoseconds of the operation with this rank; rank 1 is the fastest operation. If the rank
+    /// exceeds the count, returns the latency of the slowest operation.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<u64> {
         let mut seen = 0u64;
@@ -92,7 +93,7 @@ impl Histogram {
         self.bins.last_key_value().map(|(&nanos, _)| nanos)
     }
 
-    /// Returns the mean in nanoseconds; `None` if empty.
+    /// Returns the mean latency in nanoseconds; `None` if the histogram is empty.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let total = self.count();

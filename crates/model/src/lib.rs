@@ -1,6 +1,6 @@
-//! Data types of assay: units, facts, workloads, plans, samples, doubts, results.
+//! Data types of assay: units, facts, workloads, plans, samples, doubts and results.
 //!
-//! This crate accesses no machine, clock or random source. Samples are stored raw. `assay-judge` derives everything in
+//! This crate accesses no machine, clock or random source. Samples are stored raw. `assay-judge` derives the types in
 //! [`result`] when samples are read, so improved rules also apply to old runs.
 
 pub mod advice;
@@ -59,6 +59,6 @@ pub use trial::{Trial, TrialId, TrialPlan};
 pub use units::{Bytes, Nanos};
 pub use workload::Workload;
 
-/// Version of the JSON documents and of the values in the store. The version increases if a field changes its meaning
-/// or disappears; it does not increase for a new field.
+/// Version of the JSON documents and of the values in the store. The version increases if a field disappears or changes
+/// its meaning, but not for a new field.
 pub const SCHEMA_VERSION: u32 = 2;

@@ -8,49 +8,49 @@ use crate::units::Bytes;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
-/// A load. Operations are I/Os, requests, logins, files or commands; `iops` is operations per
-/// second, and latencies are per operation.
+/// A load. Its operations are I/Os, requests, logins, files or commands. `iops` means operations per second, and
+/// latencies are per operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
     /// fio on a file, a block device or an NBD export.
     Fio {
-        /// The fio workload.
+        /// Pattern, block size, queue depth and other parameters of the fio job.
         workload: Workload,
         /// Size of the file. Absent in a plan, because all loads of a plan use its common file size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Bytes>,
     },
-    /// HTTP requests.
+    /// HTTP requests to a web server.
     Http(Box<Http>),
-    /// IMAP sessions, each with connect, LOGIN and LOGOUT.
+    /// IMAP sessions. Each consists of connect, LOGIN and LOGOUT.
     Imap {
-        /// `HOST:PORT` without TLS, for the loopback interface.
+        /// Address `HOST:PORT`. The connection is without TLS, for use on the loopback interface.
         address: String,
-        /// User name.
+        /// User name for LOGIN.
         user: String,
-        /// File whose first line is the password. No report contains the password.
+        /// File whose first line is the password. Reports never contain the password.
         password_file: String,
-        /// Concurrent sessions.
+        /// Number of concurrent sessions.
         sessions: u32,
     },
-    /// Creates small files with an extended attribute, repeatedly and in sequence.
+    /// Creates small files with an extended attribute, one after the other.
     Attributes {
         /// Number of files.
         files: u32,
         /// Length of the attribute, 1 byte to 64 KiB.
         size: Bytes,
     },
-    /// Runs a command repeatedly and measures the time from start to end.
+    /// Runs a command repeatedly, and measures the time from its start to its end.
     Command {
-        /// The command and its arguments. `{host}`, `{port}` and `{path}` are replaced by those of the target, if the
-        /// change creates two targets.
+        /// The command with its arguments. If the change creates two targets, `{host}`, `{port}` and `{path}` are
+        /// replaced by the values of the measured target.
         argv: Vec<String>,
-        /// Figure to read from the command's output; absent if only the run time counts.
+        /// Figure to read from the command's output. Absent if only the run time counts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prints: Option<PrintedFigure>,
     },
-    /// Does nothing repeatedly: measures the overhead of a sample.
+    /// Does nothing repeatedly, to measure the overhead of a sample.
     Null,
 }
 
@@ -58,15 +58,15 @@ pub enum Load {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedFigure {
-    /// Name of the figure, as the command prints it: `tps`, `Requests/sec`.
+    /// Name of the figure as the command prints it, such as `tps` or `Requests/sec`.
     pub name: String,
-    /// Regular expression whose first group is the number; absent if the name is enough.
+    /// Regular expression whose first group is the number. Absent if the name is enough to find the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
 impl Load {
-    /// Returns the kind of load as in files; for fio the name of the workload.
+    /// Returns the name of the load's kind in files; for fio, the name of the workload.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -97,7 +97,7 @@ impl Load {
         }
     }
 
-    /// Returns the load without secrets, for storing and printing.
+    /// Returns the load without secrets, for storing and printing. Applying this twice changes nothing.
     #[must_use]
     pub fn kept(self) -> Self {
         match self {
@@ -106,7 +106,7 @@ impl Load {
         }
     }
 
-    /// Returns what one operation is called in reports: `I/O`, `request`, `login`, `run`.
+    /// Returns the noun for one operation in reports: `I/O`, `request`, `login`, `run`.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self {

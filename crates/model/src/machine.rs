@@ -1,15 +1,15 @@
-//! Identity of the measured machine.
+//! Identity of a machine, by which its records are grouped.
 
 use serde::{Deserialize, Serialize};
 
-/// A machine, identified by its id.
+/// A machine, which is identified by its id.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Machine {
-    /// 32 hexadecimal digits, derived from `/etc/machine-id`. The original cannot be computed from them.
+    /// 32 hexadecimal digits, derived from `/etc/machine-id`. The original id cannot be computed from them.
     pub id: String,
-    /// Last known host name; `None` if only the id is known.
+    /// Last known host name; `None` if no name is known.
     pub name: Option<String>,
 }
 
@@ -23,20 +23,20 @@ impl Machine {
         text.len() == 32 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
     }
 
-    /// Returns the short id: the first digits, which are enough to distinguish the machines of one store.
+    /// Returns the short id: the first digits, which suffice to distinguish the machines of one store.
     #[must_use]
     pub fn short_id(&self) -> &str {
         self.id.get(..Self::SHOWN).unwrap_or(&self.id)
     }
 
-    /// Returns the display name: the host name, else the short id.
+    /// Returns the name to display: the host name, else the short id.
     #[must_use]
     pub fn shown(&self) -> &str {
         self.name.as_deref().unwrap_or_else(|| self.short_id())
     }
 
-    /// Returns a display name that is unique among `others`: if two machines have the same host name, the short id is
-    /// appended.
+    /// Returns a name to display that is unique among `others`. If two machines have the same host name, the short id
+    /// is appended.
     #[must_use]
     pub fn shown_among<'a>(&self, mut others: impl Iterator<Item = &'a Self>) -> String {
         let shown = self.shown();

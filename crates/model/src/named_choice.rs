@@ -1,12 +1,11 @@
-//! Macro for enums whose variants are choices on the command line.
+//! Macro for enums whose variants are values of a command-line option.
 
-/// Implements `name()` and `FromStr` for an enum without fields; the error of `FromStr` lists the
-/// choices.
+/// Implements `name()` and `FromStr` for an enum without fields. The error of `FromStr` lists the valid names.
 #[macro_export]
 macro_rules! named {
     ($kind:ident, $what:literal: $($variant:ident = $name:literal),+) => {
         impl $kind {
-            /// Returns the name on the command line.
+            /// Returns the name that the command line uses.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }

@@ -1,5 +1,6 @@
-//! Plans. A user writes a [`PlanSpec`] as TOML or as command-line options. [`PlanSpec::resolve`] converts it to a
-//! [`Plan`] without open choices. This [`Plan`] is executed, printed by `--print-plan` and stored with the run.
+//! Plans of measurements. A user writes a [`PlanSpec`] as TOML or as command-line options. [`PlanSpec::resolve`]
+//! converts it to a [`Plan`], in which every value is fixed. The [`Plan`] is executed, printed by `--print-plan`, and
+//! stored with the run.
 
 mod builtin;
 mod parse;
@@ -17,40 +18,40 @@ use crate::workload::{Durability, Engine, Pattern};
 use rand_chacha::rand_core::SeedableRng as _;
 use serde::{Deserialize, Serialize};
 
-/// A plan as the user writes it. Only the workloads have no default.
+/// A plan as the user writes it. All fields except the workloads have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSpec {
-    /// Name, as in `assay run NAME`.
+    /// Name of the plan, as in `assay run NAME`.
     pub name: String,
-    /// Title on one line: the question that the plan answers.
+    /// The question that the plan answers, as a title on one line.
     #[serde(default)]
     pub title: String,
     /// Number of samples of each workload on each target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    /// Measured time of one sample.
+    /// Duration of the measurement in one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Ramp: time of load before measuring starts, in each sample.
+    /// Ramp: duration of the load before the measurement starts, in each sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
     /// Size of the scratch file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_size: Option<Bytes>,
-    /// Seed of the order, and of fio's offsets and data.
+    /// Seed of the measuring order, and of fio's offsets and data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Criteria such as `randwrite-4k-qd1.p99 <= 20ms`.
+    /// Success criteria such as `randwrite-4k-qd1.p99 <= 20ms`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub want: Vec<Criterion>,
     /// Directories, files or devices to measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
-    /// Single workloads (`[[workload]]`).
+    /// Single workloads (`[[workload]]` in TOML).
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
-    /// Workloads as Cartesian products of lists (`[[grid]]`).
+    /// Workloads as Cartesian products of lists (`[[grid]]` in TOML).
     #[serde(default, rename = "grid", skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
 }
@@ -59,25 +60,25 @@ pub struct PlanSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
-    /// Name; derived from the parameters if absent.
+    /// Name of the workload; derived from its parameters if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A load other than fio. With it, only the name and the times may be set.
+    /// A load other than fio. If present, only the name and the times may be set in addition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
-    /// Access pattern.
+    /// Order and direction of the I/Os.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
-    /// Size of one I/O.
+    /// Size of one I/O in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
-    /// I/Os in flight per job; 1 if absent.
+    /// I/Os in flight for each job; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
-    /// Concurrent jobs; 1 if absent.
+    /// Number of concurrent jobs; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
-    /// Percentage of reads in a mix; 50 if absent.
+    /// Percentage of reads in mixed patterns; 50 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<u8>,
     /// I/O engine; selected automatically if absent.
@@ -89,23 +90,23 @@ pub struct WorkloadSpec {
     /// When a write counts as complete; `none` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// Measured time of one sample; the time of the plan if absent.
+    /// Duration of the measurement in one sample; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Ramp before measuring starts; the time of the plan if absent.
+    /// Duration of the load before the measurement; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
 }
 
-/// A Cartesian product of lists.
+/// Several workloads: the Cartesian product of the lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
-    /// Access patterns.
+    /// Access patterns of the workloads.
     pub pattern: Vec<Pattern>,
-    /// Block sizes.
+    /// Sizes of one I/O in bytes.
     pub block_size: Vec<Bytes>,
-    /// Queue depths.
+    /// I/Os in flight for each job.
     pub queue_depth: Vec<u32>,
     /// I/O engine; selected automatically if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,44 +119,44 @@ pub struct Grid {
     pub durability: Option<Durability>,
 }
 
-/// Values that execution needs and that a plan may leave open.
+/// Values that the execution needs and that a plan may omit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Targets from the command line. If there are any, they replace those of the plan.
+    /// Targets from the command line. If there are any, they replace the targets of the plan.
     pub targets: Vec<String>,
     /// Engine that replaces `Engine::Auto`.
     pub engine: Engine,
-    /// Seed for a plan without a seed.
+    /// Seed that is used if the plan has none.
     pub seed: u64,
 }
 
-/// A plan without open choices.
+/// A plan in which every value is fixed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Name of the plan.
     pub name: String,
-    /// Title on one line: the question that the plan answers.
+    /// The question that the plan answers, as a title on one line.
     pub title: String,
     /// Number of rounds. In each round, every workload is measured once on every target.
     pub rounds: u32,
     /// Size of the scratch file.
     pub file_size: Bytes,
-    /// Seed of the order, and of fio's offsets and data.
+    /// Success criteria of the user.
     pub seed: u64,
-    /// Success criteria.
+    /// Targets as the user wrote them.
     pub want: Vec<Criterion>,
     /// Targets as the user named them.
     pub targets: Vec<String>,
-    /// Loads with their names and times; no fio engine is `Auto`.
+    /// Loads with their names and times. No engine of a fio load is `Auto`.
     pub workloads: Vec<Planned>,
     /// Slots in execution order.
     pub order: Vec<Slot>,
 }
 
-/// A slot: one sample to take.
+/// One sample to take: a workload on a target in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
-    /// Number of the round, from 1.
+    /// Number of the round, counted from 1.
     pub round: u32,
     /// Index into `Plan::workloads`.
     pub workload: usize,
@@ -167,15 +168,15 @@ pub struct Slot {
 
 /// Default number of rounds.
 pub const DEFAULT_ROUNDS: u32 = 5;
-/// Default measured time of a sample.
+/// Default duration of the measurement in a sample.
 pub const DEFAULT_RUNTIME: Nanos = Nanos(5_000_000_000);
-/// Default time before measuring.
+/// Default duration of the load before the measurement.
 pub const DEFAULT_RAMP: Nanos = Nanos(500_000_000);
 /// Default size of the scratch file.
 pub const DEFAULT_FILE_SIZE: Bytes = Bytes(1 << 30);
 
 impl Grid {
-    /// Returns the workloads in the order block size, pattern, queue depth.
+    /// Returns the workloads of the product. The outermost loop is over block sizes, then patterns, then queue depths.
     fn expand(&self) -> impl Iterator<Item = WorkloadSpec> + '_ {
         self.block_size.iter().flat_map(move |&block_size| {
             self.pattern.iter().flat_map(move |&pattern| {
@@ -196,8 +197,8 @@ impl Grid {
 }
 
 impl PlanSpec {
-    /// Makes all open choices. Within each round, all workloads × targets are measured in shuffled order, so that drift
-    /// of the machine affects all workloads equally.
+    /// Sets all missing values, and determines the measuring order. Within each round, all workloads × targets are
+    /// shuffled, so that drift of the machine affects all workloads equally.
     ///
     /// # Errors
     /// A value is missing, duplicated, zero or inconsistent.

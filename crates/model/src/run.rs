@@ -1,4 +1,4 @@
-//! A run: one execution of one plan, with its environment.
+//! A run: one execution of a plan, with a description of its environment.
 
 use crate::fact::Facts;
 use crate::ladder::Ladder;
@@ -7,7 +7,7 @@ use crate::target::TargetInfo;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Number of a run in its store, as users refer to it.
+/// Number of a run in its store, which users write on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub i64);
@@ -18,13 +18,13 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Progress of a run.
+/// Progress of a run, as far as the store shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// The run is in progress, or assay was killed without notice (signal, power failure).
+    /// The run is in progress, or its process was killed without notice (signal, power failure).
     Running,
-    /// Every slot was executed.
+    /// Every slot of the plan was executed.
     Complete,
     /// The user interrupted the run; `--resume` continues it.
     Interrupted,
@@ -32,15 +32,15 @@ pub enum RunState {
     Failed,
 }
 
-/// Where the samples come from.
+/// Origin of the samples of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// assay measured them.
+    /// assay measured the samples itself.
     Measured,
-    /// Imported from the result file of another tool.
+    /// The samples were imported from the result file of another tool.
     Imported {
-        /// The file's name, without its directory.
+        /// File name without its directory.
         file: String,
     },
 }
@@ -50,28 +50,28 @@ pub enum Origin {
 pub struct Run {
     /// Number in the store; 0 before it is stored.
     pub id: RunId,
-    /// Random id: 128 bits in hexadecimal. It remains the same if the run is copied to another store.
+    /// Random id of 128 bits in hexadecimal. It stays the same if the run is copied to another store.
     pub uid: String,
-    /// Version of assay that executed it.
+    /// Version of assay that executed the run.
     pub assay_version: String,
-    /// Start time.
+    /// Start time of the run.
     pub started: jiff::Timestamp,
-    /// End time.
+    /// End time of the run; `None` while it runs.
     pub ended: Option<jiff::Timestamp>,
-    /// Progress.
+    /// Whether the run is in progress, complete, interrupted or failed.
     pub state: RunState,
-    /// Origin of the samples.
+    /// Whether assay measured the samples, or they were imported.
     pub origin: Origin,
     /// The plan that was executed.
     pub plan: Plan,
-    /// Description of the targets before the run.
+    /// Description of the targets, recorded before the run.
     pub targets: Vec<TargetInfo>,
     /// Facts about the machine and the targets.
     pub facts: Facts,
-    /// Remarks about the whole run: file size compared with RAM, tmpfs, CPU emulation.
+    /// Remarks about the whole run, for example on the file size compared with RAM, on tmpfs, or on CPU emulation.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// The ladder, if the targets of the run are the layers of one stack.
+    /// The measured layers, if the targets of the run are the layers of one stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ladder: Option<Ladder>,
 }

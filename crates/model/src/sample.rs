@@ -15,29 +15,30 @@ use std::collections::BTreeMap;
 /// One execution of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sample {
-    /// Name of the workload in the plan (`Workload::name`); for an imported result, name of the job.
+    /// Name of the workload in the plan (`Workload::name`). For an imported result, the name of the job.
     pub workload: String,
     /// Name of the target (`TargetInfo::name`).
     pub target: String,
-    /// Number of the round, from 1.
+    /// Number of the round, counted from 1.
     pub round: u32,
-    /// Position in `Plan::order`, from 0.
+    /// Position in `Plan::order`, counted from 0.
     pub slot: u32,
-    /// Wall-clock time at the start of the load generator.
+    /// Wall-clock time at which the load generator started.
     pub started: jiff::Timestamp,
     /// Duration of the load generator's process, by the monotonic clock.
     pub wall: Nanos,
     /// How the sample ended.
     pub outcome: Outcome,
-    /// Load generator and its version: `fio-3.33`.
+    /// Load generator with its version, such as `fio-3.33`.
     pub tool: String,
-    /// Workers: one per fio job (thread), never grouped; exactly one for assay's own loads.
+    /// Workers of the load. For fio, there is one for each job (thread), never grouped. assay's own loads have exactly
+    /// one.
     #[serde(alias = "jobs")]
     pub workers: Vec<Worker>,
-    /// Kernel counters over the sample; empty for imported results.
+    /// Kernel counters during the sample; empty for imported results.
     #[serde(default)]
     pub counters: Counters,
-    /// State of the tested file before the sample, if it could be read.
+    /// State of the tested file before the sample; `None` if it could not be read.
     #[serde(default)]
     pub file: Option<FileState>,
     /// Rate over time, summed over all jobs.
@@ -51,16 +52,16 @@ pub struct Sample {
 pub enum Outcome {
     /// The load generator ended without an error.
     Completed,
-    /// The user interrupted it.
+    /// The user interrupted the sample.
     Interrupted,
-    /// The load failed.
+    /// The load ended with an error.
     Failed {
-        /// Cause and way out, in one line.
+        /// Cause of the failure and how to avoid it, on one line.
         error: String,
     },
-    /// assay killed it because it ran much longer than requested.
+    /// assay killed the load because it ran much longer than requested.
     TimedOut {
-        /// Wall time until it was killed.
+        /// Wall time until the load was killed.
         after: Nanos,
     },
 }
@@ -85,19 +86,19 @@ pub enum Operation {
     Read,
     /// A write.
     Write,
-    /// A trim.
+    /// A trim (discard) request.
     Trim,
     /// An fsync or fdatasync call after writes.
     Flush,
-    /// A request with a response.
+    /// An HTTP request with its response.
     Request,
     /// A login, from connect to logout.
     Login,
     /// The creation of a file.
     File,
-    /// A command, from start to end.
+    /// A run of a command, from start to end.
     Run,
-    /// No operation; the load does nothing.
+    /// No operation, because the load does nothing.
     Nothing,
 }
 
@@ -110,31 +111,31 @@ impl Operation {
 }
 
 /// Operations of one worker of a load. A worker is a fio job (thread), or all connections of one of assay's own loads.
-/// Values are in base units, independent of the load generator.
+/// Values are in base units, whatever the load generator is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::Worker")]
 #[schemars(!from)]
 pub struct Worker {
     /// Name of the fio job, or of the load.
     pub name: String,
-    /// Measured time.
+    /// Duration of the measurement.
     pub runtime: Nanos,
     /// Operations by kind; kinds without operations are absent.
     pub operations: BTreeMap<Operation, Operations>,
-    /// CPU time of the worker in user mode, percent of one CPU; 0 if unknown.
+    /// CPU time of the worker in user mode, as a percentage of one CPU; 0 if unknown.
     pub usr_cpu: f64,
     /// CPU time of the worker in the kernel, as a percentage of one CPU; 0 if unknown.
     pub sys_cpu: f64,
-    /// Values that only fio reports; empty for other loads.
+    /// Values that only fio reports; empty for other load generators.
     #[serde(skip_serializing_if = "FioJob::is_empty")]
     pub fio: FioJob,
-    /// Observations of an HTTP load about the server, the network connection, this machine and the load generator.
+    /// Observations during an HTTP load about the server, the network connection, this machine and the load generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<Step>>,
 }
 
 impl Worker {
-    /// Returns the worker with these operations added.
+    /// Returns the worker with operations of one more kind.
     #[must_use]
     pub fn with(mut self, kind: Operation, done: Operations) -> Self {
         self.operations.insert(kind, done);
@@ -171,7 +172,7 @@ impl Worker {
         self.of(Operation::Flush)
     }
 
-    /// Returns the operations that the workload requested: all kinds except trims and the flushes after writes.
+    /// Returns the operations that the workload requests: all kinds except trims, and except the flushes after writes.
     pub fn asked(&self) -> impl Iterator<Item = (Operation, &Operations)> {
         let follows = |kind: &Operation| matches!(kind, Operation::Flush | Operation::Trim);
         self.operations
@@ -184,11 +185,11 @@ impl Worker {
 /// Values of a job that only fio reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FioJob {
-    /// Effective options: the global section, overridden by the job. Values as fio prints them; an
-    /// option without a value maps to an empty string.
+    /// Effective options: options of the job override those of the global section. Values are as fio prints them; an
+    /// option without a value has an empty string.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
-    /// Whether options that are missing in `options` are unknown. This is the case if the result was not JSON, because
+    /// Whether an option that is missing in `options` is unknown. This is the case if the result was not JSON, because
     /// only JSON contains the options.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
@@ -198,44 +199,45 @@ pub struct FioJob {
     /// Number of context switches.
     #[serde(default)]
     pub ctx: u64,
-    /// Percentage of I/Os that were submitted at each queue depth. Keys as fio prints them: `1`, `2`, `4`, …, `>=64`.
+    /// Percentage of I/Os that were submitted at each queue depth. Keys are as fio prints them: `1`, `2`, `4`, …,
+    /// `>=64`.
     #[serde(default)]
     pub iodepth_level: BTreeMap<String, f64>,
-    /// Number of the job's reporting group (`groupid` of fio's JSON).
+    /// Number of the reporting group to which the job belongs (`groupid` of fio's JSON).
     #[serde(default)]
     pub group: u32,
 }
 
 impl FioJob {
-    /// Returns whether fio reported no value.
+    /// Returns whether fio reported none of these values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Operations of one kind.
+/// Counts, rates and latencies of the operations of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Operations {
     /// Number of successful operations.
     #[serde(alias = "ios")]
     pub count: u64,
-    /// Transferred bytes.
+    /// Number of transferred bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// Number of failed operations; no other figure includes them.
+    /// Number of failed operations. No other figure includes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Time in which the operations were counted.
+    /// Duration in which the operations were counted.
     #[serde(default)]
     pub runtime: Nanos,
-    /// Operations per second; 0 if the load generator does not report it.
+    /// Operations per second; 0 if the load generator does not report this rate.
     #[serde(default, alias = "iops")]
     pub per_s: f64,
-    /// Bytes per second; 0 if the load generator does not report it.
+    /// Bytes per second; 0 if the load generator does not report this rate.
     #[serde(default)]
     pub bytes_per_s: f64,
-    /// Submission latency.
+    /// Submission latency: time to submit an I/O to the kernel.
     #[serde(default)]
     pub slat: Latency,
     /// Completion latency: from submission to completion.
@@ -244,13 +246,13 @@ pub struct Operations {
     /// Total latency: from the creation of the I/O to its completion.
     #[serde(default)]
     pub lat: Latency,
-    /// Operations that transferred fewer bytes than requested.
+    /// Number of operations that transferred fewer bytes than requested.
     #[serde(default, alias = "short_ios", skip_serializing_if = "is_zero")]
     pub short: u64,
-    /// Operations that fio dropped (`drop_ios`).
+    /// Number of operations that fio dropped (`drop_ios`).
     #[serde(default, alias = "drop_ios", skip_serializing_if = "is_zero")]
     pub dropped: u64,
-    /// Figures that a command printed, one per run, in base units.
+    /// Figures that a command printed, in base units, one for each run of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub printed: Vec<f64>,
 }
@@ -263,26 +265,26 @@ fn is_zero(count: &u64) -> bool {
 /// Summary of a latency in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Latency {
-    /// Number of latencies; 0 if fio did not report it.
+    /// Number of measured latencies; 0 if fio reported none.
     pub n: u64,
-    /// Smallest.
+    /// Smallest latency.
     pub min: u64,
-    /// Largest value: exact, also above 17.1 s, where fio's histogram ends.
+    /// Largest latency. It is exact even above 17.1 s, where fio's histogram ends.
     pub max: u64,
-    /// Mean.
+    /// Mean latency.
     pub mean: f64,
-    /// Standard deviation.
+    /// Standard deviation of the latency.
     pub stddev: f64,
-    /// Percentiles as fio prints them: percentage and nanoseconds. Used without a histogram.
+    /// Percentiles as fio prints them, as (percentage, nanoseconds). Used only if there is no histogram.
     #[serde(default)]
     pub percentiles: Vec<(f64, u64)>,
-    /// Histogram (JSON+ only).
+    /// Histogram of the latencies; only fio's JSON+ contains one.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub histogram: Histogram,
 }
 
 impl Latency {
-    /// Returns a percentile from the histogram if there is one, otherwise as printed by fio.
+    /// Returns a percentile in nanoseconds, from the histogram if there is one, else as fio printed it.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         self.histogram.percentile(percent).or_else(|| {
@@ -294,14 +296,14 @@ impl Latency {
     }
 }
 
-/// A point of the rate over time.
+/// Rates in one interval of a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "written::RatePoint")]
 #[schemars(!from)]
 pub struct RatePoint {
-    /// End of the interval, in milliseconds since measuring started.
+    /// End of the interval, in milliseconds since the measurement started.
     pub at_ms: u64,
-    /// Rates in the interval by kind of operation.
+    /// Rates during the interval by kind of operation.
     pub rates: BTreeMap<Operation, Rate>,
 }
 
@@ -315,13 +317,13 @@ pub struct Rate {
 }
 
 impl RatePoint {
-    /// Returns operations per second of all kinds.
+    /// Returns the operations per second, summed over all kinds.
     #[must_use]
     pub fn per_s(&self) -> f64 {
         self.sum(|rate| rate.per_s)
     }
 
-    /// Returns bytes per second of all kinds.
+    /// Returns the bytes per second, summed over all kinds.
     #[must_use]
     pub fn bytes_per_s(&self) -> f64 {
         self.sum(|rate| rate.bytes_per_s)

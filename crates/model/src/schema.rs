@@ -1,4 +1,5 @@
-//! JSON schemas for types with hand-written serialisation, for `assay dev schemas`. Schemas of other types are derived.
+//! JSON schemas of types with hand-written serialisation, for `assay dev schemas`. The schemas of all other types are
+//! derived.
 
 use schemars::declare_schema;
 

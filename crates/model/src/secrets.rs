@@ -1,5 +1,5 @@
-//! Removes secrets from text that was read on a machine. All rules for secrets are here. Each collector decides, by
-//! lists of harmless text, which text it returns at all.
+//! Removes secrets from text that was read on a machine. This module contains all rules for secrets. In addition, each
+//! collector has lists of harmless text, and returns only text in these lists.
 
 mod command_words;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Text that replaces a removed value.
 pub const WITHHELD: &str = "(value withheld)";
 
-/// Parts of names that mark a secret, anywhere in the name.
+/// Parts that mark a name as that of a secret, anywhere in the name.
 const PARTS: [&str; 10] = [
     "passw",
     "passphrase",
@@ -24,7 +24,7 @@ const PARTS: [&str; 10] = [
     "authoriz",
 ];
 
-/// Words of names that mark a secret, delimited by characters that are not letters.
+/// Words that mark a name as that of a secret. A word is delimited by characters that are not letters.
 const WORDS: [&str; 17] = [
     "pass",
     "pw",
@@ -45,7 +45,7 @@ const WORDS: [&str; 17] = [
     "login",
 ];
 
-/// Names of HTTP headers whose value is always a secret, also after a colon.
+/// Names of HTTP headers whose value is always a secret, also if the name is followed by a colon.
 const HEADERS: [&str; 10] = [
     "authorization",
     "proxy-authorization",
@@ -59,7 +59,7 @@ const HEADERS: [&str; 10] = [
     "x-api-key",
 ];
 
-/// Returns whether a name marks a secret: `db.api_key`, `luks.pw`, `cipassword`.
+/// Returns whether a name is probably that of a secret: `db.api_key`, `luks.pw`, `cipassword`.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -70,15 +70,15 @@ pub fn names_a_secret(name: &str) -> bool {
             .any(|word| WORDS.contains(&word))
 }
 
-/// Returns whether a value is harmless: a number, a word, or a list of them. It has at most 128 letters, digits and
-/// `_.,:+/%-`, and is not a URL.
+/// Returns whether a value is harmless: a number, a word, or a list of numbers and words. Such a value has at most 128
+/// letters, digits and `_.,:+/%-`, and is not a URL.
 #[must_use]
 pub fn is_plain(value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.,:+/%-".contains(c);
     !value.is_empty() && value.len() <= 128 && value.chars().all(plain) && !value.contains("//")
 }
 
-/// Returns whether a value consists of one or several absolute paths, without characters of URLs and queries.
+/// Returns whether a value consists of absolute paths, without characters of URLs and queries.
 #[must_use]
 pub fn is_path(value: &str) -> bool {
     value.starts_with('/')
@@ -87,7 +87,7 @@ pub fn is_path(value: &str) -> bool {
         && value.len() <= 8192
 }
 
-/// Returns the value if it is plain or empty, else [`WITHHELD`].
+/// Returns the value if it is harmless or empty, else [`WITHHELD`].
 #[must_use]
 pub fn withhold_value(value: &str) -> &str {
     match value.is_empty() || is_plain(value) {
@@ -96,11 +96,11 @@ pub fn withhold_value(value: &str) -> &str {
     }
 }
 
-/// Removes probable secrets from free text, such as an error message of a tool: user names and queries in URLs, values
-/// of `NAME=VALUE` and `"NAME": "VALUE"` whose name marks a secret, headers and private keys. Cleaning twice changes
-/// nothing.
+/// Removes probable secrets from free text, such as an error message of a tool. Removed are user names and queries in
+/// URLs, values of `NAME=VALUE` and `"NAME": "VALUE"` whose name marks a secret, headers, and private keys. Applying
+/// this twice changes nothing.
 ///
-/// This is the last line of defence: the function cannot detect a secret without a name before it.
+/// This function is the last line of defence: it cannot detect a secret without a name before it.
 #[must_use]
 pub fn withhold_in_text(text: &str) -> String {
     let mut clean = withhold_once(text);
@@ -114,8 +114,8 @@ pub fn withhold_in_text(text: &str) -> String {
     WITHHELD.to_owned()
 }
 
-/// Maximum number of passes. After a removal, the text before and after it may together look like a secret, so another
-/// pass is needed. Normal text needs fewer passes.
+/// Maximum number of passes. After a removal, the remaining text around the gap may look like another secret, so
+/// another pass is needed. Normal text needs fewer passes.
 const ROUNDS: usize = 8;
 
 fn withhold_once(text: &str) -> String {
@@ -127,7 +127,7 @@ fn withhold_once(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes probable secrets from all strings of a JSON document, like [`text`].
+/// Removes probable secrets from all strings of a JSON document, like [`withhold_in_text`].
 pub fn json(value: &mut Value) {
     match value {
         Value::String(string) => {
@@ -170,7 +170,7 @@ fn private_keys(text: &str) -> String {
     out
 }
 
-/// Removes the quoted value from serde's message about a wrong type.
+/// Removes the quoted value from a message of serde about a wrong type.
 fn withhold_quoted(line: &str) -> String {
     const MARK: &str = ": string \"";
     const END: &str = "\", expected";
@@ -237,7 +237,7 @@ fn is_name(c: char) -> bool {
 }
 
 /// Returns the name before a separator, whether a quotation mark follows the name, and whether the name is the end of a
-/// path. Blanks may stand between name and separator.
+/// path. There may be blanks between name and separator.
 fn name_before(text: &str) -> (&str, bool, bool) {
     let bare = text.trim_end();
     let (bare, quoted) = match bare.strip_suffix(['"', '\'']) {
@@ -294,7 +294,7 @@ fn withhold_values(line: &str) -> String {
     out
 }
 
-/// Returns the length of a value in bytes, and its quotation mark.
+/// Returns the length of a value in bytes, and the quotation mark around it.
 fn value_extent(value: &str, to_the_end: bool) -> (usize, &str) {
     let quote = match value.as_bytes().first() {
         Some(b'"' | b'\'') => &value[..1],

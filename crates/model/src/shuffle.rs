@@ -1,8 +1,8 @@
-//! The shuffle for everything that is measured in random order.
+//! The shuffle that determines the order of all randomised measurements.
 
 use rand::seq::SliceRandom as _;
 
-/// Shuffles the items; every order is equally likely. The same state of the random generator gives the same order.
+/// Shuffles the items. Every order is equally likely. The same state of the random generator gives the same order.
 pub fn shuffle<T>(things: &mut [T], random: &mut rand_chacha::ChaCha8Rng) {
     things.shuffle(random);
 }

@@ -1,10 +1,11 @@
-//! Siblings: disks that share the work of one vdev, array or file system. Defines the result of comparing them.
+//! Siblings: disks that should have the same load, because they belong to the same vdev, array or file system. Defines
+//! the result of comparing them.
 
 use crate::sample::DeviceDelta;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Disks that should have the same amount of work.
+/// Disks that should have the same load.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -15,16 +16,16 @@ pub struct Siblings {
     pub disks: Vec<String>,
 }
 
-/// Siblings and their counters in consecutive windows.
+/// Counters of siblings in consecutive time windows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Watched {
-    /// The disks.
+    /// The disks, in the order of their counters.
     pub siblings: Siblings,
-    /// Counters of the disks that existed, for each window.
+    /// For each window, the counters of the disks that existed.
     pub windows: Vec<Vec<DeviceDelta>>,
 }
 
-/// Direction of requests.
+/// Whether requests are reads or writes.
 #[derive(
     Clone,
     Copy,
@@ -47,7 +48,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Returns the noun for use in sentences: `read` or `write`.
+    /// Returns the noun for sentences: `read` or `write`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,42 +63,41 @@ impl Way {
 pub struct DiskLatency {
     /// Kernel name of the disk.
     pub disk: String,
-    /// Number of windows in which this disk and another one had enough requests; other windows are
-    /// ignored.
+    /// Number of windows in which this disk and at least one other disk had enough requests. Other windows are ignored.
     pub windows: u32,
     /// Number of requests in these windows.
     pub requests: u64,
-    /// Mean time of a request in these windows, from the block layer to completion.
+    /// Mean time of a request in these windows, measured by the block layer until completion.
     pub mean: Nanos,
-    /// Latency of the disk ÷ median latency of the active siblings: the median over the windows.
+    /// Latency of the disk ÷ median latency of the active siblings. The result is the median over the windows.
     pub ratio: f64,
-    /// Lower bound of the typical ratio at 5 %; `None` with too few windows.
+    /// Lower confidence bound of the typical `ratio` (5 %); `None` with too few windows.
     pub at_least: Option<f64>,
     /// Upper confidence bound of the typical `ratio` (5 %); `None` with too few windows, or if there is no upper bound.
     pub at_most: Option<f64>,
 }
 
-/// Result of a comparison.
+/// Result of comparing the latencies of siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "finding")]
 pub enum SlowDisk {
     /// One disk is significantly and relevantly slower than its siblings.
     Slow {
-        /// Index in [`Comparison::disks`].
+        /// Index of the slow disk in [`Comparison::disks`].
         at: usize,
-        /// Upper bound of the probability of such a result if all disks are equally fast, 0 to 1.
+        /// Upper bound of the probability, from 0 to 1, of such a result if all disks are equally fast.
         chance: f64,
     },
-    /// No disk is slow: every disk demonstrably takes less than twice the time of its siblings.
+    /// No disk is slow: each disk demonstrably takes less than twice the time of its siblings.
     Alike,
-    /// The data does not decide: no disk is demonstrably slow, but not every disk is demonstrably fast.
+    /// The data are not sufficient: no disk is demonstrably slow, but at least one disk is not demonstrably fast.
     CannotTell {
         /// Index in [`Comparison::disks`] of the disk that is most likely slow.
         at: usize,
     },
-    /// At no time, or too rarely, two disks had enough requests.
+    /// Two disks rarely or never had enough requests in the same window.
     TooLittle {
-        /// Number of windows, with work for at least two disks, that a result requires.
+        /// Number of windows with enough requests on at least two disks that a result needs.
         needed: u32,
     },
 }
@@ -107,13 +107,13 @@ pub enum SlowDisk {
 pub struct Comparison {
     /// Vdev, array or file system that contains the disks.
     pub siblings: String,
-    /// Reads or writes.
+    /// Whether reads or writes are compared.
     pub way: Way,
     /// Number of windows in which at least two disks had enough requests.
     pub windows: u32,
-    /// The disks.
+    /// Latency of each disk.
     pub disks: Vec<DiskLatency>,
-    /// Result of the comparison.
+    /// Whether a disk is slow.
     #[serde(flatten)]
     pub finding: SlowDisk,
 }

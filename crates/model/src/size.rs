@@ -1,30 +1,30 @@
-//! Sizes in bytes: one syntax for all of assay.
+//! Sizes in bytes, with one syntax for all of assay.
 //!
 //! `KiB`, `MiB` … are always powers of 1024; `kB`, `MB` … are always powers of 1000. Tools disagree about a single
-//! letter: for fio, ZFS and QEMU `4T` is 4·2⁴⁰, for disk vendors 4·10¹². So every caller states its [`Convention`], and
-//! printed sizes show it. (fio's own syntax, in which `kib` may be 1000, is in `assay-fio`.)
+//! letter: `4T` is 4·2⁴⁰ for fio, ZFS and QEMU, but 4·10¹² for disk vendors. Every caller therefore states its
+//! [`Convention`], and printed sizes show it. (fio's own syntax, in which `kib` may be 1000, is in `assay-fio`.)
 
 use serde::Serialize;
 
-/// Meaning of a single letter as unit (`4T`), and the units for output.
+/// Meaning of a single letter as a unit (`4T`), and the units of printed sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Convention {
-    /// Powers of 1000, as disks are sold: `4T` is 4·10¹², shown as `4 TB`.
+    /// Powers of 1000, as on the labels of disks: `4T` is 4·10¹², printed as `4 TB`.
     Decimal,
-    /// Powers of 1024, as fio, ZFS, QEMU and file systems count: `4T` is 4·2⁴⁰, shown as `4 TiB`.
+    /// Powers of 1024, as in fio, ZFS, QEMU and file systems: `4T` is 4·2⁴⁰, printed as `4 TiB`.
     Binary,
 }
 
-/// Family of units of a parsed size.
+/// Family of units to which the unit of a parsed size belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// No suffix, or `B`.
+    /// The size has no suffix, or the suffix `B`.
     Bytes,
-    /// Powers of 1000.
+    /// The suffix is a power of 1000, such as `MB`.
     Decimal,
-    /// Powers of 1024.
+    /// The suffix is a power of 1024, such as `MiB`.
     Binary,
 }
 
@@ -37,7 +37,7 @@ pub enum Problem {
     Number,
     /// The suffix is unknown.
     Suffix,
-    /// The value exceeds 64 bits.
+    /// The value does not fit into 64 bits.
     TooLarge,
 }
 
@@ -47,14 +47,14 @@ pub enum Problem {
 pub struct SizeError {
     /// The text that was parsed.
     pub input: String,
-    /// The error.
+    /// Why the text is not a size.
     pub problem: Problem,
-    /// Convention of the parser.
+    /// Convention by which the text was parsed.
     pub convention: Convention,
 }
 
 impl Problem {
-    /// Returns the error as the end of a sentence.
+    /// Returns the reason as the end of a sentence.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Problem {
 const LETTERS: &str = "KMGTPE";
 
 impl Convention {
-    /// Returns examples of valid sizes with the meaning of the units.
+    /// Returns examples of valid sizes, with the meaning of their units.
     #[must_use]
     pub fn examples(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl Convention {
         self.parse_with_unit(text).map(|(bytes, _)| bytes)
     }
 
-    /// Parses a size and returns the family of its unit too.
+    /// Parses a size. Also returns the family of its unit.
     ///
     /// # Errors
     /// As [`Convention::parse`].
@@ -127,7 +127,7 @@ impl Convention {
         }
     }
 
-    /// Returns the exponent and family of a suffix.
+    /// Returns the exponent of a suffix, and the family to which the suffix belongs.
     fn suffix(self, suffix: &str) -> Option<(u32, Unit)> {
         let upper = suffix.to_ascii_uppercase();
         let (letter, rest) = match upper.chars().next() {
@@ -172,8 +172,8 @@ impl Convention {
     }
 }
 
-/// Returns `number × scale`, rounded down; `None` if `number` is not a decimal number. A value beyond 128 bits
-/// saturates, so that it also exceeds the limit of 64 bits.
+/// Returns `number × scale`, rounded down; `None` if `number` is not a decimal number. A product above 128 bits becomes
+/// the largest 128-bit value, which is also above the limit of 64 bits.
 fn scale_decimal(number: &str, scale: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Kind of a layer.
+/// Kind of a layer in a storage stack.
 #[derive(
     Clone,
     Copy,
@@ -21,15 +21,15 @@ use std::path::PathBuf;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// A path that is read and written.
+    /// A path to which data are written.
     Path,
     /// A mounted file system.
     FileSystem,
-    /// A file that contains another layer: the image of a virtual disk, the file of a loop device.
+    /// A file that contains another layer, such as the image of a virtual disk or the file of a loop device.
     File,
-    /// The format of an image: qcow2, raw.
+    /// The format of an image, such as qcow2 or raw.
     Image,
-    /// A virtual disk: bus, cache mode, aio, thread.
+    /// A virtual disk with its bus, cache mode, aio mode and I/O thread.
     VirtualDisk,
     /// A virtual machine.
     Guest,
@@ -39,8 +39,7 @@ pub enum LayerKind {
     Zvol,
     /// A ZFS pool.
     Pool,
-    /// A top-level vdev of a pool (mirror, raidz, draid, or a single disk) of class data, log,
-    /// cache, special or dedup.
+    /// A top-level vdev of a pool: a mirror, raidz, draid or single disk of class data, log, cache, special or dedup.
     Vdev,
     /// An LVM logical volume.
     LogicalVolume,
@@ -48,24 +47,24 @@ pub enum LayerKind {
     VolumeGroup,
     /// dm-crypt, with or without LUKS.
     Crypt,
-    /// Another device-mapper target, such as a linear or striped mapping.
+    /// Another device-mapper target, such as linear or striped.
     Mapped,
     /// Linux software RAID.
     Md,
     /// A loop device.
     Loop,
-    /// A network block device, iSCSI or NFS: lower layers are on another machine.
+    /// A network block device, iSCSI or NFS. Its lower layers are on another machine.
     Network,
     /// A partition.
     Partition,
     /// A disk.
     Disk,
-    /// A controller or link of a disk.
+    /// The controller or link to which a disk is connected.
     Link,
 }
 
 impl LayerKind {
-    /// Returns the common name of the kind.
+    /// Returns the common name of this kind of layer.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -96,32 +95,32 @@ impl LayerKind {
 /// One layer of a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Layer {
-    /// Its kind.
+    /// Kind of the layer.
     pub kind: LayerKind,
-    /// Name on the machine: a path, a dataset, a device.
+    /// Name on the machine, such as a path, a dataset or a device.
     pub name: String,
-    /// Path at which the layer can be opened on this machine: a mount point, a device node, a file. `None` for a layer
-    /// without a path (a pool, a link), or if the layer is not visible on this machine.
+    /// Path at which the layer can be opened on this machine, such as a mount point, a device node or a file. `None`
+    /// for a layer without a path (a pool, a link), and for a layer that is not visible on this machine.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "serialize_lossy"
     )]
     pub place: Option<PathBuf>,
-    /// Settings that affect the cost of the layer, by the layer's own names (`volblocksize`, `cache`, `cipher`,
-    /// `scheduler`). Sizes have the form of [`Bytes::short`]: `64k`, `10G`.
+    /// Settings that affect the cost of the layer, with the names that the layer uses (`volblocksize`, `cache`,
+    /// `cipher`, `scheduler`). Sizes have the form of [`Bytes::short`]: `64k`, `10G`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// Indices of the layers directly below, in [`Stack::layers`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<usize>,
-    /// Properties that could not be determined, with reasons.
+    /// Properties that could not be determined, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
 
-/// Serialises a path as text. Invalid UTF-8 is replaced, so that one such path does not prevent the serialisation of
-/// the whole stack.
+/// Serialises a path as text. Invalid UTF-8 is replaced, so that such a path does not prevent the serialisation of the
+/// whole stack.
 fn serialize_lossy<S: Serializer>(
     place: &Option<PathBuf>,
     serializer: S,
@@ -161,18 +160,17 @@ impl Layer {
 }
 
 /// All layers below a target. The first layer is the top. Every other layer is directly below at least one layer. A
-/// layer below several others (a pool that contains two virtual disks) occurs only once.
+/// layer that is below several others, such as a pool that contains two virtual disks, occurs only once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stack {
-    /// The target as the user named it.
+    /// The target as written on the command line.
     pub target: String,
-    /// The layers.
+    /// The layers, the top first.
     pub layers: Vec<Layer>,
 }
 
 impl Stack {
-    /// Returns all layers below a layer without duplicates, nearest first. Invalid indices and
-    /// cycles are ignored.
+    /// Returns all layers below a layer, nearest first, without duplicates. Invalid indices and cycles are ignored.
     #[must_use]
     pub fn under(&self, layer: usize) -> Vec<usize> {
         let mut seen = vec![layer];
@@ -197,18 +195,18 @@ impl Stack {
     }
 }
 
-/// A remark on a layer: the known cost of its settings, or of a combination with another layer.
+/// A remark on a layer: the known cost of a setting, or of a combination with another layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hint {
     /// Index of the layer in [`Stack::layers`].
     pub layer: usize,
     /// The remark as one sentence.
     pub text: String,
-    /// Settings that cause the cost: `volblocksize=8k, cluster_size=64k`.
+    /// Settings that cause the cost, such as `volblocksize=8k, cluster_size=64k`.
     pub because: String,
-    /// Page of the catalogue that explains the remark: `assay advice PAGE`.
+    /// Page of the catalogue that explains the remark (`assay advice PAGE`).
     pub page: String,
-    /// Source: manual, or upstream file and version.
+    /// Source of the remark: a manual, or an upstream file with its version.
     pub source: String,
 }
 

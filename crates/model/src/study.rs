@@ -1,5 +1,5 @@
-//! A study: a published benchmark as a repeatable experiment. It contains the published figures for comparison, and the
-//! author's conclusions as claims that can be tested.
+//! A study: a published benchmark as a repeatable experiment. It contains the published figures for comparison. The
+//! author's conclusions are expressed as claims that can be tested.
 
 mod outcome;
 
@@ -10,38 +10,38 @@ pub use outcome::{
 
 use serde::{Deserialize, Serialize};
 
-/// A study as in its file under `studies/`.
+/// A study, as its file under `studies/` describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// Name of the study; equal to the name of its file.
+    /// Name of the study, which is also the name of its file.
     pub name: String,
-    /// Title on one line.
+    /// Title of the study on one line.
     pub title: String,
-    /// The question that the study answers.
+    /// The question that the study answers, as text for users.
     pub question: String,
     /// Name of the bench in `assay-studies` that executes the study.
     pub bench: String,
-    /// The publication, and the machine of its measurements.
+    /// The publication, and the machine on which its author measured.
     pub source: Source,
-    /// The short and the full form.
+    /// The short form and the full form.
     pub forms: Forms,
-    /// The compared configurations.
+    /// Configurations that the study compares.
     #[serde(rename = "configuration")]
     pub configurations: Vec<Configuration>,
     /// The figures that are measured or counted in each configuration.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
-    /// The figures that the author published.
+    /// Figures that the author published.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// The author's conclusions.
+    /// Conclusions of the author.
     #[serde(rename = "conclusion")]
     pub conclusions: Vec<Conclusion>,
 }
 
 impl Study {
-    /// Returns the configurations of a form in the order of the study.
+    /// Returns the configurations that a form measures, in the order of the study.
     #[must_use]
     pub fn tried(&self, form: &Form) -> Vec<&Configuration> {
         let wanted = form.configurations.as_ref();
@@ -52,7 +52,7 @@ impl Study {
             .collect()
     }
 
-    /// Returns whether a form measures this figure in this configuration.
+    /// Returns whether a form measures a figure in a configuration.
     #[must_use]
     pub fn asks(&self, form: &Form, configuration: &Configuration, figure: &Figure) -> bool {
         let names = form.figures.as_ref();
@@ -60,7 +60,7 @@ impl Study {
         figure.derived.is_none() && named && configuration.has(figure)
     }
 
-    /// Returns the figures that a bench measures. All other figures are derived from them.
+    /// Returns the figures that a bench measures. All other figures are derived from these.
     #[must_use]
     pub fn measured(&self) -> Vec<&Figure> {
         let all = self.figures.iter();
@@ -88,32 +88,32 @@ pub struct Source {
     pub title: String,
     /// Year of the article, if it states one.
     pub year: Option<u16>,
-    /// Machine of the measurements, on one line.
+    /// Machine on which the author measured, on one line.
     pub machine: String,
 }
 
-/// The forms in which a study can be run.
+/// The forms in which a study can be executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Forms {
     /// A short form that takes minutes.
     pub quick: Form,
-    /// The full form, with the extent of the author's measurements.
+    /// The full form, with as many measurements as the author made.
     pub full: Form,
 }
 
 /// Extent of an execution of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Form {
-    /// Number of rounds; each measures every configuration, in random order.
+    /// Number of rounds. Each round measures every configuration, in random order.
     pub rounds: u32,
-    /// Names of the configurations to measure; all if absent.
+    /// Names of the configurations to measure. If absent, all are measured.
     #[serde(default)]
     pub configurations: Option<Vec<String>>,
-    /// Names of the figures to measure; all if absent.
+    /// Names of the figures to measure. If absent, all are measured.
     #[serde(default)]
     pub figures: Option<Vec<String>>,
-    /// Settings of the bench: sizes, runtimes.
+    /// Settings of the bench, such as sizes and runtimes.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
@@ -122,31 +122,31 @@ pub struct Form {
 /// One of the compared configurations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Configuration {
-    /// Its name within the study.
+    /// Name of the configuration, unique in the study.
     pub name: String,
-    /// Title for readers; the name if absent.
+    /// Title for reports; the name if absent.
     pub title: Option<String>,
     /// Whether the configuration represents hardware that only the author has, such as a certain disk. It has published
-    /// figures, but cannot be measured.
+    /// figures but cannot be measured.
     #[serde(default)]
     pub published_only: bool,
-    /// Names of the figures that are measured in this configuration; all if absent.
+    /// Names of the figures that are measured in this configuration. If absent, all are measured.
     pub figures: Option<Vec<String>>,
-    /// Settings for the bench, such as parameters of the configuration.
+    /// Settings of the bench for this configuration.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
 impl Configuration {
-    /// Returns whether the figure is measured in this configuration.
+    /// Returns whether this configuration measures the figure.
     #[must_use]
     pub fn has(&self, figure: &Figure) -> bool {
         let names = self.figures.as_ref();
         names.is_none_or(|names| names.contains(&figure.name))
     }
 
-    /// Returns the title for readers.
+    /// Returns the title for reports.
     #[must_use]
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
@@ -161,18 +161,18 @@ pub enum Better {
     Higher,
     /// Lower is better: latency, lost bytes.
     Lower,
-    /// Neither direction is better.
+    /// Neither direction is better, for example for a count.
     Neither,
 }
 
-/// A measured or counted figure.
+/// A figure that is measured or counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
-    /// Its name within the study.
+    /// Name of the figure, unique in the study.
     pub name: String,
-    /// Title for readers; the name if absent.
+    /// Title for reports; the name if absent.
     pub title: Option<String>,
-    /// Unit: `IOPS`, `B/s`, `ns`, `B`, `%`, or empty for a plain number or ratio.
+    /// Unit: `IOPS`, `B/s`, `ns`, `B` or `%`. Empty for a plain number or a ratio.
     #[serde(default)]
     pub unit: String,
     /// Direction in which the figure is better.
@@ -180,35 +180,35 @@ pub struct Figure {
     /// Whether the figure is counted, not measured. One round is then enough, because the count never varies.
     #[serde(default)]
     pub exact: bool,
-    /// Name of a group of figures that are measured together. Without a name, the figure is measured separately.
+    /// Name of the group of figures that are measured together. If absent, the figure is measured separately.
     pub together: Option<String>,
     /// Formula, if the figure is computed from other figures of the same round.
     pub derived: Option<Derived>,
-    /// Position on a curve, if the figure is shown as one point of a curve.
+    /// Position on a curve, if reports show the figure as a point of a curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// Whether the configurations are ranked by this figure.
+    /// Whether reports rank the configurations by this figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ranked: bool,
-    /// Settings of the bench: a workload as in a plan, a counter.
+    /// Settings of the bench for this figure, such as a workload as in a plan, or the name of a counter.
     #[serde(flatten)]
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
     pub settings: toml::Table,
 }
 
 impl Figure {
-    /// Returns the title for readers.
+    /// Returns the title for reports.
     #[must_use]
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// Position of a figure on a curve, which shows a quantity over a variable for figures of one unit.
+/// Position of a figure on a curve. All points of a curve have the same unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
-    /// Title of the curve, the same for all points.
+    /// Title of the curve, which is the same for all its points.
     pub of: String,
     /// The variable on the horizontal axis, such as `clients`.
     pub over: String,
@@ -220,8 +220,8 @@ pub struct Curve {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Derived {
-    /// Mean of `a` and a scaled `b`. The factor makes `b` equal to `a` in the configuration
-    /// `baseline`, so both have the same weight there.
+    /// Mean of `a` and a scaled `b`. The scale factor makes `b` equal to `a` in the configuration `baseline`, so that
+    /// both have the same weight there.
     Weighted {
         /// Name of the unscaled figure.
         a: String,
@@ -232,33 +232,33 @@ pub enum Derived {
     },
     /// Mean of several figures.
     Mean {
-        /// Names of the figures.
+        /// Names of the figures whose mean is computed.
         of: Vec<String>,
     },
-    /// Largest of several figures. Missing figures are ignored.
+    /// Largest of several figures. Figures without a value are ignored.
     Largest {
-        /// Names of the figures.
+        /// Names of the figures of which the largest is taken.
         of: Vec<String>,
     },
     /// One figure divided by another.
     Quotient {
-        /// Numerator.
+        /// Name of the figure in the numerator.
         of: String,
-        /// Denominator.
+        /// Name of the figure in the denominator.
         by: String,
     },
-    /// Requests in flight by Little's law: rate × mean latency (J. D. C. Little, *Operations
-    /// Research* 9 (3), 1961).
+    /// Number of requests in flight by Little's law: rate × mean latency (J. D. C. Little, *Operations Research* 9 (3),
+    /// 1961).
     InFlight {
-        /// A rate per second.
+        /// Name of a figure that is a rate per second.
         rate: String,
-        /// A mean latency in nanoseconds.
+        /// Name of a figure that is a mean latency in nanoseconds.
         latency: String,
     },
 }
 
 impl Derived {
-    /// Returns the figures that the formula uses.
+    /// Returns the names of the figures that the formula uses.
     #[must_use]
     pub fn of(&self) -> Vec<&str> {
         match self {
@@ -270,20 +270,20 @@ impl Derived {
     }
 }
 
-/// Precision of a published figure.
+/// Precision with which a figure was published.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
-    /// The exact figure.
+    /// The figure is exact.
     #[default]
     Exactly,
-    /// An approximate figure, or one read from a graph.
+    /// The figure is approximate, or was read from a graph.
     About,
-    /// The figure is below this value.
+    /// The figure is below the published value.
     Below,
-    /// The figure is above this value.
+    /// The figure is above the published value.
     Above,
 }
 
@@ -291,16 +291,16 @@ pub enum Bound {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// The configuration.
+    /// Name of the configuration.
     pub configuration: String,
-    /// The figure.
+    /// Name of the figure.
     pub figure: String,
     /// Value in the unit of the figure.
     pub value: f64,
-    /// Precision of the value.
+    /// Whether the value is exact, approximate, or a bound.
     #[serde(default)]
     pub is: Bound,
-    /// Differences between the author's setup and our measurement.
+    /// Differences between the author's setup and this measurement.
     #[serde(default)]
     pub note: String,
 }
@@ -309,26 +309,26 @@ pub struct Published {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Conclusion {
-    /// The conclusion in our words.
+    /// The conclusion, in the words of assay's authors.
     pub says: String,
-    /// The claims; all must hold.
+    /// The claims that the conclusion requires. All of them must be true.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
-    /// What primary sources answer today, if they decide the conclusion without any measurement.
+    /// Answer of primary sources today, if they decide the conclusion without a measurement.
     #[serde(default)]
     pub today: String,
-    /// Requirement without which the conclusion cannot be decided here.
+    /// Requirement of this conclusion. If it is not met here, the conclusion cannot be decided.
     pub needs: Option<Needs>,
 }
 
-/// Requirement without which a conclusion cannot be decided.
+/// Requirement for deciding a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
-    /// Hardware virtualisation: the figures depend on the cost of a guest's instructions, which an
-    /// emulator does not reproduce.
+    /// Hardware virtualisation. The figures depend on the cost of a guest's instructions, which an emulator does not
+    /// reproduce.
     Kvm,
-    /// A load generator on another machine. The figures depend on the number of CPUs that only the servers use.
+    /// A load generator on another machine, because the figures depend on the number of CPUs that only the servers use.
     OwnGenerator,
 }
 
@@ -336,35 +336,35 @@ pub enum Needs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Claim {
-    /// A ratio: the figure of configuration `of` ÷ the figure of configuration `to` is within the bounds.
+    /// The ratio of a figure in configuration `of` to the figure in configuration `to` is within the bounds.
     Ratio {
-        /// The figure.
+        /// Name of the figure.
         figure: String,
-        /// Configuration of the numerator.
+        /// Name of the configuration in the numerator.
         of: String,
-        /// Configuration of the denominator.
+        /// Name of the configuration in the denominator.
         to: String,
-        /// Lower bound.
+        /// Lower bound of the ratio.
         at_least: Option<f64>,
-        /// Upper bound.
+        /// Upper bound of the ratio.
         at_most: Option<f64>,
     },
     /// The figure of a configuration is within the bounds.
     Value {
-        /// The figure.
+        /// Name of the figure.
         figure: String,
-        /// The configuration.
+        /// Name of the configuration.
         of: String,
-        /// Lower bound.
+        /// Lower bound of the figure.
         at_least: Option<f64>,
-        /// Upper bound.
+        /// Upper bound of the figure.
         at_most: Option<f64>,
     },
-    /// The configurations have this order by the figure.
+    /// The configurations have this order if they are sorted by the figure.
     Order {
-        /// The figure.
+        /// Name of the figure.
         figure: String,
-        /// The configurations, best first.
+        /// Names of the configurations, best first.
         best_first: Vec<String>,
     },
 }

@@ -1,9 +1,9 @@
-//! A target: the object of a workload, and the storage below it.
+//! A target: the object that a workload uses, and the storage below it.
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Kind of a target.
+/// Kind of object that a workload uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
@@ -13,7 +13,7 @@ pub enum TargetKind {
     File,
     /// A whole block device or partition.
     BlockDevice,
-    /// A web server, named by its URL.
+    /// A web server, given by its URL.
     Server,
 }
 
@@ -26,12 +26,12 @@ pub fn is_url(target: &str) -> bool {
     })
 }
 
-/// A target, and the layers whose counters a sample reads.
+/// A target, with the layers whose counters are read during a sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetInfo {
-    /// Path as the user gave it; also the name of the target in results. Invalid UTF-8 is replaced.
+    /// Path as the user wrote it, which is also the name of the target in results. Invalid UTF-8 is replaced.
     pub name: String,
-    /// Kind.
+    /// Kind of the target.
     pub kind: TargetKind,
     /// File system type from mountinfo (`ext4`, `zfs`, `tmpfs`, `overlay`); `None` for a device.
     pub fs_type: Option<String>,
@@ -39,21 +39,21 @@ pub struct TargetInfo {
     pub mount_point: Option<String>,
     /// Mount options and super block options, separated by commas.
     pub mount_options: Option<String>,
-    /// Mount source as in mountinfo: `/dev/vda2`, `tank/data`.
+    /// Source of the mount as in mountinfo, such as `/dev/vda2` or `tank/data`.
     pub mount_source: Option<String>,
-    /// Kernel names of the block devices directly below the file system (`vda2`, `dm-0`), as in /proc/diskstats. Their
-    /// counters show how much I/O reached the device.
+    /// Kernel names of the block devices directly below the file system, as in /proc/diskstats (`vda2`, `dm-0`). Their
+    /// counters show how much I/O reached the devices.
     pub devices: Vec<String>,
     /// Kernel names of the physical disks at the bottom (`vda`, `nvme0n1`).
     pub disks: Vec<String>,
-    /// Size of the scratch file, or of the file or device.
+    /// Size in bytes of the scratch file, or of the file or device that is the target.
     pub size: Bytes,
-    /// Free bytes of the file system for an unprivileged writer at the time of the survey.
+    /// Free bytes of the file system for an unprivileged user when the machine was surveyed.
     pub free: Option<Bytes>,
 }
 
 impl TargetInfo {
-    /// Returns a target for a server. It has no layers on this machine.
+    /// Creates a target for a server. Such a target has no layers on this machine.
     #[must_use]
     pub fn server(name: &str) -> Self {
         Self {
@@ -71,23 +71,23 @@ impl TargetInfo {
     }
 }
 
-/// How the file system stores the data of the tested file, read after layout.
+/// How the file system stores the tested file. Read after the file was created.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileState {
     /// Apparent size of the file (`st_size`).
     pub size: Bytes,
-    /// Bytes allocated (`st_blocks` × 512).
+    /// Number of allocated bytes (`st_blocks` × 512).
     pub allocated: Bytes,
-    /// Bytes in written extents (FIEMAP without UNWRITTEN); `None` if FIEMAP is not supported.
+    /// Number of bytes in written extents (FIEMAP without UNWRITTEN); `None` if FIEMAP is not supported.
     pub written: Option<Bytes>,
-    /// Bytes in allocated but unwritten extents.
+    /// Number of bytes in allocated but unwritten extents.
     pub unwritten: Option<Bytes>,
-    /// Compressed size ÷ original size in 128 KiB windows (zstd level 1): 1.0 is incompressible.
+    /// Compressed size ÷ original size in windows of 128 KiB (zstd level 1). 1.0 means incompressible.
     pub compress_ratio: Option<f64>,
 }
 
 impl FileState {
-    /// Returns whether the file occupies less space than its size, apart from rounding at its end.
+    /// Returns whether the file occupies less space than its size. Rounding at the end of the file is ignored.
     #[must_use]
     pub fn stored_smaller(&self) -> bool {
         self.allocated.0 < self.size.0 / 10 * 9

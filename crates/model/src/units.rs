@@ -1,6 +1,6 @@
-//! Unit types: bytes and nanoseconds, their input syntax and output format.
+//! Unit types for bytes and nanoseconds, with their input syntax and output format.
 //!
-//! [`Bytes`] use the binary convention of [`crate::size`]: `4k` is 4096, as for fio, ZFS and QEMU. Rates are always
+//! [`Bytes`] use the binary convention of [`crate::size`]: `4k` is 4096, as in fio, ZFS and QEMU. Rates are always
 //! printed in MB/s = 10⁶ bytes per second.
 
 use crate::size::{Convention, SizeError};
@@ -42,11 +42,11 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// Parse error of a quantity.
+/// Error for a text that is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{input}` is not {expected}")]
 pub struct UnitError {
-    /// The text.
+    /// The text that was parsed.
     pub input: String,
     /// Expected form with an example.
     pub expected: &'static str,
@@ -54,10 +54,10 @@ pub struct UnitError {
 
 const TIME: &str = "a duration such as 250us, 20ms, 10s, 5m or 1h, of at most 8760h";
 
-/// Longest permitted duration in nanoseconds: one year. The sum of hundreds of such durations still fits into 64 bits.
+/// Maximum duration in nanoseconds: one year. The sum of hundreds of such durations still fits into 64 bits.
 const LONGEST_TIME: u64 = 8760 * 3_600_000_000_000;
 
-/// Splits `12.5ms` into the number and the suffix.
+/// Splits a text such as `12.5ms` into the number and the suffix.
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text
@@ -85,7 +85,7 @@ impl FromStr for Bytes {
 }
 
 impl Bytes {
-    /// Formats a short form that `FromStr` parses to the same value: `4k`, `1M`, `1000`.
+    /// Returns a short form that `FromStr` parses to the same value: `4k`, `1M`, `1000`.
     #[must_use]
     pub fn short(self) -> String {
         for (shift, suffix) in [(40, "T"), (30, "G"), (20, "M"), (10, "k")] {
@@ -122,7 +122,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// Returns the sum; the result is at most the largest `u64` value.
+    /// Returns the sum. If the sum exceeds 64 bits, returns the largest `u64` value.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -197,7 +197,7 @@ impl fmt::Display for Nanos {
 }
 
 impl Nanos {
-    /// Formats a short form that `FromStr` parses to the same value: `1500ms`, `10s`.
+    /// Returns a short form that `FromStr` parses to the same value: `1500ms`, `10s`.
     #[must_use]
     pub fn short(self) -> String {
         for (unit, suffix) in [
@@ -255,7 +255,7 @@ pub fn mb_per_s(bytes_per_second: f64) -> String {
     format_significant(bytes_per_second / 1e6)
 }
 
-/// Formats a count such as IOPS: up to 9,999 with three significant digits, above as an integer with thousands
+/// Formats a count such as IOPS. Up to 9,999, it has three significant digits; above, it is an integer with thousands
 /// separators.
 #[must_use]
 pub fn format_significant(value: f64) -> String {

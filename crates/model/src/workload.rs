@@ -1,9 +1,9 @@
-//! A fio workload: the work of a fio job on a target.
+//! A fio workload: the work of one fio job on a target.
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Access pattern, with the names that fio uses.
+/// Access pattern, with fio's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
@@ -53,20 +53,20 @@ impl Pattern {
         !matches!(self, Self::Write | Self::RandWrite)
     }
 
-    /// Returns whether the pattern is a mix, which needs a percentage of reads.
+    /// Returns whether the pattern mixes reads and writes. Such a pattern needs a percentage of reads.
     #[must_use]
     pub fn mixed(self) -> bool {
         matches!(self, Self::Rw | Self::RandRw)
     }
 }
 
-/// I/O engine of fio.
+/// Engine with which fio submits I/O.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// io_uring if the kernel permits it, else libaio; decided before the plan is executed.
+    /// io_uring if the kernel permits it, else libaio. The choice is made before the plan is executed.
     #[default]
     Auto,
     /// io_uring.
@@ -74,9 +74,9 @@ pub enum Engine {
     IoUring,
     /// Linux native asynchronous I/O.
     Libaio,
-    /// One `pread`/`pwrite` at a time.
+    /// One `pread` or `pwrite` at a time.
     Psync,
-    /// An NBD export through libnbd; neither the page cache nor O_DIRECT applies.
+    /// An NBD export through libnbd. Neither the page cache nor O_DIRECT is used.
     Nbd,
 }
 
@@ -100,37 +100,37 @@ impl Engine {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// When the kernel or device reports completion; the data may be in a volatile cache.
+    /// When the kernel or device reports completion. The data may still be in a volatile cache.
     #[default]
     None,
-    /// Opened with O_DSYNC (`sync=dsync`): the write itself returns when the data is durable.
+    /// When the data is durable: the file is opened with O_DSYNC (`sync=dsync`), so the write returns only then.
     Dsync,
-    /// `fdatasync` after every write; its time is part of the latency.
+    /// After an `fdatasync`, which follows every write. Its time is part of the latency.
     Fdatasync,
-    /// `fsync` after every write; its time is part of the latency.
+    /// After an `fsync`, which follows every write. Its time is part of the latency.
     Fsync,
 }
 
-/// One fio job.
+/// Parameters of one fio job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Name in results and criteria: letters, digits and `-`, e.g. `randwrite-4k-qd1`.
+    /// Name in results and criteria, such as `randwrite-4k-qd1`: letters, digits and `-`.
     pub name: String,
-    /// Access pattern.
+    /// Order and direction of the I/Os.
     pub pattern: Pattern,
-    /// Size of one I/O.
+    /// Size of one I/O in bytes.
     pub block_size: Bytes,
-    /// I/Os in flight per job.
+    /// Number of I/Os in flight for each job.
     #[serde(default = "default_one")]
     pub queue_depth: u32,
-    /// Concurrent jobs; for sequential patterns each works on its own part of the file.
+    /// Number of concurrent jobs. For sequential patterns, each job works on its own part of the file.
     #[serde(default = "default_one")]
     pub jobs: u32,
-    /// Percentage of reads in a mix.
+    /// Percentage of reads in a mixed pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<u8>,
-    /// I/O engine.
+    /// Engine with which fio submits I/O.
     #[serde(default)]
     pub engine: Engine,
     /// Whether to bypass the page cache (O_DIRECT).
@@ -139,10 +139,10 @@ pub struct Workload {
     /// When a write counts as complete.
     #[serde(default)]
     pub durability: Durability,
-    /// Measured time; the time of the plan if absent.
+    /// Duration of the measurement; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Nanos>,
-    /// Ramp before measuring starts; the time of the plan if absent.
+    /// Duration of the load before the measurement; that of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Nanos>,
 }
@@ -155,8 +155,8 @@ fn default_true() -> bool {
 }
 
 impl Workload {
-    /// Returns the default name: `randwrite-4k-qd1`, `randrw75-4k-qd8-j4`, with the suffix
-    /// `-buffered`, `-dsync`, `-fdatasync` or `-fsync` if set.
+    /// Returns the default name, such as `randwrite-4k-qd1` or `randrw75-4k-qd8-j4`. The suffix `-buffered`, `-dsync`,
+    /// `-fdatasync` or `-fsync` is appended if set.
     #[must_use]
     pub fn default_name(&self) -> String {
         let mix = match self.read_percent {
@@ -184,13 +184,13 @@ impl Workload {
         name
     }
 
-    /// Returns the I/Os in flight over all jobs.
+    /// Returns the number of I/Os in flight over all jobs together.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.queue_depth.saturating_mul(self.jobs)
     }
 
-    /// Returns a description on one line: `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
+    /// Returns a description on one line, such as `random write, 4 KiB, queue depth 1, direct, O_DSYNC`.
     #[must_use]
     pub fn describe(&self) -> String {
         let pattern = match self.pattern {

@@ -1,12 +1,11 @@
 //! Finds the terms that make a condition true: for `a || b` the operands that are true, for `a && b` both operands. A
-//! term is a comparison or a call and is not split further.
+//! comparison or a call is one term, which is not split further.
 
 use super::{Truth, truth};
 use cel::Context;
 use cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 
-/// Returns the terms whose change could make a true condition false, in order; empty if the
-/// condition is not true.
+/// Returns the terms that can make a true condition false if they change, in order. Empty if the condition is not true.
 pub(super) fn terms<'e>(condition: &'e IdedExpr, context: &Context<'_, '_>) -> Vec<&'e IdedExpr> {
     let mut found = Vec::new();
     if evaluate(condition, context) == Some(true) {
@@ -23,7 +22,7 @@ fn evaluate(term: &IdedExpr, context: &Context<'_, '_>) -> Option<bool> {
     }
 }
 
-/// Collects the terms because of which `part` has the value `wanted`.
+/// Collects the terms that give `part` the value `wanted`.
 fn collect<'e>(
     part: &'e IdedExpr,
     wanted: bool,
@@ -53,7 +52,7 @@ fn collect<'e>(
     }
 }
 
-/// Whether a term only tests for existence: `"x" in this`, `has(this.x)`, `this.x != ""`.
+/// Returns whether a term only tests for existence: `"x" in this`, `has(this.x)`, `this.x != ""`.
 pub(super) fn is_weak(term: &IdedExpr) -> bool {
     match &term.expr {
         Expr::Select(select) => select.test,

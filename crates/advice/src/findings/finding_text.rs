@@ -1,13 +1,13 @@
-//! Texts of a finding: the places (file lines or commands) of its facts, the deciding place first, and the filled-in
-//! templates.
+//! Texts of a finding: the places (file lines or commands) of its facts, of which the deciding place is the first, and
+//! the templates of the page with replaced placeholders.
 
 use super::Scene;
 use assay_model::finding::Seen;
 use assay_model::{Fact, FactPlace, FactValue, Facts};
 use serde_json::Value;
 
-/// Returns the places of the deciding facts without duplicates. `first` comes first, then lines of files, because the
-/// user changes these.
+/// Returns the places of the deciding facts without duplicates. `first` comes first. Lines of files follow, because the
+/// user changes lines of files.
 pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<FactPlace> {
     let mut places: Vec<FactPlace> = Vec::new();
     for seen in deciding {
@@ -28,8 +28,8 @@ pub(super) fn places(first: Option<&Fact>, deciding: &[&Seen]) -> Vec<FactPlace>
     places
 }
 
-/// Returns the values that replace the placeholder `name`: one value, or the items of a list; `None` if the value is
-/// unknown. `places` are the places of the finding, the deciding one first.
+/// Returns the values that replace the placeholder `name`: one value, or the items of a list. `None` if the value is
+/// unknown. `places` are the places of the finding, of which the deciding place is the first.
 pub(super) fn words(
     name: &str,
     scene: &Scene<'_>,
@@ -55,7 +55,7 @@ pub(super) fn words(
     }
 }
 
-/// Replaces the placeholders of a text by their values; placeholders without a value stay unchanged.
+/// Replaces the placeholders of a text by their values. A placeholder without a value is left unchanged.
 pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -78,20 +78,21 @@ pub(super) fn fill(text: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> S
     out + rest
 }
 
-/// Returns the place of the deciding fact, such as `FILE:LINE`; "its configuration" if there is no place.
+/// Returns the place of the deciding fact, such as `FILE:LINE`. Without a place, returns "its configuration".
 fn deciding_line(places: &[FactPlace]) -> String {
     places
         .first()
         .map_or_else(|| "its configuration".to_owned(), FactPlace::to_string)
 }
 
-/// Returns the file of the deciding fact; "its configuration" if the fact is not from a file.
+/// Returns the file of the deciding fact. If the fact is not from a file, returns "its configuration".
 fn deciding_file(places: &[FactPlace]) -> String {
     let first = places.first().and_then(file_of);
     first.unwrap_or_else(|| "its configuration".to_owned())
 }
 
-/// Returns the fact for a placeholder or for the page's `at`: `parent.NAME`, `facts.KEY`, or a property of the subject.
+/// Returns the fact for a placeholder or for the page's `at`. The forms of a name are `parent.NAME`, `facts.KEY`, or a
+/// property of the subject.
 pub(super) fn value_of<'a>(name: &str, scene: &Scene<'a>, facts: &'a Facts) -> Option<&'a Fact> {
     match name.split_once('.') {
         Some(("parent", name)) => scene.parent.get(name).copied(),

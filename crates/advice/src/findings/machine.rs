@@ -1,5 +1,5 @@
-//! Facts in the form that conditions use. If a source is unreadable, all properties that it could contain are unknown,
-//! not absent.
+//! Provides the facts of a machine as the maps that conditions use. If a source is unreadable, all properties that the
+//! source could contain are unknown, not absent.
 
 use super::Properties;
 use crate::condition::{Known, Ledger, above};
@@ -29,7 +29,7 @@ impl<'a> Machine<'a> {
         found.cloned().unwrap_or_default()
     }
 
-    /// Returns the fact of a key; if there is none, the unreadable fact of the nearest prefix.
+    /// Returns the fact of a key. If there is none, returns the nearest prefix of the key whose fact is unreadable.
     pub(super) fn find(&self, key: &str) -> Option<(&'a str, &'a Fact)> {
         let found = self.facts.map.get_key_value(key);
         let unread = || {
@@ -41,7 +41,8 @@ impl<'a> Machine<'a> {
             .map(|(key, fact)| (key.as_str(), fact))
     }
 
-    /// Returns the first of these keys whose fact, or the fact of a prefix, is unreadable; with the reason.
+    /// Returns the first of these keys that is unreadable, or that has an unreadable prefix, with the fact and the
+    /// reason.
     pub(super) fn unread(&self, keys: &[String]) -> Option<(&'a str, &'a Fact, &'a str)> {
         keys.iter().find_map(|key| {
             let (key, fact) = self.find(key)?;
@@ -53,7 +54,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns a property of a subject; if it is missing, the subject's own fact, provided that this fact is unreadable.
+/// Returns a property of a subject. If the property is missing and the subject's own fact is unreadable, returns that
+/// fact.
 pub(super) fn find_property<'a>(
     properties: &Properties<'a>,
     subject: &Subject,
@@ -77,7 +79,7 @@ fn value(fact: &Fact) -> Known {
     }
 }
 
-/// Returns the properties of a subject as a ledger for conditions.
+/// Returns the properties of a subject as a map for conditions. `what` is the noun for a key in messages.
 pub(super) fn ledger(what: &'static str, properties: &Properties<'_>) -> Ledger {
     let known = properties.iter();
     Ledger::new(

@@ -1,6 +1,7 @@
-//! Fills in the placeholders of a remedy's steps, so that a command between backticks can be pasted.
+//! Replaces the placeholders in a remedy's steps, so that a user can paste commands between backticks.
 
-/// Fills in all steps. Drops a step whose command lacks a value, as long as another step remains.
+/// Replaces the placeholders in all steps. Drops a step whose command lacks a value, provided that another step
+/// remains.
 pub(super) fn fill_steps(
     steps: &[String],
     words: &dyn Fn(&str) -> Option<Vec<String>>,
@@ -13,7 +14,7 @@ pub(super) fn fill_steps(
     kept.map(|(step, _)| step).collect()
 }
 
-/// Fills in one step; returns whether its commands are complete.
+/// Replaces the placeholders in one step. Returns the step, and whether its commands are complete.
 fn fill_step(step: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> (String, bool) {
     let (mut out, mut whole) = (String::new(), true);
     for (number, part) in step.split('`').enumerate() {
@@ -48,7 +49,7 @@ fn fill_step(step: &str, words: &dyn Fn(&str) -> Option<Vec<String>>) -> (String
     (out, whole)
 }
 
-/// Whether the text between braces is a placeholder, and not syntax of a shell or a configuration.
+/// Returns whether the text between braces is a placeholder, and not syntax of a shell or a configuration.
 fn is_name(name: &str) -> bool {
     let known =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-*".contains(&byte);

@@ -89,7 +89,7 @@ fn a_table_that_is_not_whole_is_refused() {
     assert!(message("severity = \"high\"", "severity = \"big\"").contains("critical"));
 }
 
-/// Returns facts of a machine with the known setting `vm.1.cache` and the unreadable key `unread`.
+/// Returns the facts of a machine with the known setting `vm.1.cache` and the unreadable key `unread`.
 fn part_of_it(unread: &str) -> Facts {
     let mut facts = Facts::default();
     let said = FactKind::Configured;

@@ -1,4 +1,4 @@
-//! Placeholders in the text of a trial, and their values.
+//! Finds placeholders in the text of a trial, and replaces them by their values.
 
 use super::{ResolveError, number};
 use crate::nearest_name;
@@ -6,15 +6,15 @@ use assay_model::advice::{Advice, ParameterKind};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Placeholders that assay fills in: the target as the user named it; the mount point and the mounted source
-/// (`/dev/vda2`, `tank/data`) of its file system; the whole block device directly below (for a partition, its disk);
-/// the physical disk at the bottom.
+/// Placeholders that assay replaces before a trial. `target` is the target as the user wrote it. `mountpoint` and
+/// `source` are the mount point and the mounted source of its file system (`/dev/vda2`, `tank/data`). `device` is the
+/// whole block device directly below (for a partition, its disk). `disk` is the physical disk at the bottom.
 pub(crate) const BUILTIN: [&str; 5] = ["target", "mountpoint", "source", "device", "disk"];
 
-/// Placeholders that are filled in during the trial.
+/// Placeholders that assay replaces during a trial.
 pub(crate) const LATER: [&str; 5] = ["host", "port", "path", "file", "value"];
 
-/// For each placeholder of [`LATER`]: the keys in which it is permitted.
+/// For each placeholder of [`LATER`], the keys in whose values the placeholder is permitted.
 const LATER_IN: [(&str, &[&str]); 5] = [
     ("host", &["argv"]),
     ("port", &["argv"]),
@@ -23,7 +23,7 @@ const LATER_IN: [(&str, &[&str]); 5] = [
     ("value", &["apply", "undo"]),
 ];
 
-/// Returns all placeholders in a table.
+/// Returns the names of all placeholders in a table.
 pub(crate) fn placeholders(table: &Table) -> BTreeSet<String> {
     fn walk(value: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -43,14 +43,14 @@ pub(crate) fn placeholders(table: &Table) -> BTreeSet<String> {
     found
 }
 
-/// A part of a text.
+/// A part of a text: a placeholder or ordinary text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Text(&'a str),
     Name(&'a str),
 }
 
-/// Splits a text at its placeholders. Braces around other text than a name are ordinary text.
+/// Splits a text at its placeholders. Braces around a text that is not a name are ordinary text.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut from = 0;
@@ -76,7 +76,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Values of placeholders.
+/// Values that replace placeholders.
 pub(super) struct Fill<'a> {
     pub(super) advice: &'a Advice,
     pub(super) parameters: &'a BTreeMap<String, String>,
@@ -123,7 +123,7 @@ impl Fill<'_> {
         })
     }
 
-    /// Returns the list of words if the text consists of one placeholder whose value is a list.
+    /// Returns the list of words if the text is a single placeholder whose value is a list.
     fn words(&self, text: &str) -> Option<Vec<String>> {
         let [Piece::Name(name)] = pieces(text)[..] else {
             return None;
@@ -134,7 +134,7 @@ impl Fill<'_> {
         }
     }
 
-    /// Returns the number or flag if the text consists of one placeholder whose value is a number or flag.
+    /// Returns the number or flag if the text is a single placeholder whose value is a number or flag.
     fn whole(&self, text: &str) -> Option<Value> {
         let [Piece::Name(name)] = pieces(text)[..] else {
             return None;
@@ -170,7 +170,8 @@ impl Fill<'_> {
     }
 }
 
-/// Returns whether the placeholder is filled in during the trial: it is one of `LATER` and permitted in the keys `at`.
+/// Returns whether the placeholder is replaced during the trial: it is one of `LATER`, and it is permitted in the value
+/// of the key `at`.
 fn later(name: &str, at: &[String]) -> bool {
     LATER_IN
         .iter()

@@ -1,4 +1,4 @@
-//! Checks, when a page is read, that a trial can be created from its table.
+//! Checks when a page is read that a trial can be created from the page's table.
 
 use super::fill::{BUILTIN, Fill};
 use super::typed;
@@ -7,14 +7,13 @@ use assay_model::advice::{Advice, TrialSpec};
 use assay_model::change::Change;
 use toml::{Table, Value};
 
-/// Error of a page's trial, with the path of keys.
+/// Error in a page's trial, and the path of the key that causes it.
 pub(crate) struct Fault {
     pub(crate) path: Vec<String>,
     pub(crate) message: String,
 }
 
-/// Checks that a trial can be created from the table, with substitutes for values of the machine or
-/// the user.
+/// Checks that a trial can be created from the table. Substitutes stand for values of the machine or the user.
 pub(crate) fn shape(advice: &Advice, trial: &Table) -> Result<(), Fault> {
     let parameters = advice.parameters.iter().map(|(name, parameter)| {
         let value = parameter.default.as_ref().or(parameter.choices.first());
@@ -59,7 +58,7 @@ pub(super) fn with_hint(message: &str) -> String {
     )
 }
 
-/// Returns the path in the trial to the name that the error message quotes.
+/// Returns the path in the trial of the name that the error message quotes.
 pub(super) fn culprit(trial: &Table, message: &str) -> Vec<String> {
     fn find(value: &Value, name: &str, at: &mut Vec<String>) -> bool {
         match value {
@@ -90,7 +89,7 @@ pub(super) fn culprit(trial: &Table, message: &str) -> Vec<String> {
     at
 }
 
-/// Checks the limits of a trial that its types cannot express, such as a margin between 0 and 1.
+/// Checks limits that the types of a trial cannot express, such as a margin between 0 and 1.
 pub(super) fn sensible(spec: &TrialSpec) -> Result<(), (&'static str, &'static str)> {
     let share = |share: f64| share > 0.0 && share < 1.0;
     if !share(spec.margin) {

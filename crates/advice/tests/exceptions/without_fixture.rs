@@ -1,5 +1,5 @@
-//! Pages with sentences under "When it does not apply" without a fixture, and their number. This list may only
-//! shrink.
+//! Pages with sentences under "When it does not apply" that have no fixture, and the number of these sentences. The
+//! numbers may only decrease.
 
 pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("mariadb-doublewrite-off", 3),

@@ -1,5 +1,5 @@
-//! Remedies that are executed on the machines on which their pages fire. Each case contains the text of the page and
-//! the commands that execute it. `machine` has the machine itself.
+//! Remedies that the test executes on the machines on which their rules have findings. Each case contains the text of
+//! the page and the commands that execute it. The module `machine` creates the machines.
 
 mod database;
 mod filesystems;
@@ -19,39 +19,39 @@ use assay_model::advice::Advice;
 use assay_model::finding::{Finding, Fix};
 use std::path::{Path, PathBuf};
 
-/// How the remedy of a page is executed.
+/// How the test executes the remedy of a page.
 pub struct Case {
     pub page: &'static str,
-    /// Names of the fixtures under `fires`; all if empty.
+    /// Names of the fixtures under `fires`. If empty, all fixtures are used.
     pub trees: &'static [&'static str],
-    /// A program that it needs.
+    /// Program that must be installed for the case.
     pub needs: &'static str,
-    /// Script that creates what the program needs and the fixture lacks, before the check.
+    /// Script that runs before the check, and creates what the program needs and the fixture lacks.
     pub furnish: &'static str,
     pub acts: &'static [Act],
-    /// Script in which the program validates the result.
+    /// Script with which the program validates the result.
     pub accepted: &'static str,
 }
 
-/// An executed part of a remedy.
+/// A part of a remedy that is executed.
 pub enum Act {
-    /// The printed command with this prefix; words in upper case are replaced.
+    /// Executes the printed command that has this prefix. Words in upper case are replaced.
     Paste(&'static str, &'static [(&'static str, &'static str)]),
-    /// The same as `$COMMAND` in a script, for commands that need a running server.
+    /// Like `Paste`, but the command is `$COMMAND` in a script. For commands that need a running server.
     PasteIn(
         &'static str,
         &'static [(&'static str, &'static str)],
         &'static str,
     ),
-    /// Text of the steps, and a script that does it. `$FILE` and `$LINE` are the place of the
+    /// Text of the steps, and a script that does what the text describes. `$FILE` and `$LINE` are the place of the
     /// finding.
     Do(&'static str, &'static str),
 }
 
-/// Deletes the marked line.
+/// Command that deletes the marked line.
 pub const REMOVE: &str = r#"sed -i "${LINE}d" "$FILE""#;
 
-/// All cases.
+/// Returns the cases of all pages.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [
         database::CASES,
@@ -75,7 +75,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
 
 pub use tls::{CHAIN, ISSUING};
 
-/// Returns the fixtures of machines on which a page fires.
+/// Returns the fixtures on which the rule of a page has findings.
 pub fn trees(page: &Advice) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../advice");
     let dir = root.join(&page.domain).join(&page.id).join("fires");
@@ -89,7 +89,7 @@ pub fn trees(page: &Advice) -> Vec<PathBuf> {
 }
 
 impl Case {
-    /// Whether the case covers this fixture.
+    /// Returns whether the case is for this fixture.
     pub fn is_about(&self, tree: &Path) -> bool {
         let name = tree.file_name().unwrap().to_str().unwrap();
         self.trees.is_empty() || self.trees.contains(&name)
@@ -98,7 +98,7 @@ impl Case {
     /// Executes the remedy on a fixture, once for each finding.
     ///
     /// # Errors
-    /// It does not clear a finding, causes another one, or the program rejects the result.
+    /// A finding remains, the remedy causes another finding, or the program rejects the result.
     pub fn execute(&self, page: &Advice, tree: &Path) -> Result<(), String> {
         let machine = Machine::of(page, tree)?;
         machine.run(self.furnish, &[])?;
@@ -152,7 +152,7 @@ impl Case {
     }
 }
 
-/// Returns the command with this prefix, with the reader's replacements.
+/// Returns the command that has this prefix. The words that a reader must replace are replaced.
 fn paste(steps: &str, beginning: &str, replaced: &[(&str, &str)]) -> Result<String, String> {
     let mut commands = steps.split('`').skip(1).step_by(2);
     let command = commands

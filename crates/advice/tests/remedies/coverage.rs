@@ -1,5 +1,5 @@
-//! Every remedy of the catalogue is executed: here on the machine of a fixture, or in a named test on real disks or
-//! services. Remedies that no test can execute are listed with the reason.
+//! Checks that every remedy of the catalogue is executed: here on the machine of a fixture, or in another test on real
+//! disks or services. Remedies that no test can execute are listed with the reason.
 
 use super::cases::{self, Case};
 use super::lists::{EXECUTED_ELSEWHERE, NOT_EXECUTED, TREES_LEFT};
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Executes every remedy on every machine on which its page fires.
+/// Executes every remedy on every machine on which its rule has a finding.
 #[test]
 fn every_remedy_clears_its_findings_and_opens_none() {
     if !Machine::is_possible() {
@@ -64,7 +64,7 @@ fn is_there(case: &Case) -> bool {
     there
 }
 
-/// A page is executed, or listed with the reason; no page is both.
+/// Each page is either executed, or listed with the reason why it is not.
 #[test]
 fn every_remedy_is_executed_or_has_a_reason() {
     let catalogue = Catalogue::builtin().unwrap();
@@ -130,7 +130,7 @@ fn every_case_names_a_fixture() {
     }
 }
 
-/// The test that executes a remedy elsewhere names the page of its finding.
+/// The test that executes a remedy elsewhere contains the id of the remedy's page.
 #[test]
 fn tests_elsewhere_execute_what_is_said_of_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

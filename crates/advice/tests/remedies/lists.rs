@@ -1,6 +1,6 @@
-//! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
+//! Lists for the test of remedies: programs, words that are not programs, and remedies that are not executed.
 
-/// Programs that a remedy may contain, with the Debian package of each, or another source.
+/// Programs that a remedy may contain, each with its Debian package or another source.
 pub const PROGRAMS: [(&str, &str); 110] = [
     ("install", "coreutils"),
     ("mariadb-install-db", "mariadb-server"),
@@ -114,7 +114,7 @@ pub const PROGRAMS: [(&str, &str); 110] = [
     ("zpool", "zfsutils-linux"),
 ];
 
-/// Lines and words of configurations that look like a program.
+/// Configuration lines and words that look like a program.
 pub const SETTINGS: [&str; 66] = [
     "allow",
     "deb",
@@ -184,7 +184,7 @@ pub const SETTINGS: [&str; 66] = [
     "wide",
 ];
 
-/// Words in a command that the reader replaces: in upper case, and clear from the step.
+/// Words in upper case that the reader replaces in a command. The text of the step must make clear how.
 pub const PLACEHOLDERS: [&str; 36] = [
     "USER",
     "BRIDGE",
@@ -224,10 +224,10 @@ pub const PLACEHOLDERS: [&str; 36] = [
     "VOLUME",
 ];
 
-/// Words that are always in upper case: a type of keys, columns, a CPU model.
+/// Words that are always in upper case, such as a type of keys, columns or a CPU model.
 pub const CAPITALS: [&str; 8] = ["AES", "ALL", "EC", "FSTYPE", "GLOBAL", "LP", "SET", "UUID"];
 
-/// How a test elsewhere names the page that it executes; `@` stands for the page.
+/// How a test elsewhere refers to the page that it executes. `@` stands for the id of the page.
 const RULE: &str = "rule: \"@\"";
 const FOUND: &str = "found(\"@\"";
 const STEPS: &str = "crates/assay/tests/fix/steps.rs";
@@ -236,8 +236,8 @@ const APPLIED: &str = "crates/advice/tests/remedies_applied/main.rs";
 const DISKS: &str = "crates/advice/tests/remedies_on_disks/main.rs";
 const CONVERSIONS: &str = "crates/advice/tests/remedies_on_disks/conversions.rs";
 
-/// Remedies that a test executes on real disks, or on copies of this machine's services: page, file, and how the test
-/// names the page.
+/// Remedies that a test executes on real disks, or on copies of this machine's services, as (page, file of the test,
+/// how the test refers to the page).
 pub const EXECUTED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("mariadb-tls-1-0", APPLIED, "\"@\""),
     ("postgresql-tls-1-0", APPLIED, "\"@\""),
@@ -311,7 +311,7 @@ pub const EXECUTED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("ext4-data-writeback", CONVERSIONS, FOUND),
 ];
 
-/// Fixtures of executed pages that are left out: page, fixture, why.
+/// Fixtures of executed pages on which the remedy is not executed, as (page, fixture, reason).
 pub const TREES_LEFT: &[(&str, &str, &str)] = &[
     (
         "btrfs-degraded-allowed",
@@ -388,7 +388,7 @@ const VERSION: &str = "needs Dovecot 2.4; Debian 12 has 2.3, which does not read
 const BLOCKS: &str =
     "needs a hundred thousand blocks in a cache device, which takes very long in an emulated guest";
 
-/// Remedies that no test can execute, with the class of the reason. This list may only shrink.
+/// Remedies that no test can execute, with the class of the reason. Entries may only be removed.
 pub const NOT_EXECUTED: &[(&str, &str)] = &[
     (
         "apache-prefork",

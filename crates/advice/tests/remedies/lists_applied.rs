@@ -1,10 +1,10 @@
-//! Pages whose remedies `remedies_applied` executes, and pages of the same groups that no test can execute.
+//! Lists pages whose remedies `remedies_applied` executes, and similar pages whose remedies no test can execute.
 
 const DAEMONS: &str = "crates/advice/tests/remedies_applied/daemons.rs";
 const MISUSE: &str = "crates/advice/tests/remedies_applied/misuse.rs";
 const SYSTEM: &str = "crates/advice/tests/remedies_applied/system.rs";
 
-/// Remedies that a test executes on a copy of a tree: page, file, and how the test names the page.
+/// Remedies that a test executes on a copy of a tree, as (page, file of the test, how the test refers to the page).
 pub const APPLIED: &[(&str, &str, &str)] = &[
     ("nginx-return-before-deny", MISUSE, "\"@\""),
     ("nginx-allow-without-deny", MISUSE, "\"@\""),
@@ -128,7 +128,7 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("zfs-arc-limits-crossed", SYSTEM, "\"@\""),
 ];
 
-/// Remedies that no test can execute, with the reason. This list may only shrink.
+/// Remedies that no test can execute, with the reason. Entries may only be removed.
 pub const NOT_APPLIED: &[(&str, &str)] = &[
     (
         "backup-old",

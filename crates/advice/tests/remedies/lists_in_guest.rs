@@ -1,4 +1,5 @@
-//! Pages whose remedies `remedies_in_guest` of the program executes in an emulated guest with real faults.
+//! Lists pages whose remedies are executed in an emulated guest with real faults, by the test `remedies_in_guest` of
+//! the binary.
 
 const MAIN: &str = "crates/assay/tests/remedies_in_guest/main.rs";
 const POOLS: &str = "crates/assay/tests/remedies_in_guest/pools.rs";
@@ -6,7 +7,7 @@ const VOLUMES: &str = "crates/assay/tests/remedies_in_guest/volumes.rs";
 const SYSTEMS: &str = "crates/assay/tests/remedies_in_guest/systems.rs";
 const HYPERVISOR: &str = "crates/assay/tests/remedies_in_guest/hypervisor.rs";
 
-/// Page, file, and how the test names the page.
+/// Remedies, as (page, file of the test, how the test refers to the page).
 pub const IN_GUEST: &[(&str, &str, &str)] = &[
     ("zfs-sync-always", POOLS, "page: \"@\""),
     ("zfs-sync-disabled", POOLS, "page: \"@\""),

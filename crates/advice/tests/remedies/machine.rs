@@ -1,5 +1,5 @@
-//! A temporary machine: the files of a fixture over the programs of this machine, in a separate mount namespace.
-//! `cases` has the remedies that are executed on it.
+//! Creates a temporary machine for a fixture: the fixture's files over the programs of this machine, in a separate
+//! mount namespace. The module `cases` contains the remedies that are executed there.
 
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
@@ -13,12 +13,12 @@ use std::process::Command;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// Directories of services: this machine's files there are hidden if the fixture has its own.
+/// Directories of services. If the fixture has such a directory, the files of this machine in it are hidden.
 const OWN: &str = "etc/apache2 etc/dovecot etc/fstab etc/initramfs-tools etc/libvirt etc/lighttpd etc/modprobe.d \
     etc/mysql etc/nginx etc/openvpn etc/postfix etc/postgresql etc/samba etc/spamassassin etc/ssh etc/sysctl.d \
     etc/sysctl.conf root/.ssh";
 
-/// Copies the files of a fixture over those of this machine.
+/// Script that copies the files of a fixture over the files of this machine.
 const FURNISH: &str = r#"
 for one in $OWN; do [ ! -e "$TREE/$one" ] || rm -rf "$DIR/root/$one"; done
 cp -a --remove-destination "$TREE/." "$DIR/root/"
@@ -26,8 +26,8 @@ rm -f "$DIR/root/ORIGIN"
 mkdir -p "$DIR/root/host"
 "#;
 
-/// Runs a script in the root. The real machine is below /host, for files that a fixture lacks. The
-/// script cannot change the machine: it has no devices, no network, and only its own processes.
+/// Script that runs another script in the root directory. The real machine is below /host, for files that a fixture
+/// lacks. The script cannot change the machine, because it has no devices, no network, and only its own processes.
 const ENTER: &str = r#"
 mount --bind / "$DIR/root/host"
 mount -o remount,bind,ro "$DIR/root/host"
@@ -49,15 +49,15 @@ const MOUNT: &str = r#"set -e
 mount -t overlay overlay -o "lowerdir=/,upperdir=$DIR/up,workdir=$DIR/work" "$DIR/root"
 "#;
 
-/// The root directory of a machine from a fixture.
+/// The root directory of a machine that was created from a fixture.
 pub struct Machine {
     dir: TempDir,
     wireless: bool,
 }
 
 impl Machine {
-    /// Whether this machine supports such a root: root rights, mount namespaces and an overlay on
-    /// tmpfs.
+    /// Returns whether this machine supports such root directories. They need root rights, mount namespaces, and an
+    /// overlay on tmpfs.
     pub fn is_possible() -> bool {
         let tree = tempfile::tempdir().unwrap();
         let made = Self::place().is_ok_and(|dir| Self::make(dir, tree.path(), false).is_ok());
@@ -67,7 +67,7 @@ impl Machine {
         made
     }
 
-    /// The upper layer must not lie below the lower one, which is the root file system.
+    /// Returns a directory for the upper layer. It must not be below the lower layer, which is the root file system.
     fn place() -> std::io::Result<TempDir> {
         let dir = tempfile::tempdir_in("/dev/shm")?;
         for layer in ["up", "work", "root"] {
@@ -82,7 +82,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Creates the machine of a fixture of a page.
+    /// Creates the machine for a fixture of a page.
     pub fn of(page: &Advice, tree: &Path) -> Result<Self, String> {
         Self::make(Self::place().unwrap(), tree, assay_wifi::judges(page))
     }
@@ -126,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// Runs a shell script in the root.
+    /// Runs a shell script in the root directory of the machine.
     pub fn run(&self, script: &str, variables: &[(&str, String)]) -> Result<String, String> {
         self.namespace(ENTER, Path::new("/"), script, variables)
     }
@@ -147,7 +147,7 @@ impl Machine {
         collect(&Root::open(&self.up()).unwrap(), &options)
     }
 
-    /// Returns the findings of all pages: pages about wireless networks read their own files.
+    /// Returns the findings of all pages. Pages about wireless networks read files of their own.
     pub fn findings(&self) -> Vec<Finding> {
         static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::builtin().unwrap());
         let mut pages = CATALOGUE.all();
@@ -155,7 +155,7 @@ impl Machine {
         findings(pages, &self.facts()).findings
     }
 
-    /// Returns the certain findings of one page.
+    /// Returns the findings of one page whose violation is certain.
     pub fn found(&self, page: &Advice) -> Vec<Finding> {
         let mut found = findings([page], &self.facts()).findings;
         found.retain(|finding| finding.certainty == Certainty::Violated);
@@ -163,7 +163,7 @@ impl Machine {
     }
 }
 
-/// Returns the facts of the files in a directory, with their own names.
+/// Returns the facts of the wireless networks in the files of a directory, with the names of the files.
 fn wireless(dir: &Path) -> Facts {
     let mut files: Vec<(String, assay_wifi::Reading)> = std::fs::read_dir(dir)
         .unwrap()
@@ -193,7 +193,7 @@ pub fn marked(finding: &Finding) -> (String, String) {
     place.unwrap_or_default()
 }
 
-/// Counts the certain and the unknown findings of each page.
+/// Counts the findings of each page, separately for certain and uncertain violations.
 pub fn count(findings: &[Finding]) -> BTreeMap<(String, Certainty), usize> {
     let mut counts = BTreeMap::new();
     for finding in findings {

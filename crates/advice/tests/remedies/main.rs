@@ -1,8 +1,8 @@
-//! Every remedy of the catalogue was executed, and its printed commands can be pasted.
+//! Every remedy of the catalogue must be executed by a test, and users must be able to paste its commands.
 //!
-//! Text between backticks in a step is a command if it begins with a listed program, else a line of a configuration.
-//! A command must parse in two shells, use programs of Debian with options that they support, and contain only
-//! declared placeholders. `cases` executes remedies, and `coverage` checks that each one is executed.
+//! Text between backticks in a step is a command if it begins with a listed program, else it is a configuration line. A
+//! command must parse in two shells, use programs of Debian with options that they support, and contain only declared
+//! placeholders. `cases` executes remedies, and `coverage` checks that each remedy is executed.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the catalogue's own directories and asks programs for their help"
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// A part of a step between backticks.
+/// Text between backticks in a step.
 struct Code {
     page: String,
     text: String,
@@ -48,7 +48,7 @@ fn all_codes() -> Vec<Code> {
     codes
 }
 
-/// Splits a command line into simple commands: their words without quotation marks.
+/// Splits a command line into simple commands. Each is a list of words without quotation marks.
 fn simple_commands(text: &str) -> Vec<Vec<String>> {
     let mut commands = vec![vec![String::new()]];
     let mut quote = None;
@@ -82,7 +82,7 @@ fn is_command(text: &str) -> bool {
         .is_some_and(|first| package(first).is_some())
 }
 
-/// Fills in every placeholder of assay.
+/// Replaces every placeholder of assay by a value.
 fn filled(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -172,7 +172,7 @@ fn every_command_can_be_pasted() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Programs that need an operand.
+/// Returns whether a command lacks an operand that its program requires.
 fn needs_more(command: &[String]) -> bool {
     let operands = command
         .iter()
@@ -197,7 +197,7 @@ fn needs_more(command: &[String]) -> bool {
     operands < least
 }
 
-/// Options are those that the help of an installed program lists.
+/// The help of an installed program lists every option that a remedy uses.
 #[test]
 fn every_option_is_one_that_the_program_knows() {
     let (mut wrong, mut asked) = (BTreeSet::new(), BTreeMap::<String, usize>::new());
@@ -225,8 +225,8 @@ fn every_option_is_one_that_the_program_knows() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Returns the help of a program: its own, that of its subcommand, or its manual page; `None` if
-/// there is none.
+/// Returns the help of a program: that of the program, that of its subcommand, or its manual page. `None` if there is
+/// none.
 fn help_of(command: &[String]) -> Option<String> {
     static KNOWN: OnceLock<Mutex<BTreeMap<String, Option<String>>>> = OnceLock::new();
     // These have no help, or act on any argument.
@@ -297,7 +297,7 @@ fn which(program: &str) -> Option<std::path::PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whether a help text lists an option, alone or as a letter in a group such as `[-46DdeGiqTtV]`.
+/// Returns whether a help text lists an option, either alone or as a letter in a group such as `[-46DdeGiqTtV]`.
 fn knows(help: &str, option: &str) -> bool {
     let name = option.split('=').next().unwrap_or(option);
     let named = |name: &str| {

@@ -1,6 +1,6 @@
-//! Remedies of files that `--fix` does not edit: each is applied as its page describes it, on a copy of a tree on
-//! which the page fires. Afterwards the finding is gone, no other one appeared, and the installed program accepts the
-//! file.
+//! Remedies of files that `--fix` does not edit. Each is applied as its page describes, on a copy of a tree on which
+//! the rule has a finding. Afterwards this finding must be gone, there must be no other finding, and the installed
+//! program must accept the file.
 #![allow(
     clippy::disallowed_methods,
     reason = "copies trees and runs the programs' own checks"
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Page, tree below `fires`, file, the replaced text and its replacement.
+/// A remedy, as (page, tree below `fires`, file, replaced text, replacement).
 pub(crate) type Remedy = (
     &'static str,
     &'static str,
@@ -354,7 +354,7 @@ const REMEDIES: [Remedy; 49] = [
     ),
 ];
 
-/// Returns the rules with a finding on a tree.
+/// Returns the rules that have a finding on a tree.
 fn found(catalogue: &Catalogue, tree: &Path) -> BTreeSet<String> {
     let root = Root::open(tree).unwrap();
     let options = CollectOptions {
@@ -382,8 +382,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the error of the program about its file, if it is installed and can validate a file
-/// elsewhere.
+/// Returns the program's error message about its file. `None` if there is no error, if the program is not installed, or
+/// if it cannot validate a file at another path.
 fn refusal(tree: &Path, file: &str) -> Option<String> {
     let path = tree.join(file);
     let path = path.to_str().unwrap();

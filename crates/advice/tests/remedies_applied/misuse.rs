@@ -1,4 +1,4 @@
-//! Remedies of settings that their own manuals warn of; `main` executes them.
+//! Remedies of settings against which their own manuals warn; `main` executes them.
 
 use crate::Remedy;
 

@@ -1,9 +1,9 @@
-//! File systems that are converted, extended or remounted as their pages describe, on loop devices.
+//! Remedies that convert, extend or remount file systems, executed on loop devices.
 
 use super::{Disks, ONE, commands, found, remedy, run};
 use assay_model::finding::Finding;
 
-/// Returns the command with this prefix in the steps or in the undo.
+/// Returns the command that has this prefix, in the steps or in the undo steps.
 fn command(finding: &Finding, beginning: &str) -> String {
     let remedy = remedy(finding);
     let text = remedy.steps.join(" ") + " " + &remedy.undo.join(" ");

@@ -1,4 +1,4 @@
-//! Executes the commands of findings on real file systems: the finding disappears, and the commands of the undo bring
+//! Executes the commands of findings on real file systems. The finding must disappear, and the undo commands must bring
 //! it back.
 #![allow(
     clippy::disallowed_methods,
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Runs one test at a time, because every losetup opens loop devices.
+/// Lock that lets only one test run at a time, because every losetup opens loop devices.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn run(line: &str) -> Result<String, String> {
@@ -28,14 +28,14 @@ fn run(line: &str) -> Result<String, String> {
     }
 }
 
-/// Loop devices over files in a directory, and the mount point of a file system on them.
+/// Loop devices on files in a directory, and the mount point of a file system on these devices.
 struct Disks {
     dir: tempfile::TempDir,
     loops: Vec<String>,
 }
 
 impl Disks {
-    /// Creates the devices; `None` if loop devices or the mkfs tool are missing.
+    /// Creates the loop devices and the file system. `None` if loop devices or the mkfs tool are missing.
     fn make(count: usize, mkfs: &str) -> Option<Self> {
         let root = run("id -u").is_ok_and(|id| id == "0");
         if !root
@@ -84,7 +84,7 @@ impl Drop for Disks {
     }
 }
 
-/// Returns the current finding of the page whose title contains a name.
+/// Returns the current finding of the page whose title contains `named`.
 fn found(page: &str, named: &str) -> Option<Finding> {
     let catalogue = Catalogue::builtin().unwrap();
     let all = catalogue
@@ -105,7 +105,7 @@ fn remedy(finding: &Finding) -> &Remedy {
     }
 }
 
-/// Returns the commands of a text: code between backquotes that begins with a program.
+/// Returns the commands in a text: code between backticks that begins with a program.
 fn commands(text: &str, program: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted
@@ -140,7 +140,7 @@ fn barriers_come_back_with_the_command_of_the_page() {
     }
 }
 
-/// The options in `fstab-option-refused` make mount fail, and similar ones do not.
+/// With each option in `fstab-option-refused`, mount fails. With similar options, it does not.
 #[test]
 fn options_that_are_said_to_be_refused_are() {
     let _one = ONE.lock();
@@ -183,8 +183,7 @@ fn options_that_are_said_to_be_refused_are() {
     }
 }
 
-/// A btrfs loses a device, which is replaced; a damaged copy is repaired, and its counters are
-/// cleared.
+/// A btrfs loses a device, which is replaced. A damaged copy is repaired, and its error counters are cleared.
 #[test]
 fn a_btrfs_is_made_whole_again() {
     let _one = ONE.lock();
@@ -240,8 +239,8 @@ fn a_btrfs_is_made_whole_again() {
     assert!(found("btrfs-device-errors", name).is_none());
 }
 
-/// Writes the sysctl settings of pages: network settings in a separate namespace, others only if
-/// they have the value already.
+/// Writes the sysctl settings of pages. Network settings are written in a separate namespace. Other settings are
+/// written only if they already have the value.
 #[test]
 fn settings_that_pages_write_are_taken_by_the_kernel() {
     if run("id -u").is_ok_and(|id| id != "0")

@@ -1,4 +1,4 @@
-//! `assay advice`: pages of the catalogue, and whether they apply to this machine.
+//! `assay advice`: shows pages of the catalogue, and whether they apply to this machine.
 
 mod list;
 mod page;
@@ -65,7 +65,7 @@ pub struct Own {
     pub advice_dir: Option<PathBuf>,
 }
 
-/// Parses `NAME=VALUE`.
+/// Parses the argument `NAME=VALUE` of `--set`.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .filter(|(name, _)| !name.is_empty())
@@ -73,7 +73,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
         .ok_or_else(|| "write NAME=VALUE, such as size=64K".to_owned())
 }
 
-/// Returns the catalogue with the user's own pages. A directory that the user named must exist; the default directory
+/// Returns the catalogue with the user's own pages. A directory on the command line must exist; the default directory
 /// need not.
 pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     let unreadable = |error: CatalogueError| Unreadable(error.to_string());
@@ -88,20 +88,20 @@ pub fn catalogue(own: &Own) -> anyhow::Result<Catalogue> {
     })
 }
 
-/// Formats the page of a rule, without whether it applies here.
+/// Formats the page of a rule, without the check whether the rule applies here.
 pub fn explain(advice: &Advice, style: assay_render::Style) -> String {
     page::explain(advice, style)
 }
 
-/// A piece of advice, and whether it applies here.
+/// A page of advice, and whether it applies here.
 struct Entry<'a> {
     advice: &'a Advice,
     here: Applicability,
-    /// Results of trials on other machines; loaded only for a single page.
+    /// Combined results of trials on other machines. Loaded only if a single page is shown.
     elsewhere: Vec<Pooled>,
 }
 
-/// Runs the verb.
+/// Runs `assay advice`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let catalogue = catalogue(&args.own)?;
     let chosen = choose(&catalogue, args)?;
@@ -152,8 +152,8 @@ fn choose<'a>(catalogue: &'a Catalogue, args: &Args) -> anyhow::Result<Vec<&'a A
     Ok(chosen)
 }
 
-/// Returns the facts of this machine and the layers under the target; no layers if the table of
-/// mounts is malformed.
+/// Returns the facts of this machine, and the layers under the target. The layers are `None` if the mount table is
+/// malformed.
 fn look(target: &Path) -> anyhow::Result<(Facts, Option<TargetInfo>)> {
     let unreadable = |error: String| anyhow::Error::from(Unreadable(error));
     let path = LiveHost
@@ -173,24 +173,24 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| path.display().to_string())
 }
 
-/// The catalogue, or a selection, and whether it applies here.
+/// The catalogue or a part of it, and whether the pages apply here.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
     advice: Vec<Shown<'a>>,
 }
 
-/// A piece of advice, and whether it applies here.
+/// A page of advice in the document, and whether it applies here.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Shown<'a> {
     #[serde(flatten)]
     advice: &'a Advice,
-    /// Whether it applies to this machine.
+    /// Whether the advice applies to this machine.
     here: &'a Applicability,
-    /// Results of the pool; only for a single page with shared trials.
+    /// Combined results of shared trials. Present only if a single page is shown.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     elsewhere: &'a [Pooled],
-    /// Path of the page below `advice/`, or of the user's own file.
+    /// Path of the page below `advice/`; for a page of the user, the path of its file.
     file: Option<&'a str>,
 }
 
@@ -208,7 +208,7 @@ fn json(catalogue: &Catalogue, entries: &[Entry<'_>]) -> anyhow::Result<String> 
     Ok(format!("{:#}\n", serde_json::to_value(document)?))
 }
 
-/// Returns the standing of the advice (confirmed, conditional, obsolete, wrong, dangerous) as the pages write it.
+/// Returns the standing of the advice as pages write it: confirmed, conditional, obsolete, wrong or dangerous.
 fn standing(advice: &Advice) -> &'static str {
     use assay_model::advice::Standing;
     match advice.literature.standing {
@@ -220,7 +220,7 @@ fn standing(advice: &Advice) -> &'static str {
     }
 }
 
-/// Returns the ANSI colour code of a standing; empty for the default colour.
+/// Returns the ANSI colour code for a standing; empty for the default colour.
 fn colour(standing: &str) -> &'static str {
     match standing {
         "confirmed" => "32",

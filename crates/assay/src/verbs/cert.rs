@@ -1,4 +1,4 @@
-//! `assay cert show`: contents of certificates, requests and keys, from files and servers.
+//! `assay cert show`: shows the contents of certificates, requests and keys, from files and servers.
 
 use super::pins::{is_server, served_chain};
 use crate::context::{self, print};
@@ -17,7 +17,7 @@ use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Largest file in bytes.
+/// Maximum size of a file in bytes.
 const LONGEST: u64 = 16 << 20;
 
 const EXAMPLES: &str = "\
@@ -70,28 +70,28 @@ struct ShowArgs {
     json: bool,
 }
 
-/// Certificates, requests and keys.
+/// Document of `assay cert show`: certificates, requests and keys by source.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document {
     schema: u32,
     sources: Vec<Source>,
 }
 
-/// A file or server.
+/// A file or server that contains certificates or keys.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Source {
-    /// Name that the user gave.
+    /// Name of the source as on the command line.
     of: String,
-    /// Reason why this machine does not trust the chain of a server; `None` if it does, and for
+    /// Reason why this machine does not trust the certificate chain of a server. `None` if it trusts the chain, and for
     /// files.
     distrust: Option<String>,
     /// Whether the server's certificate is valid for the host name; `None` for files.
     for_host: Option<bool>,
-    /// The items in order.
+    /// The certificates, requests and keys in order.
     items: Vec<Credential>,
 }
 
-/// Runs the verb.
+/// Runs `assay cert show`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let Action::Show(args) = &args.action;
     let now = context::now();
@@ -157,7 +157,7 @@ fn read_server(of: &str, args: &ShowArgs, now: Timestamp) -> anyhow::Result<Sour
     })
 }
 
-/// Whether the item is valid at this time; true for items without a validity.
+/// Returns whether the item is valid at this time. Items without a validity period are always valid.
 fn is_valid(item: &Credential, now: Timestamp) -> bool {
     let (from, until) = validity(item);
     from.is_none_or(|from| from <= now) && until.is_none_or(|until| now <= until)
@@ -202,7 +202,7 @@ fn text(sources: &[Source], now: Timestamp, style: Style) -> String {
     out
 }
 
-/// Returns the title and labelled values of one item; values may be empty.
+/// Returns the title and the labelled values of one item. Values may be empty.
 fn describe(item: &Credential, now: Timestamp) -> (String, Vec<(&'static str, String)>) {
     let valid = valid_words(item, now);
     match item {

@@ -1,5 +1,5 @@
-//! `assay fleet changed`: changes of machines with their causes. Facts and findings come from stored bundles, figures
-//! from the runs of a plan in the store.
+//! `assay fleet changed`: shows changes of machines with their causes. Facts and findings come from stored bundles,
+//! figures from stored runs of a plan.
 
 mod figures;
 pub(super) mod key;
@@ -60,7 +60,7 @@ pub struct Args {
     own: super::advice::Own,
 }
 
-/// Runs the verb.
+/// Runs `assay fleet changed`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let since = match &args.since {
         Some(text) => Some(time(text, context::now())?),
@@ -152,8 +152,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     )
 }
 
-/// Returns the newest entry and an older one to compare it with: the previous entry; with `since` the last entry before
-/// that time, else the oldest one after it.
+/// Returns the newest entry, and the older entry with which it is compared. Without `since`, the older entry is the
+/// previous one. With `since`, it is the last entry up to that time; if there is none, the oldest entry.
 fn pair(entries: &[Entry], since: Option<Timestamp>) -> Option<(&Entry, &Entry)> {
     let (new, before) = entries.split_last()?;
     let old = match since {
@@ -209,7 +209,7 @@ fn between(
     ))
 }
 
-/// Parses a date `2026-11-20`, an RFC 3339 time, or an age such as `12h`, `7d` or `2w`.
+/// Parses a date such as `2026-11-20`, an RFC 3339 time, or an age such as `12h`, `7d` or `2w`.
 fn time(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ago = || {

@@ -1,4 +1,4 @@
-//! `assay check`: finds violations of advice on a machine.
+//! `assay check`: finds settings of a machine that violate advice.
 
 mod fix;
 pub(super) mod mail;
@@ -160,7 +160,7 @@ impl From<Threshold> for Severity {
     }
 }
 
-/// Runs the verb.
+/// Runs `assay check`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.action {
         Some(Action::Diff { old, new, json }) => return difference(old, new, *json),
@@ -271,7 +271,7 @@ impl Forms {
     }
 }
 
-/// Differences between two checks.
+/// Document of `assay check diff`: differences between two checks.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Differences<'a> {
     schema: u32,
@@ -298,7 +298,7 @@ fn difference(old: &Path, new: &Path, json: bool) -> anyhow::Result<Status> {
     })
 }
 
-/// Reads a stored check.
+/// Reads a file that `assay check --json` wrote.
 fn document(path: &Path) -> anyhow::Result<report::Document> {
     let name = path.display();
     let absolute = std::path::absolute(path)?;
@@ -311,8 +311,8 @@ fn document(path: &Path) -> anyhow::Result<report::Document> {
     })
 }
 
-/// Refuses unknown names after `--only`: they would select nothing, and the result would look like
-/// a clean machine.
+/// Fails if `--only` contains an unknown name. Such a name would select nothing, and the result would look like a
+/// machine without findings.
 pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     let all = catalogue.all();
     for name in only {
@@ -336,18 +336,18 @@ pub fn known(catalogue: &Catalogue, only: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the user's file of accepted findings, which need not exist.
+/// Returns the default path of the file with accepted findings. The file need not exist.
 pub(super) fn usual_accept_file() -> Option<PathBuf> {
     context::own_advice().map(|dir| dir.with_file_name("accept.toml"))
 }
 
-/// Removes findings that the default accept file accepts. `machine` is the name of the checked machine if it is not
-/// this one.
+/// Removes findings that the default file accepts. `machine` is the name of the checked machine, or `None` for this
+/// machine.
 pub(super) fn accept_usual(checked: &mut Checked, machine: Option<&str>) -> anyhow::Result<()> {
     accepted_in(checked, None, machine)
 }
 
-/// Removes the findings that a file accepts. A file that the user named must exist; the default file need not.
+/// Removes the findings that a file accepts. A file on the command line must exist; the default file need not.
 fn accepted_in(
     checked: &mut Checked,
     file: Option<&Path>,

@@ -44,7 +44,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Comparison of two runs.
+/// Document of `assay report compare`: comparison of two runs.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     #[serde(flatten)]
@@ -53,14 +53,14 @@ pub(super) struct Document<'a> {
     machines: Machines,
 }
 
-/// The machines of the runs, if known.
+/// Machines on which the two runs were measured, if known.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Machines {
     a: Option<Machine>,
     b: Option<Machine>,
 }
 
-/// Runs the verb.
+/// Runs `assay report compare`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
     let load = |name: &str| -> anyhow::Result<_> {
@@ -93,7 +93,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Prints a note if the runs are from two machines; returns both machines, if known.
+/// Prints a note if the runs are from two machines. Returns both machines, if known.
 pub fn name_machines(
     store: &Store,
     comparison: &mut RunComparison,

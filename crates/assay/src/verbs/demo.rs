@@ -1,4 +1,4 @@
-//! `assay lab demo`: the tour for new users.
+//! `assay lab demo`: shows a tour for new users.
 
 use crate::context;
 use crate::global::Global;
@@ -26,7 +26,7 @@ end, also after Ctrl-C. Nothing of yours is read or changed; what is measured is
 
 Exit status: 0 done, 2 error, 130 interrupted.";
 
-/// Interval between checks of a running step.
+/// Interval between two checks whether the current step has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Take a tour of three minutes: facts, lint, plan, run, trial
@@ -52,8 +52,8 @@ pub struct Args {
     listen: SocketAddr,
 }
 
-/// One step of the tour: its purpose, and the arguments of `assay`. `DIR` in the arguments is replaced by the directory
-/// that the user named.
+/// One step of the tour, with its purpose and the arguments of `assay`. `DIR` in the arguments is replaced by the
+/// directory from the command line.
 struct Step {
     about: &'static str,
     words: &'static [&'static str],
@@ -111,7 +111,7 @@ const STEPS: [Step; 6] = [
     },
 ];
 
-/// Runs the verb.
+/// Runs `assay lab demo`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.serve {
         return serve_fleet(args.listen);
@@ -160,7 +160,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Fills a temporary store with a made-up fleet and serves it. Both are removed at the end.
+/// Fills a temporary store with a made-up fleet, and serves the store. The store is removed at the end.
 fn serve_fleet(listen: SocketAddr) -> anyhow::Result<Status> {
     let dir = tempfile::Builder::new()
         .prefix("assay-demo-")
@@ -206,7 +206,7 @@ fn heading(step: &Step, global: &Global) -> String {
     format!("{}\n$ assay {line}\n", style.bold(step.about))
 }
 
-/// Runs a step and returns whether it succeeded. Exit status 1 (findings) also counts as success.
+/// Runs a step, and returns whether it succeeded. Exit status 1 (findings) also counts as success.
 fn carry_out(step: &Step, dir: &Path, cancel: &Cancel) -> anyhow::Result<bool> {
     let place = |word: &&str| match *word {
         "DIR" => dir.as_os_str().to_owned(),

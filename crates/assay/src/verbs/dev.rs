@@ -1,5 +1,5 @@
-//! `assay dev`: man pages, completions and schemas for packages and the book, written by the binary so that they always
-//! match it.
+//! `assay dev`: writes man pages, completions and schemas for packages and the book. The binary writes them, so that
+//! they always match its commands.
 
 #[cfg(feature = "schemas")]
 pub(super) mod form;
@@ -100,7 +100,7 @@ enum What {
     },
 }
 
-/// Runs the verb.
+/// Runs `assay dev`, and returns the exit status.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     match &args.what {
         What::Man { dir } => man(dir)?,
@@ -154,7 +154,7 @@ fn stand_by(journal: &Path, session: &str, within: Option<u64>) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the complete command, with each subcommand named in full: `assay dups scan`.
+/// Returns the complete command. Each subcommand has its full name, such as `assay dups scan`.
 fn built() -> Command {
     let mut command = cli::command().disable_help_subcommand(true);
     command.build();
@@ -174,8 +174,8 @@ fn man(dir: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Returns a line for each visible command, option and argument: words of the command, name, first
-/// line of the help, separated by tabs.
+/// Returns one line for each visible command, option and argument. A line has the command, the name and the first line
+/// of the help, separated by tabs.
 fn help_strings() -> String {
     let mut text = String::new();
     let whole = built();
@@ -202,8 +202,8 @@ fn help_strings() -> String {
     text
 }
 
-/// Calls `page` for a command and each visible subcommand, with the command's full name as a list: `assay`, `dups`,
-/// `scan`.
+/// Calls `page` for a command and for each visible subcommand. The second argument of `page` is the full name of the
+/// command as a list, such as `assay`, `dups`, `scan`.
 fn pages<'a>(
     command: &'a Command,
     path: &mut Vec<&'a str>,
@@ -232,7 +232,7 @@ fn completions(shell: &str) -> anyhow::Result<()> {
     print(&String::from_utf8(text).context("the completions are not UTF-8")?)
 }
 
-/// Writes a page for each verb: its help and that of its subcommands at 100 columns.
+/// Writes one page for each verb: its help and the help of its subcommands at 100 columns.
 fn book(dir: &Path) -> anyhow::Result<()> {
     let whole = built();
     let mut contents =

@@ -59,21 +59,21 @@ pub struct Args {
     remote: Remote,
 }
 
-/// JSON output: how the disks with the same work differ.
+/// Document of `assay stack disks`: how disks with the same load differ.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
     comparisons: &'a [Comparison],
 }
 
-/// JSON output of `--list`: groups of disks with the same work.
+/// Document of `--list`: groups of disks with the same load.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct List<'a> {
     schema: u32,
     siblings: &'a [Siblings],
 }
 
-/// Runs the verb.
+/// Runs `assay stack disks`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.remote.is_meant()? {
         let asked = RemoteWork::default();
@@ -141,8 +141,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Returns the exit status. A group passes if no disk is slow for reads or for writes and at least one of the two could
-/// be judged; the other may have too little data, because pools with writes only are common.
+/// Returns the exit status. A group passes if no disk is slow for reads or for writes, and if there is a verdict for at
+/// least one of the two. The other may have too little data, because pools with only writes are common.
 fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
     if found
         .iter()
@@ -168,7 +168,7 @@ fn status(groups: &[Siblings], found: &[Comparison]) -> Status {
     }
 }
 
-/// Returns why there is no group to watch, and what the user can do.
+/// Returns a message that explains why there is no group to watch, and what the user can do.
 fn nothing(args: &Args, groups: &[Siblings]) -> String {
     let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
     match names.is_empty() {
@@ -231,7 +231,7 @@ fn table(found: &[Comparison]) -> String {
     text
 }
 
-/// Formats a line of the table.
+/// Formats the row of one disk in the table.
 fn figures(disk: &DiskLatency) -> String {
     let most = disk
         .at_most
@@ -251,7 +251,7 @@ fn figures(disk: &DiskLatency) -> String {
     }
 }
 
-/// Returns why no verdict about a disk is possible, and what the user can do.
+/// Returns a message that explains why there is no verdict about a disk, and what the user can do.
 fn cannot_tell(disk: &DiskLatency) -> String {
     let why = match (disk.at_least, disk.at_most) {
         (None, _) => format!("{} worked in too few windows", disk.disk),
@@ -264,7 +264,7 @@ fn cannot_tell(disk: &DiskLatency) -> String {
     format!("cannot tell: {why}; watch ten times as long (--budget) or under more load")
 }
 
-/// Formats the next power of ten above a probability: `10⁻⁶` as `1 in 1000000`.
+/// Formats a probability as the next higher power of ten, such as `1 in 1000000` for `10⁻⁶`.
 fn power_of_ten(chance: f64) -> String {
     let zeros = (-chance.max(1e-12).log10()).floor().clamp(3.0, 12.0) as usize;
     format!("1 in 1{}", "0".repeat(zeros))

@@ -52,7 +52,7 @@ enum Format {
     Parquet,
 }
 
-/// Runs the verb.
+/// Runs `assay report export`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
     let chosen = || -> anyhow::Result<_> {

@@ -1,4 +1,4 @@
-//! `assay facts`: facts of this machine or of a captured one, with their sources.
+//! `assay facts`: shows facts of this machine or of a captured one, with their sources.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -58,14 +58,14 @@ pub struct Args {
     identity: bool,
 }
 
-/// Facts of a machine.
+/// Document of `assay facts`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
     facts: &'a Facts,
 }
 
-/// Runs the verb.
+/// Runs `assay facts`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.script {
         print(&assay_facts::script(env!("CARGO_PKG_VERSION")))?;
@@ -111,7 +111,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Returns the absolute paths that the user named, or the current directory.
+/// Returns the absolute paths of the targets on the command line, or the current directory.
 fn targets(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     if args.targets.is_empty() {
         return Ok(std::env::current_dir().into_iter().collect());

@@ -1,4 +1,4 @@
-//! `assay fleet`: many machines over plain ssh.
+//! `assay fleet`: works with many machines over plain ssh.
 
 pub(super) mod ask;
 mod check;
@@ -115,7 +115,7 @@ pub struct Known {
     pub proxmox: Option<String>,
 }
 
-/// The known machines.
+/// Document of `assay fleet list`: the known machines.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Inventoried<'a> {
     schema: u32,
@@ -125,7 +125,7 @@ pub(super) struct Inventoried<'a> {
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Listed<'a> {
     name: &'a str,
-    /// Address for ssh.
+    /// Address of the machine for ssh.
     address: &'a str,
     groups: &'a BTreeSet<String>,
 }
@@ -145,7 +145,7 @@ struct List {
     json: bool,
 }
 
-/// Runs the verb.
+/// Runs `assay fleet`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.action {
         Action::List(args) => list(args),
@@ -159,13 +159,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 impl Known {
-    /// Returns whether the user selected a source of the inventory on the command line.
+    /// Returns whether the command line selects a source of the inventory.
     pub fn is_said(&self) -> bool {
         self.inventory.is_some() || self.ansible.is_some() || self.proxmox.is_some()
     }
 
-    /// Returns the inventory, and whether machines that it does not list are accepted too (only without an inventory
-    /// file).
+    /// Returns the inventory. Also returns whether machines that the inventory does not list are accepted, which is the
+    /// case only without an inventory file.
     pub fn open(&self, ssh_config: Option<&std::path::Path>) -> anyhow::Result<(Inventory, bool)> {
         if let Some(file) = &self.ansible {
             return Ok((Inventory::of_ansible(file)?, false));
@@ -189,7 +189,7 @@ impl Known {
     }
 }
 
-/// Stores a bundle from standard input under the name `machine`. The sender determines only the contents, not the name
+/// Stores a bundle from standard input under the name `machine`. The sender determines the contents, but not the name
 /// or the time.
 fn receive(machine: &str, global: &Global) -> anyhow::Result<Status> {
     assay_fleet::session::check_name(machine)?;

@@ -1,4 +1,4 @@
-//! `assay report import`: explains a result of fio or another tool, and stores it as a run.
+//! `assay report import`: explains a result of fio or another tool, and stores the result as a run.
 
 mod clean;
 
@@ -46,7 +46,7 @@ pub struct Args {
     no_store: bool,
 }
 
-/// Runs the verb.
+/// Runs `assay report import`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     // All files are read before anything is stored, so that an invalid file leaves no partial
     // import.
@@ -83,11 +83,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-/// Largest file in bytes: fio's JSON+ of a thousand jobs with all histogram bins has some tens of MB. Without a limit,
-/// /dev/zero would fill the memory.
+/// Maximum size of a file in bytes. fio's JSON+ of a thousand jobs with all histogram bins has some tens of MB. Without
+/// a limit, /dev/zero would fill the memory.
 const LONGEST: u64 = 512 << 20;
 
-/// Whether the file begins like the output of `assay report export`.
+/// Returns whether the file begins like the output of `assay report export`.
 fn is_export(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start().strip_prefix(b"{");
     text.is_some_and(|text| text.trim_ascii_start().starts_with(b"\"assay\""))
@@ -151,7 +151,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<ImportedSource>> {
     Ok(vec![import_document(document, count, &shown, &about)])
 }
 
-/// Reads a text result that is not JSON; it may contain several runs, each is returned as one source.
+/// Parses a text result that is not JSON. The text may contain several runs; each becomes one source.
 fn read_text(
     text: &str,
     shown: &str,
@@ -248,8 +248,8 @@ fn import_document(
     }))
 }
 
-/// Returns the id of a file, so that repeated imports give the same run: 128 bits, as for other
-/// runs.
+/// Returns the run id for an imported file: a hash of 128 bits, the length of other run ids. Importing a file again
+/// therefore gives the same run.
 fn fingerprint(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..32].to_owned()
 }

@@ -1,4 +1,4 @@
-//! `assay lab`: temporary guests with real ZFS.
+//! `assay lab`: runs temporary guests with real ZFS.
 
 mod copy;
 mod crypto;

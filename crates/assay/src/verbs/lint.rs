@@ -1,4 +1,4 @@
-//! `assay lint`: reports what a fio command or job file would not measure.
+//! `assay lint`: reports which parts of a fio command or job file would not measure what the user expects.
 
 use crate::context::{columns, print};
 use crate::input;
@@ -49,10 +49,10 @@ pub struct Args {
     words: Vec<OsString>,
 }
 
-/// Largest text in bytes; job files are much smaller.
+/// Maximum size of the text in bytes; job files are much smaller.
 const LARGEST: u64 = 16 << 20;
 
-/// Runs the verb.
+/// Runs `assay lint`, and returns the exit status.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     // fio has no such option, so it belongs to assay at any position.
     let own = OsStr::new("--json");
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(if found { Status::Findings } else { Status::Ok })
 }
 
-/// Splits `NAME=VALUE`.
+/// Parses the argument `NAME=VALUE` of `--set`.
 fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => {
@@ -119,7 +119,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Prints options whose values assay does not know on standard error.
+/// Prints on standard error the options whose values are unknown to assay.
 fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     // Loops of a script make many jobs with the same unknown values.
     let mut jobs_by_keys: Vec<(Vec<String>, Vec<&str>)> = Vec::new();
@@ -150,8 +150,8 @@ fn tell_unknown(judged: &[(JobOptions, Vec<Doubt>)]) {
     }
 }
 
-/// Returns the jobs of the job file that a fio command names: the script may write this file, pass it on standard
-/// input, or it exists on disk.
+/// Returns the jobs of the job file to which a fio command refers. A script may write this file or pass it on standard
+/// input; otherwise the file is read from disk.
 fn job_file(
     call: &Invocation,
     file: &str,
@@ -192,12 +192,12 @@ fn job_file(
     Ok(jobs.collect())
 }
 
-/// Commands found in the arguments or in the text.
+/// fio commands that the arguments or the text contain.
 #[derive(Default)]
 struct Read {
     calls: Vec<Invocation>,
     others: Vec<ExplainedCommand>,
-    /// Name of the file that contains the commands, for messages.
+    /// Name of the file that contains the commands, or a description, for messages.
     place: String,
 }
 
@@ -256,7 +256,7 @@ fn read(words: &[&OsStr], set: &BTreeMap<String, String>) -> anyhow::Result<Read
     }
 }
 
-/// Returns whether the only argument is a command and not a path.
+/// Returns whether the only argument is a command, not a path.
 fn is_command(text: &str) -> bool {
     text.trim().is_empty()
         || text.contains(char::is_whitespace)
@@ -264,7 +264,7 @@ fn is_command(text: &str) -> bool {
         || text == "fio"
 }
 
-/// What a file should contain, for error messages.
+/// Expected content of a file, for error messages.
 const EXPECTED: &str = "a job file, or a command in quotes";
 
 fn from_file(path: &OsStr, set: &BTreeMap<String, String>) -> anyhow::Result<Read> {
@@ -365,8 +365,8 @@ fn understood(commands: Commands, empty: bool) -> anyhow::Result<Read> {
     })
 }
 
-/// Reads an included file: at the given path, else relative to the including file
-/// (`__parse_jobs_ini`, fio init.c).
+/// Reads an included file. The path is tried as given, then relative to the including file (`__parse_jobs_ini`, fio
+/// init.c).
 #[allow(
     clippy::disallowed_methods,
     reason = "the job file that the user named names this file"

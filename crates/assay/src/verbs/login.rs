@@ -1,4 +1,4 @@
-//! `assay login`: measures the parts of a login, and explains waits.
+//! `assay login`: measures the parts of a login, and explains delays.
 
 mod each_module;
 mod server_knowledge;
@@ -122,7 +122,7 @@ impl Service {
     }
 }
 
-/// Measured logins. Times are in nanoseconds.
+/// Document of `assay login`: measured logins. Times are in nanoseconds.
 #[derive(Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document<'a> {
     #[serde(flatten)]
@@ -134,48 +134,48 @@ pub(in crate::verbs) struct Document<'a> {
 pub(super) struct Measured {
     target: String,
     logins: Vec<Login>,
-    /// Error of the first failed login.
+    /// Error message of the first failed login.
     failed: Option<String>,
-    /// Kind of the first failure.
+    /// Kind of the first failed login.
     failure: Option<LoginFailure>,
-    /// Whether all logins succeeded without a wait.
+    /// Whether all logins succeeded without a delay.
     healthy: bool,
     parts: Vec<Summary>,
     waits: Option<LoginPart>,
     causes: Vec<Cause>,
-    /// Waits without evidence for a cause.
+    /// Delays for which there is no evidence of a cause.
     unexplained: Vec<Unexplained>,
     startup: Vec<StartupLine>,
-    /// Times of single modules of PAM; only with `--each-module`.
+    /// Times of single PAM modules; present only with `--each-module`.
     #[serde(skip_serializing_if = "Option::is_none")]
     each_module: Option<ModuleTimes>,
     /// Times of logins over an existing connection (ssh control socket).
     control: Vec<Nanos>,
     crowds: Vec<Crowd>,
-    /// sshd's limit of unauthenticated connections, if it was read.
+    /// MaxStartups of sshd (limit of unauthenticated connections), if it was read.
     #[serde(skip)]
     #[schemars(skip)]
     max_startups: Option<String>,
 }
 
-/// The service and its parameters, the server, and the server processes that are watched.
+/// How to log in: the service and its parameters, the server, and the server processes that are watched.
 struct Way {
     service: Service,
     how: How,
     server: server_knowledge::LoginServer,
-    /// User of ssh according to its configuration.
+    /// User for ssh according to the ssh configuration.
     user: Option<String>,
     watched: watch::WatchedServer,
 }
 
-/// Parameters of a login by service.
+/// Parameters of a login for each service.
 enum How {
     Ssh(ssh::SshTarget),
     Mail(mail::Protocol, mail::MailTarget, Option<mail::User>),
     Http(Box<(Url, Option<Tls>, Request, u16)>),
 }
 
-/// Runs the verb.
+/// Runs `assay login`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let stop = || cancel.is_cancelled();
@@ -247,7 +247,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 impl Measured {
-    /// Derives causes from the logins.
+    /// Finds the causes of delays in the measured logins.
     fn explain(&mut self, way: &Way, interrupted: bool) {
         self.parts = assay_login::summarize_parts(&self.logins);
         let whole = |logins: &[Login]| {
@@ -336,7 +336,7 @@ fn measure(
     Ok(())
 }
 
-/// For each part of the login that waits and reads shell start-up files, measures the lines of these files.
+/// If a part of the login is slow and runs shell start-up files, measures the lines of these files.
 fn trace_start_up_files(
     target: &ssh::SshTarget,
     limit: Duration,
@@ -368,7 +368,7 @@ fn lines(
 }
 
 impl Way {
-    /// Determines the server and its local processes.
+    /// Determines the server and those of its processes that run on this machine.
     fn new(service: Service, how: How) -> Self {
         let (server, user) = match &how {
             How::Ssh(target) => ssh_server(target),
@@ -418,7 +418,7 @@ fn direct(host: &str, port: u16) -> server_knowledge::LoginServer {
     }
 }
 
-/// Returns the server and the user according to the effective ssh configuration.
+/// Returns the server and the user from the effective ssh configuration.
 fn ssh_server(target: &ssh::SshTarget) -> (server_knowledge::LoginServer, Option<String>) {
     let settings = target.effective();
     let value = |name: &str| {

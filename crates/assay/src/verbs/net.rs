@@ -1,4 +1,4 @@
-//! `assay net`: tests a network with many devices, with a verdict for each person.
+//! `assay net`: tests a network with many devices, and gives a verdict for each person.
 
 mod client;
 mod compare;
@@ -50,7 +50,7 @@ enum NetVerb {
     Trial(trial::Args),
 }
 
-/// Runs the verb.
+/// Runs `assay net`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.verb {
         NetVerb::Serve(args) => serve::run(args),
@@ -61,8 +61,8 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Parses a server address. `@FILE` is read from the file, so that other users cannot see the address in the process
-/// list.
+/// Parses a server address. The address is read from FILE for `@FILE`, so that other users cannot see the address in
+/// the list of processes.
 fn link(address: &str) -> anyhow::Result<ServerLink> {
     let text = match address.strip_prefix('@') {
         Some(path) => read(path)?,

@@ -1,4 +1,4 @@
-//! Bare `assay`: an overview of this machine, and the most useful next commands.
+//! `assay` without a verb: prints an overview of this machine, and the most useful next commands.
 
 mod next;
 
@@ -13,7 +13,7 @@ use assay_model::target::TargetInfo;
 use assay_model::{Bytes, Facts};
 use assay_store::RunRow;
 
-/// Runs without a verb. Changes nothing and does not create a store.
+/// Runs assay without a verb. Changes nothing, and does not create a store.
 pub fn run(global: &Global) -> anyhow::Result<Status> {
     let facts = assay_facts::collect(&LiveHost, &CollectOptions::default());
     let mut out = format!(

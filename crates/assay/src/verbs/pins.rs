@@ -60,14 +60,14 @@ pub struct Args {
     json: bool,
 }
 
-/// A key with its pin and its source.
+/// A public key with its pin and its source.
 struct Found {
     of: String,
     pinned: Pinned,
     host: Option<(String, u16)>,
 }
 
-/// Runs the verb.
+/// Runs `assay probe pins`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let host = match &args.host {
         Some(host) => Some(Target::parse(host, 443)?),
@@ -122,8 +122,8 @@ fn server(of: &str, args: &Args) -> anyhow::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// Returns the certificates of a server in DER, the server's own first. `wait` contains the time limit of one response
-/// and of the whole exchange.
+/// Returns the certificates of a server in DER. The first is the server's own. `wait` contains the time limits of one
+/// response and of the whole exchange.
 pub(super) fn served_chain(
     of: &str,
     starttls: Option<&str>,
@@ -152,12 +152,12 @@ pub(super) fn served_chain(
     Ok((target, chain))
 }
 
-/// Whether the argument is a server: neither a path nor an existing file.
+/// Returns whether the argument is a server, that is neither a path nor an existing file.
 pub(super) fn is_server(of: &str) -> bool {
     of != "-" && !of.contains('/') && LiveHost.stat(Path::new(of)).is_err()
 }
 
-/// Pins of keys.
+/// Document of `assay probe pins`: pins of public keys.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
@@ -166,16 +166,16 @@ pub(super) struct Document<'a> {
 /// A pin in its common formats.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Shown<'a> {
-    /// Name that the user gave.
+    /// Kind of the source: `certificate`, `request`, `private key` or `public key`.
     of: &'a str,
     /// `certificate`, `request`, `private key` or `public key`.
     kind: &'static str,
-    /// Subject of the certificate or request, if there is one.
+    /// Subject of the certificate or request; `None` if there is none.
     subject: Option<&'a str>,
     /// Algorithm and size of the key.
     key: &'a str,
     pin: &'a Pin,
-    /// TLSA record for DNS; `None` if the host is unknown.
+    /// TLSA record for DNS; `None` if the host name is unknown.
     tlsa: Option<String>,
     curl: String,
     android: String,
@@ -203,7 +203,7 @@ fn json(all: &[Found]) -> String {
     format!("{:#}\n", serde_json::json!(document))
 }
 
-/// Formats pins as text. The lines are never wrapped, because users copy the pins.
+/// Formats pins as text. The lines are never wrapped, so that users can copy the pins.
 fn text(all: &[Found], style: Style) -> String {
     let mut out = String::new();
     for found in all {

@@ -1,4 +1,5 @@
-//! `assay plan`: storage planning. Each question is a module; `assay-planner` computes the answers.
+//! `assay plan`: plans storage. Each subcommand, such as `assay plan layout`, has its own module; `assay-planner`
+//! computes the answers.
 
 mod cache;
 mod capacity;
@@ -41,7 +42,7 @@ enum Question {
     Durability(durability::Args),
 }
 
-/// JSON schema of each answer by question.
+/// Returns the JSON schema of the answer of each subcommand.
 #[cfg(feature = "schemas")]
 pub(super) fn documents() -> Vec<super::dev::form::Form> {
     use super::dev::form::form;
@@ -80,7 +81,7 @@ pub(super) fn documents() -> Vec<super::dev::form::Form> {
     ]
 }
 
-/// Runs the verb.
+/// Runs `assay plan`, and returns the exit status.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     match &args.question {
         Question::Layout(args) => layout::run(args),

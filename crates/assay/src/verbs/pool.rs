@@ -1,4 +1,4 @@
-//! `assay fleet pool`: shares trials between users of many machines and combines their results.
+//! `assay fleet pool`: shares trials between the owners of many machines, and combines the results.
 
 mod export;
 mod keep;
@@ -78,7 +78,7 @@ struct Remove {
     owner: String,
 }
 
-/// Runs the verb.
+/// Runs `assay fleet pool`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.action {
         Action::Export(args) => export::run(args, global),
@@ -144,7 +144,8 @@ fn show(args: &Show, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the pooled results of an advice page; empty if there is no pool, or if it cannot be read.
+/// Returns the combined results for an advice page. Returns an empty list if there is no pool of shared trials, or if
+/// the pool cannot be read.
 pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     let pool = Kept::of(global).and_then(|kept| kept.load());
     match pool {
@@ -156,8 +157,8 @@ pub fn elsewhere(page: &Advice, global: &Global) -> Vec<Pooled> {
     }
 }
 
-/// Returns sentences for a plan about how long trials of this advice took on other machines, without their results.
-/// `pair` is the duration of one pair here.
+/// Returns sentences about how long trials of this advice took on other machines, without their results. `pair` is the
+/// duration of one pair here.
 pub fn length_elsewhere(page: &str, pair: assay_model::Nanos, global: &Global) -> Vec<String> {
     let Ok(catalogue) = Catalogue::builtin() else {
         return Vec::new();

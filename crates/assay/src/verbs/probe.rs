@@ -115,7 +115,7 @@ struct Http {
     link: Option<String>,
 }
 
-/// Runs the verb.
+/// Runs `assay probe`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let style = context::style(global);
     let how = &args.how;
@@ -257,12 +257,12 @@ pub fn seed() -> anyhow::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// Converts an error to one with exit status 3.
+/// Converts an error to one that gives exit status 3.
 pub fn unreadable(error: &ProbeError) -> anyhow::Error {
     Unreadable(error.to_string()).into()
 }
 
-/// Like [`unreadable`]; the message begins with the host.
+/// Like [`unreadable`], but the message begins with the host.
 pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     match error {
         ProbeError::Connect { .. } => unreadable(error),
@@ -270,7 +270,7 @@ pub fn at(target: &Target, error: &ProbeError) -> anyhow::Error {
     }
 }
 
-/// JSON output of a probe.
+/// Document of `assay probe`: results of the probe of one host.
 #[derive(Serialize, schemars::JsonSchema)]
 pub struct Document<'a> {
     schema: u32,
@@ -278,7 +278,7 @@ pub struct Document<'a> {
     probed: Probed<'a>,
 }
 
-/// Results by kind of probe.
+/// Results for each kind of probe.
 #[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Probed<'a> {

@@ -64,14 +64,14 @@ enum Format {
     Text,
 }
 
-/// A run, judged by the current rules.
+/// A run, evaluated with the rules of this version.
 struct Loaded {
     run: Run,
     samples: Vec<Sample>,
     judged: Judged,
 }
 
-/// Runs the verb.
+/// Runs `assay report`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (file, format) = destination(args)?;
     if args.against.is_some() && matches!(format, Format::Md | Format::Json) {
@@ -129,7 +129,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Removes facts from a report that the user wants to share, and adds a remark that facts were omitted.
+/// Removes facts from a report, for example before the user shares it. Adds a remark that facts were omitted.
 fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
     for key in keys {
         let before = run.facts.map.len();
@@ -150,7 +150,7 @@ fn omit(run: &mut Run, keys: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the destination file, and the format from `--format` or the file's ending.
+/// Returns the destination file, and the format from `--format` or from the file name ending.
 fn destination(args: &Args) -> anyhow::Result<(Option<&Path>, Format)> {
     if let Some(path) = &args.html {
         return Ok((Some(path), Format::Html));

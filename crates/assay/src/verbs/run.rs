@@ -58,8 +58,8 @@ Plans:
 
 Exit status: 0 done, 1 a criterion was missed, 2 error, 130 interrupted (what was measured is kept).";
 
-/// Longest time from a signal until assay exits. fio has some seconds to stop; files that cannot be removed in this
-/// time are removed at the next start, so that an unresponsive target does not delay the exit.
+/// Time limit from a signal until assay exits. fio has some seconds to stop. Files that cannot be removed in this time
+/// are removed at the next start, so that an unresponsive target does not delay the exit.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// Measure a directory, file, device, web server or file share
@@ -141,7 +141,7 @@ enum Action {
     Login(login::Args),
 }
 
-/// Runs the verb.
+/// Runs `assay run`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(Action::Login(args)) = &args.action {
         return login::run(args, global);
@@ -233,7 +233,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Measures on another machine and stores the run locally.
+/// Measures on another machine, and stores the run locally.
 fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut asked = RemoteWork {
         cut: vec![
@@ -276,7 +276,7 @@ fn there(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints a run in the requested format. Returns whether its criteria are met.
+/// Prints a run in the requested format. Returns whether the run meets its criteria.
 fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::Result<bool> {
     let judged = assay_judge::judge_run(run, samples);
     if let Some(path) = &args.html {
@@ -297,7 +297,7 @@ fn show(run: &Run, samples: &[Sample], args: &Args, global: &Global) -> anyhow::
     Ok(judged.criteria.iter().all(|criterion| criterion.met))
 }
 
-/// Returns the most rounds that fit into a budget.
+/// Returns the maximum number of rounds that fit into a budget.
 ///
 /// # Errors
 /// The budget is too short for one round.
@@ -338,7 +338,7 @@ fn introduce(prepared: &assay_measure::runner::PreparedRun) {
     );
 }
 
-/// Returns the run to continue: the named one, else the newest incomplete one.
+/// Returns the run to continue: the run with this name, else the newest incomplete run.
 fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     if !name.is_empty() {
         return Ok(store.resolve(name)?);
@@ -354,7 +354,7 @@ fn resumable(store: &Store, name: &str) -> anyhow::Result<RunId> {
     bail!("nothing to resume: no run was interrupted; `assay report runs` lists all")
 }
 
-/// Returns the plan and the targets of the command line.
+/// Returns the plan and the targets that the command line describes.
 fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     let mut targets = args.words.clone();
     let another = args.plan_file.is_some() || args.one.plan().is_some();
@@ -402,7 +402,7 @@ fn spec_and_targets(args: &Args) -> anyhow::Result<(PlanSpec, Vec<String>)> {
     Ok((spec, targets))
 }
 
-/// Sets measuring time and ramp-up time of the command line for all workloads.
+/// Sets the measuring time and the ramp-up time from the command line for all workloads.
 pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Option<Nanos>) {
     spec.runtime = runtime.or(spec.runtime);
     spec.ramp = ramp.or(spec.ramp);
@@ -412,7 +412,7 @@ pub(super) fn set_times(spec: &mut PlanSpec, runtime: Option<Nanos>, ramp: Optio
     }
 }
 
-/// Returns the absolute path of a target, because a relative path such as `.` has no meaning in a stored run.
+/// Returns the absolute path of a target. A relative path such as `.` would have no meaning in a stored run.
 fn absolute(target: &str) -> String {
     if is_url(target) {
         return target.to_owned();
@@ -426,7 +426,7 @@ fn is_plan(word: &str) -> bool {
     BUILTIN.iter().any(|(name, _)| *name == word)
 }
 
-/// Fails if the first argument is neither a plan nor a path, because it is most likely a misspelt plan.
+/// Fails if the first argument is neither a plan nor a path. It is then most likely a misspelt plan.
 fn plan_or_target(word: &str) -> anyhow::Result<()> {
     if word.contains('/') || Path::new(word).exists() {
         return Ok(());
@@ -446,7 +446,7 @@ fn plan_or_target(word: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Largest plan in bytes: 10,000 workloads with all fields take about 3 MB.
+/// Maximum size of a plan in bytes: 10,000 workloads with all fields take about 3 MB.
 pub(super) const LONGEST_PLAN: u64 = 16 << 20;
 
 pub(super) fn read_plan(path: &Path) -> anyhow::Result<PlanSpec> {

@@ -58,15 +58,15 @@ enum Action {
     },
 }
 
-/// Past runs.
+/// Document of `assay report runs`: past runs.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
-    /// Runs, the newest first.
+    /// The runs, newest first.
     runs: &'a [RunRow],
 }
 
-/// Runs the verb.
+/// Runs `assay report runs`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(Action::Delete { runs, yes }) = &args.action {
         return delete(runs, *yes, global);
@@ -102,7 +102,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Opens the store for a verb that needs a run in it.
+/// Opens the store for a verb that needs at least one run. Fails if there is none.
 pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
     match context::existing_store(global)? {
         Some(store) => Ok(store),
@@ -110,7 +110,7 @@ pub fn store_with_runs(global: &Global) -> anyhow::Result<Store> {
     }
 }
 
-/// Returns the machine column of lists; `None` if all runs are from one machine.
+/// Returns the machine column of lists. `None` if all runs are from one machine, so that the column is omitted.
 fn machines(rows: &[RunRow]) -> Option<Vec<String>> {
     let known: BTreeSet<&Machine> = rows.iter().filter_map(|row| row.machine.as_ref()).collect();
     let shown = |row: &RunRow| match &row.machine {

@@ -62,7 +62,7 @@ enum ServiceVerb {
     Remove(install::Remove),
 }
 
-/// Runs the verb.
+/// Runs `assay serve`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.service {
         Some(ServiceVerb::Install(install)) => return install.run(global),
@@ -98,7 +98,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     serve_until_signal(args.listen, options, shown_token.as_deref())
 }
 
-/// Returns what visitors with the token may start: this program, with the store and the advice of this server.
+/// Returns what visitors with the token may start: this program with the store and the advice of this server.
 fn describe_actions(args: &Args, store: &Path) -> anyhow::Result<ActionOptions> {
     Ok(ActionOptions {
         program: std::env::current_exe().context("cannot find the program file of assay")?,
@@ -108,13 +108,13 @@ fn describe_actions(args: &Args, store: &Path) -> anyhow::Result<ActionOptions> 
     })
 }
 
-/// Returns the index of `assay dups`, which need not exist.
+/// Returns the path of the index of `assay dups`. The file need not exist.
 fn find_duplicates() -> Option<PathBuf> {
     let named = std::env::var_os("ASSAY_DUPS_INDEX").map(PathBuf::from);
     named.or_else(|| super::dups::usual_index().ok())
 }
 
-/// Serves a site until the user ends it.
+/// Serves a site until the user ends the process.
 pub(super) fn serve_until_signal(
     listen: SocketAddr,
     options: SiteOptions,
@@ -137,7 +137,7 @@ pub(super) fn serve_until_signal(
     Ok(Status::Ok)
 }
 
-/// Reads the first line of a file as the token.
+/// Reads the token from the first line of a file.
 fn read_token(path: &Path) -> anyhow::Result<String> {
     use assay_host::Host as _;
     let text = LiveHost

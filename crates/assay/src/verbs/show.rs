@@ -44,7 +44,7 @@ pub struct Args {
     verbose: bool,
 }
 
-/// Runs the verb.
+/// Runs `assay report show`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let store = store_with_runs(global)?;
     let id = store.resolve(&args.run)?;

@@ -30,7 +30,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs the verb.
+/// Runs `assay stack`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let target = args.target.as_deref();
     if measure::is_asked(&args.measure) {
@@ -48,7 +48,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     }
 }
 
-/// Measures the layers of another machine and stores the run locally.
+/// Measures the layers on another machine, and stores the run locally.
 fn there(host: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mut asked = RemoteWork {
         cut: vec![("--html", Value::One)],

@@ -84,7 +84,7 @@ enum Action {
     },
 }
 
-/// Result of copying.
+/// Document of `assay report store move`: what was copied.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document {
     schema: u32,
@@ -92,7 +92,7 @@ pub(super) struct Document {
     merged: Merged,
 }
 
-/// Runs the verb.
+/// Runs `assay report store`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (from, to, json, quiet) = match &args.action {
         Action::Keep { days } => return keep(*days, global),

@@ -108,7 +108,7 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Runs the verb.
+/// Runs `assay study`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(StudyVerb::Show(show)) = &args.verb {
         return past_studies::show(show, global);

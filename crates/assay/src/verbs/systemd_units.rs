@@ -1,5 +1,5 @@
 //! Writes and removes the systemd units of `assay serve install` and `assay fleet watch install`, and runs systemctl.
-//! The text of the units is in the `install` modules of these verbs.
+//! The `install` modules of these verbs contain the text of the units.
 
 use crate::context;
 use crate::status::Status;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// A unit file that was written, or that was about to be written when the installation was interrupted.
+/// A unit file that assay wrote, or was about to write when the installation was interrupted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WrittenUnit {
     #[serde(with = "assay_host::path_json")]
@@ -18,12 +18,12 @@ struct WrittenUnit {
     hash: String,
 }
 
-/// The units of one verb. Each file is recorded with its hash before it is written, so that an interrupted installation
-/// can be removed and files of others are never removed.
+/// The units of one verb. Each file is recorded with its hash before it is written. Therefore an interrupted
+/// installation can be removed, and files of others are never removed.
 pub(super) struct InstalledUnits {
     /// First line of every unit; it marks files that assay wrote.
     pub(super) first: &'static str,
-    /// Path of the file that records the written units.
+    /// Path of the file that records which units were written.
     pub(super) record: PathBuf,
 }
 
@@ -69,8 +69,8 @@ impl InstalledUnits {
         Ok(is_read)
     }
 
-    /// Stops `units`, of which only the first is enabled, and removes the files whose content has not changed; with
-    /// `is_forced` also changed files.
+    /// Stops `units` and removes their files. Only the first unit is enabled. Files whose content was changed stay,
+    /// unless `is_forced`.
     ///
     /// # Errors
     /// A file cannot be removed, or systemctl fails.
@@ -138,7 +138,7 @@ impl InstalledUnits {
     }
 }
 
-/// Prints units instead of writing them.
+/// Prints the units, for `--dry-run`.
 pub(super) fn print_units(files: &[(PathBuf, String)]) -> anyhow::Result<()> {
     for (path, text) in files {
         context::print(&format!("{}\n{text}\n", path.display()))?;
@@ -146,7 +146,7 @@ pub(super) fn print_units(files: &[(PathBuf, String)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the directory for units: the one that the user named, else the directory of systemd.
+/// Returns the directory for units: the directory on the command line, else the directory of systemd.
 pub(super) fn choose_dir(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     match named {
         Some(dir) => Ok(std::path::absolute(dir)?),
@@ -154,7 +154,7 @@ pub(super) fn choose_dir(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the directory that systemd reads: the system's for root, else the user's.
+/// Returns the directory from which systemd reads units: system units for root, else user units.
 fn find_systemd_dir() -> anyhow::Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok("/etc/systemd/system".into());
@@ -164,8 +164,8 @@ fn find_systemd_dir() -> anyhow::Result<PathBuf> {
     Ok(config.join("systemd/user"))
 }
 
-/// Quotes a word for systemd (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"):
-/// escapes quotation marks, backslashes and specifiers, and on a command line also variables.
+/// Quotes a word for systemd (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers"). Escapes quotation
+/// marks, backslashes and specifiers; on a command line, also escapes variables.
 pub(super) fn quote_for_systemd(word: &str, is_command_line: bool) -> String {
     let mut text = String::from("\"");
     for c in word.chars() {
@@ -183,7 +183,7 @@ pub(super) fn quote_for_systemd(word: &str, is_command_line: bool) -> String {
     text
 }
 
-/// Whether systemd runs (sd_booted(3)) and reads this unit.
+/// Returns whether systemd is running (sd_booted(3)) and reads this unit.
 fn is_read_by_systemd(unit: &Path) -> bool {
     Path::new("/run/systemd/system").is_dir()
         && find_systemd_dir().is_ok_and(|dir| unit.parent() == Some(&dir))
@@ -210,8 +210,8 @@ fn hash_bytes(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_string()
 }
 
-/// Returns the content of a unit; `None` if the file does not exist. Fails if the file cannot be read, because it may
-/// not be assay's.
+/// Returns the content of a unit; `None` if the file does not exist. Fails if the file cannot be read, because assay
+/// may not have written it.
 fn read_unit(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -219,7 +219,7 @@ fn read_unit(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes a file atomically; creates its directory if it is missing.
+/// Writes a file atomically. Creates its directory if it is missing.
 fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if let Some(parent) = path.parent() {
         assay_host::open_own_directory(parent).map_err(context::unwritten)?;

@@ -146,7 +146,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Parses a percentage above 0 and below 100: `3%`, `3`.
+/// Parses a percentage above 0 and below 100, such as `3%` or `3`.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
@@ -165,7 +165,7 @@ pub(super) fn guard(text: &str) -> Result<Guard, String> {
     })
 }
 
-/// Lists on standard error the changes that assay processes with other state directories left; reverts nothing.
+/// Lists on standard error the changes that assay processes with other state directories left. Reverts nothing.
 pub fn name_left_elsewhere() -> anyhow::Result<()> {
     match LiveHost.exists(&crate::context::journal_dir()?) {
         Ok(true) => past_trials::left_elsewhere(&past_trials::journal()?).map(drop),
@@ -174,13 +174,13 @@ pub fn name_left_elsewhere() -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// Returns whether the command line asks to revert changes of other processes (`--recover`).
+    /// Returns whether the command line requests to revert changes of other processes (`--recover`).
     pub fn recovers(&self) -> bool {
         self.recover
     }
 }
 
-/// Runs the verb.
+/// Runs `assay trial`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.remote.is_meant()? {
         remote::run(args, global)

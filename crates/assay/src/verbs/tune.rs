@@ -1,5 +1,5 @@
-//! `assay tune`: tries advice until a goal is met, keeps only changes that are proved on this machine, and reverts the
-//! others.
+//! `assay tune`: tries advice until a goal is met. Keeps only changes that improve this machine according to a trial,
+//! and reverts the others.
 
 mod apply;
 mod begin;
@@ -31,9 +31,9 @@ use assay_model::{Bytes, Load, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Default time of a session in nanoseconds: one hour.
+/// Default time limit of a session in nanoseconds: one hour.
 const BUDGET: Nanos = Nanos(3_600_000_000_000);
-/// Default of the smallest relevant difference, as a fraction.
+/// Default of the smallest difference that counts as a gain, as a fraction.
 const MARGIN: f64 = 0.03;
 
 const EXAMPLES: &str = "\
@@ -102,16 +102,16 @@ pub struct Args {
     never: Vec<String>,
     #[arg(skip)]
     never_because: Option<String>,
-    /// Whether to keep no change and only report; not a command-line option.
+    /// Whether to keep no change and only report. No command-line option sets this field.
     #[arg(skip)]
     keep_nothing: bool,
-    /// Load of an advice page, which replaces the load of the command line.
+    /// Load of an advice page. If present, it replaces the load of the command line.
     #[arg(skip)]
     page_load: Option<Load>,
-    /// Patterns of figures that the load prints, by name; from a goal file.
+    /// Regular expressions for figures that the load prints, by name of the figure. They come from a goal file.
     #[arg(skip)]
     figures: BTreeMap<String, String>,
-    /// Arguments that the interview adds to the command line.
+    /// Arguments that result from the interview, in addition to the command line.
     #[arg(skip)]
     asked: Vec<String>,
     /// Revert everything and stop if this command fails twice
@@ -225,7 +225,7 @@ impl Args {
     }
 }
 
-/// Runs the verb.
+/// Runs `assay tune`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if let Some(asked) = &args.apply {
         apply::run(args, asked, global)

@@ -1,4 +1,4 @@
-//! `assay version`: the version and its built-in features, for bug reports and scripts.
+//! `assay version`: prints the version and its built-in features, for bug reports and scripts.
 
 use crate::context::{print, wrap};
 use crate::status::Status;
@@ -18,20 +18,20 @@ pub struct Args {
     json: bool,
 }
 
-/// Version of assay.
+/// Document of `assay version`: version and features of the program.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document {
     /// Schema version of the `--json` documents.
     schema: u32,
     version: &'static str,
     architecture: &'static str,
-    /// `static` or `dynamic`.
+    /// How the program is linked: `static` or `dynamic`.
     linked: &'static str,
     /// Optional features of this build.
     features: &'static [&'static str],
 }
 
-/// Runs the verb.
+/// Runs `assay version`, and returns the exit status.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let features = crate::features::BUILT;
     let linked = match cfg!(target_feature = "crt-static") {

@@ -112,21 +112,21 @@ struct What {
     command: Vec<OsString>,
 }
 
-/// JSON output of a check: alarms raised and ended since the last message, and the alarms in effect.
+/// Document of `assay fleet watch now`: alarms raised and ended since the last message, and all alarms in effect.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(super) struct Document<'a> {
     schema: u32,
-    /// Time of the check.
+    /// Time when the machines were checked.
     at: Timestamp,
     /// Alarms raised since the last message.
     raised: &'a [Alarm],
     /// Alarms that ended since the last message.
     over: &'a [Over],
-    /// All alarms in effect.
+    /// All alarms that are in effect now.
     standing: &'a [Alarm],
 }
 
-/// Runs the verb.
+/// Runs `assay fleet watch`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     match &args.action {
         Action::Now(now) => self::now(now, global),
@@ -191,7 +191,7 @@ fn now(args: &Now, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Result of the check of each machine, or the reason why it failed.
+/// For each machine, the result of its check, or the reason why the check failed.
 type Looks = Vec<(String, Result<Checked, String>)>;
 
 fn look(
@@ -253,14 +253,14 @@ pub(super) fn here() -> String {
     name.unwrap_or_else(|| "this machine".to_owned())
 }
 
-/// The file with the alarms, locked so that only one `assay fleet watch` uses it at a time.
+/// The file with the alarms. It is locked, so that only one `assay fleet watch` uses it at a time.
 struct AlarmFile {
     path: PathBuf,
     alarms: Alarms,
     _lock: File,
 }
 
-/// Largest file of alarms in bytes.
+/// Maximum size of the file with the alarms in bytes.
 const LONGEST: u64 = 64 << 20;
 
 impl AlarmFile {
@@ -292,7 +292,7 @@ impl AlarmFile {
     }
 }
 
-/// Returns the directory of the alarms, which also has the record of the installation.
+/// Returns the directory for the alarms. The directory also contains the record of the installation.
 #[allow(
     clippy::disallowed_methods,
     reason = "a directory of assay's own in its state"
@@ -313,7 +313,7 @@ fn dir() -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Writes a file of assay atomically and durably.
+/// Writes a file atomically, and waits until it is on disk.
 fn save(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     assay_host::write_output(path, content).map_err(context::unwritten)
 }
@@ -416,7 +416,7 @@ fn forget(machine: &str) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the name of the threshold as the user types it.
+/// Returns the name of the threshold as it is written on the command line.
 fn name(threshold: Threshold) -> &'static str {
     Severity::from(threshold).name()
 }

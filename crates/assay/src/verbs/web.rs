@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs the verb.
+/// Runs `assay web`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.generate {
         return from_machines::generate(args);
@@ -109,24 +109,24 @@ fn targets(
     Ok(targets)
 }
 
-/// Everything that the measurement needs.
+/// Everything that the measurement needs as input.
 struct What {
     urls: Vec<String>,
     remarks: Vec<Vec<String>>,
     load: Http,
     settings: Settings,
-    /// Facts of the generator's machine.
+    /// Facts of the machine that generates load.
     facts: Facts,
-    /// Sessions with the machines of the servers.
+    /// Ssh sessions with the machines of the servers.
     watch: watched::Watch,
 }
 
-/// Returns true when the measurement should stop.
+/// Function that returns true when the measurement should stop.
 type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
-/// Receives the events of the measurement.
+/// Function that receives the events of the measurement.
 type Tell<'a, 'b> = &'a mut (dyn FnMut(WebEvent<'_>) + Send + 'b);
 
-/// Measures with `carry`, stores every step, and prints the results.
+/// Measures by calling `carry`, stores every step, and prints the results.
 fn measure(
     args: &Args,
     global: &Global,
@@ -215,7 +215,7 @@ fn measure(
     })
 }
 
-/// Passes events to the display, and stores every step before the next one begins.
+/// Passes events to the display. Stores every step before the next step begins.
 struct Keeper<'a> {
     progress: progress::Progress<'a>,
     store: Store,
@@ -278,7 +278,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Returns the seconds between the first and the last request of the log; `None` without a log.
+/// Returns the number of seconds between the first and the last request of the log; `None` without a log.
 fn span_of_log(target: &Target) -> Option<f64> {
     Some(target.listed.last()?.due as f64 / 1e9)
 }

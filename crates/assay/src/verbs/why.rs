@@ -1,4 +1,4 @@
-//! `assay why`: finds what makes a machine, or a part of it, slow.
+//! `assay why`: finds what slows down a machine or a part of it.
 
 mod other_machine;
 mod past_answers;
@@ -92,7 +92,7 @@ fn parse_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs the verb.
+/// Runs `assay why`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     if args.list {
         return past_answers::list(args, global);
@@ -151,7 +151,7 @@ fn print_answer(answer: &SlownessAnswer, args: &Args, global: &Global) -> anyhow
     )
 }
 
-/// Watches this machine; returns the header, the samples, and whether the user ended the watch.
+/// Watches this machine. Returns the header, the samples, and whether the user ended the watch.
 fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineSnapshot>, bool)> {
     let host: Arc<dyn Host> = Arc::new(LiveHost);
     let thing = match &args.thing {
@@ -204,8 +204,8 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineSna
     Ok((header, looks, cancel.is_cancelled()))
 }
 
-/// Fails for the URL of a service, because a service cannot be watched without sending requests; the message names the
-/// command that measures it.
+/// Fails for the URL of a service, because a service cannot be watched without sending requests. The message contains
+/// the command that measures the service.
 fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
     let rest = rest.trim_end_matches('/');
     let command = match scheme {
@@ -221,7 +221,7 @@ fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
     )
 }
 
-/// Resolves the argument THING: a path if it contains a slash or no such name is known, else a name.
+/// Resolves the argument THING. It is a path if it contains a slash or if no such name is known, else a name.
 fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject> {
     let name = word.to_str();
     if let Some((scheme, rest)) = name.and_then(|name| name.split_once("://")) {

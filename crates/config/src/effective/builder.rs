@@ -10,20 +10,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of included files. Without the limit, includes that double at each level would run for hours.
+/// Maximum number of included files. Without this limit, a configuration whose includes double at each level would be
+/// read for hours.
 const MOST_FILES: usize = 4096;
-/// Maximum bytes of all files. The data kept per setting is many times as long as the setting.
+/// Maximum number of bytes of all files together. The parsed form of a setting takes many times the bytes of its text.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Maximum length of a path in bytes (PATH_MAX, path_resolution(7)); the kernel refuses longer paths. The
-/// limit ends includes that go one directory deeper each time.
+/// Maximum length of a path in bytes (PATH_MAX, path_resolution(7)). The kernel rejects longer paths. This limit also
+/// ends a chain of includes that goes one directory deeper each time.
 const LONGEST_PATH: usize = 4096;
 
-/// A file that was read.
+/// A file that was read, with its text.
 pub struct SourceFile {
     pub path: PathBuf,
     pub text: Vec<u8>,
-    /// Offsets at which the lines begin, to find the line of each setting quickly.
+    /// Offsets at which the lines begin. With them, the line of a setting is found quickly.
     starts: Vec<usize>,
 }
 
@@ -59,9 +60,9 @@ impl SourceFile {
 pub struct Builder<'a> {
     pub files: &'a dyn Files,
     pub out: Effective,
-    /// Whether reading has stopped because the program would have refused the configuration.
+    /// Whether reading has stopped, because the program would have rejected the configuration.
     pub stopped: bool,
-    /// Bytes of all files read so far.
+    /// Number of bytes of all files read so far.
     read: usize,
 }
 
@@ -93,7 +94,7 @@ impl<'a> Builder<'a> {
         self.out
     }
 
-    /// Reads a file.
+    /// Reads a file, and adds it to the list of files that were read.
     pub fn open(&mut self, path: &Path) -> Result<SourceFile, FileFault> {
         let text = self.files.read(path)?;
         self.out.files.push(path.to_owned());
@@ -101,18 +102,18 @@ impl<'a> Builder<'a> {
         Ok(SourceFile::new(path, text))
     }
 
-    /// Returns the number of bytes that may still be read or produced by expanding values. The limit is needed because
-    /// a value that contains its own name twice doubles with each line.
+    /// Returns how many more bytes may be read, or produced by expanding values. The limit is needed because a value
+    /// that contains its own name twice doubles with each line.
     pub fn room(&self) -> usize {
         MOST_BYTES.saturating_sub(self.read)
     }
 
-    /// Subtracts from `Self::room` the length of an expanded value.
+    /// Subtracts the length of an expanded value from the result of `Self::room`.
     pub fn take(&mut self, bytes: usize) {
         self.read = self.read.saturating_add(bytes);
     }
 
-    /// Reads an included file. Returns `None` and records a problem if that fails.
+    /// Reads an included file. If this fails, records a problem and returns `None`.
     pub fn open_included(
         &mut self,
         path: &Path,
@@ -142,7 +143,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Stops reading and records that the includes do not end.
+    /// Stops reading, and records the problem that the includes do not end.
     pub fn stop(&mut self, scope: ScopeId, from: &SettingPlace) {
         self.stopped = true;
         self.problem(scope, from.clone(), Trouble::Endless);
@@ -178,7 +179,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Adds a new scope.
+    /// Adds a new scope inside the scope `parent`.
     pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
         let id = ScopeId(self.out.scopes.len());
         self.out.inner.entry((parent, head.clone())).or_insert(id);
@@ -190,7 +191,7 @@ impl<'a> Builder<'a> {
         id
     }
 
-    /// Returns the scope with this head; adds it if it does not exist.
+    /// Returns the scope with this head in the parent scope. Adds the scope if it does not exist.
     pub fn same_scope(
         &mut self,
         parent: ScopeId,

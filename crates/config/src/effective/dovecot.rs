@@ -1,11 +1,11 @@
 //! Dovecot 2.3: follows `src/config/config-parser.c` of 2.3.19.
-//! Named blocks with the same name are merged, and so are `plugin` and `dict`; other blocks without a name
-//! stay separate. `protocol`, `local`, `remote` and `local_name` are filters: a setting inside a filter takes
-//! precedence over a setting outside, whichever comes first.
-//! An unquoted word `$name` in a value is replaced by the value of that setting up to this line. The setting's
-//! own name is looked up in this filter and outside it; any other name in this filter only. If the named
-//! setting has no value, the word stays as written, because the default is not known here. Dovecot 2.4 has
-//! another language; its files are recognised by `dovecot_config_version` and recorded as a problem.
+//! Named blocks with the same name are merged, and so are `plugin` and `dict`. Other blocks without a name remain
+//! separate. `protocol`, `local`, `remote` and `local_name` are filters: a setting inside a filter takes precedence
+//! over a setting outside of filters, whichever is first in the file.
+//! In a value, an unquoted word `$name` is replaced by the value that the setting `name` has up to this line. The
+//! setting's own name is looked up in this filter and outside of it. Any other name is looked up only in this filter.
+//! If the setting `name` has no value, the word remains as written, because the default is not known here. Dovecot 2.4
+//! has another language. Its files are recognised by `dovecot_config_version` and recorded as a problem.
 
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
@@ -16,8 +16,8 @@ use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// Maximum depth of includes. Dovecot keeps every including file open and is limited only by file descriptors
-/// (1024, getrlimit(2)); real configurations are not that deep.
+/// Maximum depth of includes. Dovecot keeps every including file open, so only the number of file descriptors limits
+/// the depth (1024, getrlimit(2)). Real configurations are not that deep.
 const DEEPEST: usize = 100;
 
 const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
@@ -29,8 +29,8 @@ impl ProgramRules for Dovecot {
         Language::Dovecot
     }
 
-    /// Whether Dovecot opens the file. Dovecot refuses a file that includes itself, compared by its name as
-    /// written. (Paths are compared part by part from the end, which takes long for deep similar paths.)
+    /// Returns whether Dovecot opens the file. Dovecot rejects a file that includes itself, and compares its names as
+    /// they are written. (Paths are compared part by part from the end, which takes long for deep similar paths.)
     fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool {
         let recursive = from.iter().any(|open| open.as_os_str() == path.as_os_str());
         from.len() < DEEPEST && !recursive
@@ -97,7 +97,7 @@ impl ProgramRules for Dovecot {
     }
 }
 
-/// Replaces words that begin with `$`, as `config_write_keyvariable` does.
+/// Replaces words that begin with `$`, like `config_write_keyvariable` of Dovecot.
 fn expand_variables<'a>(
     so_far: &'a Effective,
     key: &str,
@@ -140,7 +140,7 @@ pub fn included_files(
     }
 }
 
-/// Returns the scope, then the same scope with one filter less each time, the innermost filter removed first.
+/// Returns the scope, and then the same scope with fewer and fewer filters. The innermost filter is removed first.
 pub fn scope_chain(all: &Effective, scope: ScopeId) -> Vec<ScopeId> {
     let path: Vec<&[String]> = all.path(scope);
     let mut chain = vec![scope];

@@ -1,9 +1,8 @@
-//! Directories of drop-ins: sysctl.d(5) with `sysctl --system` of procps 4.0, and the configuration files of
-//! systemd 252 (systemd-system.conf(5), "Configuration Directories and Precedence").
-//! Files are read in the order of their names, regardless of their directory. Of several files with one name,
-//! only the file in the first directory is read; in this way a file in /etc hides a file of a package. A
-//! symbolic link to /dev/null hides a file without setting anything. Patterns in names
-//! (`net.ipv4.conf.*.rp_filter`) stay as written.
+//! Directories of drop-ins: sysctl.d(5) with `sysctl --system` of procps 4.0, and the configuration files of systemd
+//! 252 (systemd-system.conf(5), "Configuration Directories and Precedence").
+//! Files are read in the order of their names, whatever their directory is. If several files have the same name, only
+//! the file in the first directory is read. A file in /etc can therefore hide a file of a package. A symbolic link to
+//! /dev/null hides a file without setting anything. Patterns in names (`net.ipv4.conf.*.rp_filter`) remain as written.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -16,7 +15,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Reads what `sysctl --system` reads: all drop-ins, then sysctl.conf.
+/// Reads the files that `sysctl --system` reads: all drop-ins, then sysctl.conf.
 pub fn sysctl(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let dirs = [
         "etc/sysctl.d",
@@ -52,14 +51,15 @@ pub fn systemd(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> 
     Ok(())
 }
 
-/// Reads one file without drop-ins.
+/// Reads a file that has no drop-ins.
 pub fn alone(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
     add(builder, &source, Language::Nsswitch);
     Ok(())
 }
 
-/// Reads the drop-ins below the root directory whose `etc` contains `main`.
+/// Determines the root directory from `main`, which is in the `etc` of this root, and reads the drop-ins of `dirs`
+/// below the root.
 fn drop_ins(builder: &mut Builder<'_>, main: &Path, dirs: &[&str], language: Language) {
     let etc = main.ancestors().find(|dir| dir.ends_with("etc"));
     let root = etc.and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -130,13 +130,14 @@ fn items(
     }
 }
 
-/// Returns the name that a line sets, without the leading hyphen that makes failures harmless (sysctl.d(5)).
+/// Returns the name that a line sets. A leading hyphen, which means that failures are ignored (sysctl.d(5)), is
+/// removed.
 pub fn sysctl_name(written: &str) -> String {
     dotted_name(written.strip_prefix('-').unwrap_or(written).trim_start())
 }
 
-/// Converts a name to dots between its parts. If the first separator is a slash, slashes separate the parts
-/// and dots belong to a part (sysctl.d(5)); a name that already has dots as separators stays unchanged.
+/// Converts a name so that dots separate its parts. If the first separator is a slash, slashes separate the parts and
+/// dots belong to a part (sysctl.d(5)). A name that already has dots as separators is returned unchanged.
 pub fn dotted_name(name: &str) -> String {
     match name.find(['.', '/']).map(|at| &name[at..=at]) {
         Some("/") => name

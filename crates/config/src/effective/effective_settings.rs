@@ -9,28 +9,28 @@ use std::path::PathBuf;
 /// A program whose complete configuration can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Program {
-    /// OpenSSH's server; its main file is sshd_config.
+    /// Server of OpenSSH. The main file is sshd_config.
     Sshd,
-    /// OpenSSH's client; its main file is ssh_config, or one in a home directory.
+    /// Client of OpenSSH. The main file is ssh_config, or a file in a home directory.
     Ssh,
-    /// nginx; its main file is nginx.conf.
+    /// nginx. The main file is nginx.conf.
     Nginx,
-    /// Dovecot 2.3; its main file is dovecot.conf.
+    /// Dovecot 2.3. The main file is dovecot.conf.
     Dovecot,
-    /// Postfix; its main file is main.cf, with master.cf beside it.
+    /// Postfix. The main file is main.cf; master.cf is in the same directory.
     Postfix,
-    /// `sysctl --system`; its main file is sysctl.conf, whose directory has sysctl.d beside it.
+    /// `sysctl --system`. The main file is sysctl.conf; sysctl.d is in the same directory.
     Sysctl,
-    /// A configuration file of systemd such as system.conf, not a unit, with its drop-ins.
+    /// A configuration file of systemd, such as system.conf, with its drop-ins. Unit files are not supported.
     Systemd,
-    /// nsswitch.conf: one file.
+    /// nsswitch.conf, which is a single file.
     Nsswitch,
-    /// Samba's server; its main file is smb.conf.
+    /// Server of Samba. The main file is smb.conf.
     Samba,
 }
 
 impl Program {
-    /// All programs, each with the main file that Debian installs; for `ssh` the system-wide file.
+    /// All programs, each with the main file that Debian installs. For `ssh`, this is the system-wide file.
     pub const USUAL: [(Self, &'static str); 9] = [
         (Self::Sshd, "/etc/ssh/sshd_config"),
         (Self::Ssh, "/root/.ssh/config"),
@@ -44,14 +44,14 @@ impl Program {
     ];
 }
 
-/// Position of a statement.
+/// Position of a statement in the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Line number, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// Range of the statement within that line.
+    /// Range of the statement within its line.
     pub within: Span,
     /// Byte range in the file, from the first byte of the key to the last byte of the statement.
     pub span: Range<usize>,
@@ -78,7 +78,7 @@ impl From<&SettingPlace> for FactPlace {
 pub struct ScopeId(pub(crate) usize);
 
 impl ScopeId {
-    /// The scope outside all blocks.
+    /// The scope outside of all blocks.
     pub const ROOT: Self = Self(0);
 }
 
@@ -87,25 +87,25 @@ impl ScopeId {
 pub struct Scope {
     /// The enclosing block; `None` for the root.
     pub parent: Option<ScopeId>,
-    /// Words of the block's head, unquoted: `["location", "/api"]`, `["Match", "User", "bob"]`, `["smtp",
-    /// "inet"]`; empty for the root.
+    /// Words of the block's head without quotes, such as `["location", "/api"]`, `["Match", "User", "bob"]` or
+    /// `["smtp", "inet"]`. Empty for the root.
     pub head: Vec<String>,
     /// Position at which the block begins.
     pub place: SettingPlace,
 }
 
-/// One statement.
+/// A statement of the configuration with its scope and position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Scope in which the setting applies.
     pub scope: ScopeId,
-    /// Normalised key: in lower case and without aliases for sshd, with dots for sysctl.
+    /// Normalised key: in lower case and without aliases for sshd, with dots as separators for sysctl.
     pub key: String,
-    /// The value in one line, as [`crate::get`] returns it. Dovecot variables are replaced if the configuration files
-    /// that were read define them.
+    /// The value on one line, as [`crate::get`] returns it. Variables of Dovecot are replaced if one of the files
+    /// defines them.
     pub value: Vec<u8>,
-    /// Words of the value without quotes and backslashes in languages that have words (ssh, nginx); otherwise
-    /// the whole value as one word.
+    /// Words of the value without quotes and backslashes, for languages whose values consist of words (ssh, nginx). For
+    /// other languages, the whole value is one word.
     pub words: Vec<Vec<u8>>,
     /// Position of the statement.
     pub place: SettingPlace,
@@ -118,7 +118,7 @@ impl Setting {
         crate::text::to_lossy_text(&self.value)
     }
 
-    /// Returns the first word as text, for example `yes` of `UsePAM "yes"`.
+    /// Returns the first word as text, such as `yes` for `UsePAM "yes"`.
     #[must_use]
     pub fn word(&self) -> Option<String> {
         self.words
@@ -127,18 +127,18 @@ impl Setting {
     }
 }
 
-/// A part of the configuration that the program refuses, or that could not be read here.
+/// A part of the configuration that the program rejects, or that could not be read here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {trouble}")]
 pub struct ConfigProblem {
-    /// Position of the problem.
+    /// Position of the statement that causes the problem.
     pub place: SettingPlace,
-    /// Scope of the problem.
+    /// Scope in which the problem is.
     pub scope: ScopeId,
-    /// Kind of problem.
+    /// What the problem is.
     #[source]
     pub trouble: Trouble,
-    /// Number of settings read before the problem.
+    /// Number of settings that were read before the problem.
     pub(crate) before: usize,
 }
 
@@ -148,41 +148,40 @@ pub enum Trouble {
     /// An included file or its directory cannot be read here.
     #[error("`{include}` cannot be read: {fault}")]
     Unread {
-        /// The path or pattern.
+        /// Path or pattern of the include.
         include: String,
-        /// Reason.
+        /// Reason why it cannot be read.
         #[source]
         fault: FileFault,
     },
-    /// A required include matches no file; the program refuses the configuration.
+    /// A required include matches no file. The program rejects the configuration.
     #[error("the program refuses the configuration: nothing matches `{include}`")]
     NoMatch {
-        /// The path or pattern.
+        /// Path or pattern of the include.
         include: String,
     },
-    /// Files include each other without end, or values that contain other values grow without end; the program refuses
+    /// Files include each other without end, or values that contain other values grow without end. The program rejects
     /// the configuration.
     #[error("the includes do not end, or they and the values are more than 16 MiB")]
     Endless,
-    /// A file cannot be parsed; the program most likely refuses the configuration.
+    /// A file cannot be parsed. The program most likely rejects the configuration.
     #[error(transparent)]
     Syntax(crate::ConfError),
-    /// The program refuses this line and with it the whole configuration; the line is not recorded as a
-    /// setting.
+    /// The program rejects this line, and therefore the whole configuration. The line is not recorded as a setting.
     #[error(
         "the program refuses the configuration: `{keyword}` is not allowed within a Match block"
     )]
     Refused {
-        /// The keyword in lower case.
+        /// Keyword of the line in lower case.
         keyword: String,
     },
-    /// This crate does not understand a statement.
+    /// This crate does not understand the statement.
     #[error("{0}")]
     Unknown(String),
 }
 
 impl Trouble {
-    /// Whether the problem may hide settings.
+    /// Returns whether the problem may hide settings.
     #[must_use]
     pub fn hides(&self) -> bool {
         let absent = matches!(
@@ -196,19 +195,19 @@ impl Trouble {
     }
 }
 
-/// The effective configuration.
+/// The effective configuration of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// The program.
+    /// Program that the configuration is for.
     pub program: Program,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) settings: Vec<Setting>,
-    /// Indices of the settings by key and scope, each list in reading order.
+    /// Indices of the settings by key and scope. Each list is in reading order.
     pub(crate) by_key: HashMap<String, BTreeMap<ScopeId, Vec<usize>>>,
-    /// The first scope with this head inside the given parent scope.
+    /// For each parent scope and head, the first scope with this head in the parent.
     pub(crate) inner: HashMap<(ScopeId, Vec<String>), ScopeId>,
-    /// Parts that could not be read or that the program would refuse.
+    /// Parts that could not be read, or that the program would reject.
     pub problems: Vec<ConfigProblem>,
-    /// All files that were read, in reading order; a file that was read twice appears twice.
+    /// All files that were read, in reading order. A file that was read twice is listed twice.
     pub files: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Access to the files of a configuration; the caller implements it.
+//! Access to the files of a configuration, which the caller implements.
 
 use assay_host::{Host, HostError};
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ pub enum FileFault {
     /// The file does not exist.
     #[error("it does not exist")]
     Absent,
-    /// The file exists, or may exist, but cannot be read; the text is the reason.
+    /// The file exists or may exist, but cannot be read. The text is the reason.
     #[error("{0}")]
     Unreadable(String),
 }
@@ -23,16 +23,16 @@ pub trait Files {
     /// The file does not exist or cannot be read.
     fn read(&self, path: &Path) -> Result<Vec<u8>, FileFault>;
 
-    /// Returns the names in a directory, in any order, without `.` and `..`.
+    /// Returns the names in a directory in any order, without `.` and `..`.
     ///
     /// # Errors
     /// The directory does not exist or cannot be read.
     fn list(&self, dir: &Path) -> Result<Vec<OsString>, FileFault>;
 
-    /// Whether a file or directory with this name exists.
+    /// Returns whether a file or directory with this path exists.
     ///
     /// # Errors
-    /// The existence cannot be determined.
+    /// It cannot be determined whether it exists.
     fn exists(&self, path: &Path) -> Result<bool, FileFault>;
 }
 

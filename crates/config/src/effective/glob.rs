@@ -1,6 +1,6 @@
-//! Finds the files that a pattern in an include line matches, as glob(3) does. Implements glob(7) and POSIX.1-2017,
-//! 2.13 "Pattern Matching Notation": `*`, `?` and `[…]` with ranges, `!` and character classes. A backslash escapes a
-//! character; only a dot in the pattern matches a leading dot. The result is sorted by bytes as in the C locale, which
+//! Finds the files that the pattern of an include line matches, like glob(3). Implements glob(7) and POSIX.1-2017, 2.13
+//! "Pattern Matching Notation": `*`, `?` and `[…]` with ranges, `!` and character classes. A backslash escapes a
+//! character. Only a dot in the pattern matches a leading dot. The result is sorted by bytes as in the C locale, which
 //! the supported programs always use. Braces are special only with `GLOB_BRACE`, which Dovecot sets.
 
 use super::files::{FileFault, Files};
@@ -8,22 +8,22 @@ use globset::{GlobBuilder, GlobMatcher};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Variant of glob(3) that a program uses.
+/// Implementation of glob(3) that a program uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// The OpenBSD version, which OpenSSH contains: `^` in brackets is an ordinary character.
+    /// The OpenBSD implementation, which OpenSSH contains. `^` in brackets is an ordinary character.
     OpenBsd,
-    /// The C library's version: `^` in brackets negates like `!`.
+    /// The implementation of the C library. `^` in brackets negates, like `!`.
     Libc,
-    /// The C library's version with `GLOB_BRACE`.
+    /// The implementation of the C library with `GLOB_BRACE`.
     Braces,
 }
 
-/// Maximum number of paths of one pattern.
+/// Maximum number of paths that a pattern may match.
 const MOST: usize = 10_000;
 
-/// Returns the files that an absolute pattern matches; the result may be empty. With braces, each alternative
-/// is expanded as a separate pattern and the results are appended in order.
+/// Returns the files that an absolute pattern matches; there may be none. With braces, each alternative is expanded as
+/// a pattern of its own, and the results are appended in order.
 pub fn expand(files: &dyn Files, pattern: &str, style: Style) -> Result<Vec<PathBuf>, FileFault> {
     let patterns = match style {
         Style::Braces => expand_alternatives(pattern)?,
@@ -82,7 +82,7 @@ fn match_pattern(
     Ok(there)
 }
 
-/// Returns the component without its escaping backslashes.
+/// Returns the component with its escape sequences resolved.
 fn unescape_component(component: &str) -> String {
     let mut out = String::new();
     let mut letters = component.chars();
@@ -95,7 +95,7 @@ fn unescape_component(component: &str) -> String {
     out
 }
 
-/// Builds the matcher of a component; `None` if the component has no wildcard.
+/// Builds the matcher of a path component; `None` if the component has no wildcard.
 fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher>, FileFault> {
     let letters: Vec<char> = component.chars().collect();
     let (mut wild, mut out, mut at) = (false, String::new(), 0);
@@ -146,7 +146,7 @@ fn component_matcher(component: &str, style: Style) -> Result<Option<GlobMatcher
     Ok(Some(glob.compile_matcher()))
 }
 
-/// Appends an ordinary character, escaped if it is special in globset (which also supports braces).
+/// Appends an ordinary character. It is escaped if it is special in globset, which also supports braces.
 fn escape(letter: char, out: &mut String) {
     if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '!' | '\\') {
         out.push('\\');
@@ -154,8 +154,8 @@ fn escape(letter: char, out: &mut String) {
     out.push(letter);
 }
 
-/// Parses a bracket expression after `[` up to its `]`. Returns the class for globset and the number of
-/// characters consumed.
+/// Parses a bracket expression from the character after `[` up to its `]`. Returns the class for globset, and the
+/// number of characters that were parsed.
 fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
     let mut at = 0;
     let negated = match letters.first() {
@@ -201,7 +201,7 @@ fn parse_class(letters: &[char], style: Style) -> Option<(String, usize)> {
 }
 
 /// Formats a class for globset, which supports neither backslashes nor empty classes. Special characters are put at
-/// positions where they have no special meaning.
+/// positions at which they have no special meaning.
 fn render_class(ranges: &[(char, char)], negated: bool) -> String {
     if ranges.is_empty() {
         // An empty class matches nothing, a negated one every character; names contain no NUL.
@@ -240,7 +240,7 @@ fn previous_char(letter: char) -> char {
     char::from_u32((letter as u32).saturating_sub(1)).unwrap_or(letter)
 }
 
-/// Parses a named class such as `digit:]`. Returns its ranges and the length of the name.
+/// Parses a named class such as `digit:]`. Returns its ranges, and the length of the text.
 fn parse_named_class(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
     let (name, _) = rest.split_once(":]")?;
     let ranges: &[(char, char)] = match name {
@@ -261,8 +261,8 @@ fn parse_named_class(rest: &str) -> Option<(Vec<(char, char)>, usize)> {
     Some((ranges.to_vec(), name.len()))
 }
 
-/// Expands braces: `a{b,c}d` becomes `abd` and `acd`. Braces without a comma at their own level stay (csh, and
-/// GLOB_BRACE).
+/// Expands braces: `a{b,c}d` becomes `abd` and `acd`. Braces without a comma at their own level are not expanded (csh,
+/// and GLOB_BRACE).
 fn expand_alternatives(pattern: &str) -> Result<Vec<String>, FileFault> {
     let mut done = Vec::new();
     let mut open = vec![pattern.to_owned()];
@@ -289,8 +289,8 @@ fn expand_alternatives(pattern: &str) -> Result<Vec<String>, FileFault> {
     Ok(done)
 }
 
-/// Finds the first closed brace. Returns the offsets of the opening brace, of its commas and of the closing
-/// brace. `{}` is ordinary text.
+/// Finds the first pair of braces that is not `{}`, which is ordinary text. Returns the offsets of the opening brace,
+/// of its commas, and of the closing brace.
 fn find_brace(pattern: &str) -> Option<(usize, Vec<usize>, usize)> {
     let bytes = pattern.as_bytes();
     let mut start = 0;

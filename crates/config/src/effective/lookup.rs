@@ -6,22 +6,22 @@ use super::{
 };
 use std::collections::HashSet;
 
-/// Rule that combines several lines for one key in one scope.
+/// Rule that selects which of several lines for one key in one scope take effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     First,
     Last,
-    /// A line with the value `none` if one exists, otherwise the first line.
+    /// A line with the value `none` if there is one, otherwise the first line.
     NoneOrFirst,
     /// The first line. If its second word is missing or `none`, also the first line that has a second word.
     Halves,
-    /// The last line. If it is a single number, also the last earlier line with three numbers.
+    /// The last line. If its value is a single number, also the last earlier line with three numbers.
     LastWithRate,
     All,
 }
 
 impl Effective {
-    /// Iterates over all scopes in the order in which they begin; the first is the root.
+    /// Iterates over all scopes in the order in which they begin. The first scope is the root.
     pub fn scopes(&self) -> impl Iterator<Item = (ScopeId, &Scope)> {
         self.scopes
             .iter()
@@ -35,7 +35,7 @@ impl Effective {
         &self.settings
     }
 
-    /// Returns a scope.
+    /// Returns the scope with this id.
     #[must_use]
     pub fn scope(&self, id: ScopeId) -> &Scope {
         // An id of another configuration returns the root.
@@ -54,8 +54,8 @@ impl Effective {
         path
     }
 
-    /// Returns the scopes with this path of heads. Each head is one line with single spaces: `["http",
-    /// "server"]` may match many scopes, `["http"]` matches one, `[]` is the root.
+    /// Returns the scopes with this path of heads. Each head is one line with single spaces. `["http", "server"]` may
+    /// match many scopes, `["http"]` matches one, and `[]` is the root.
     #[must_use]
     pub fn find(&self, path: &[&str]) -> Vec<ScopeId> {
         let is = |id: &ScopeId| {
@@ -69,17 +69,17 @@ impl Effective {
         self.scopes().map(|(id, _)| id).filter(is).collect()
     }
 
-    /// Returns the settings that take effect for a key in a scope, inherited ones included: one setting, or
-    /// all settings of a list. Empty if the program uses its default. Two settings if the second supplies a
-    /// part that the first omits: the interval of `RekeyLimit`, the rate of `MaxStartups`.
-    /// For sshd and ssh this considers only this scope and the enclosing ones, not other blocks that may match
-    /// at the same time; see [`Effective::get_for`].
+    /// Returns the settings that take effect for a key in a scope, including inherited settings. The result is one
+    /// setting, or all settings of a list. It is empty if the program uses its default. It has two settings if the
+    /// second supplies a part that the first lacks: the interval of `RekeyLimit`, or the rate of `MaxStartups`.
+    /// For sshd and ssh, this function considers only this scope and the enclosing scopes. Other blocks may match at
+    /// the same time; see [`Effective::get_for`].
     #[must_use]
     pub fn get(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
         self.at(self.counting(scope, &self.key(key)))
     }
 
-    /// As [`Effective::get`], but returns indices.
+    /// Like [`Effective::get`], but returns indices of settings.
     fn counting(&self, scope: ScopeId, key: &str) -> Vec<usize> {
         let rule = self.rule(key);
         let chain = self.chain(scope, key);
@@ -103,13 +103,13 @@ impl Effective {
         Vec::new()
     }
 
-    /// Returns the setting that takes effect; for a list the first setting.
+    /// Returns the setting that takes effect for a key in a scope. For a list, returns its first setting.
     #[must_use]
     pub fn value(&self, scope: ScopeId, key: &str) -> Option<&Setting> {
         self.get(scope, key).into_iter().next()
     }
 
-    /// As [`Effective::value`], but fails if the value is not certain.
+    /// Like [`Effective::value`], but fails if the value is uncertain.
     ///
     /// # Errors
     /// The problem that may hide another value, such as a file that could not be read.
@@ -136,8 +136,8 @@ impl Effective {
         }
     }
 
-    /// Returns the lines for a key that have no effect in a scope because other lines take precedence, in the
-    /// scope or in the scopes from which it inherits.
+    /// Returns the lines for a key that have no effect in a scope, because other lines take precedence. The lines may
+    /// be in the scope or in scopes from which it inherits.
     #[must_use]
     pub fn overridden(&self, scope: ScopeId, key: &str) -> Vec<&Setting> {
         let key = &self.key(key)[..];
@@ -146,11 +146,11 @@ impl Effective {
         self.at(said.into_iter().filter(|at| !counts.contains(at)))
     }
 
-    /// For sshd and ssh: returns the settings that take effect for a key and a connection, over all matching
-    /// blocks. For other programs: returns the settings of the root.
+    /// For sshd and ssh, returns the settings that take effect for a key and a connection, considering all matching
+    /// blocks. For other programs, returns the settings of the root.
     ///
     /// # Errors
-    /// A block with a line for this key has criteria that the known data of the connection cannot decide.
+    /// A block has a line for this key, and it is unknown whether the connection meets the criteria of this block.
     pub fn get_for(&self, connection: &Connection, key: &str) -> Result<Vec<&Setting>, &Scope> {
         if !matches!(self.program, Program::Sshd | Program::Ssh) {
             return Ok(self.get(ScopeId::ROOT, key));
@@ -211,7 +211,7 @@ impl Effective {
         Ok(applies)
     }
 
-    /// Iterates over a scope and its enclosing scopes, innermost first.
+    /// Iterates over a scope and its enclosing scopes, beginning with the scope itself.
     fn outward(&self, id: ScopeId) -> impl Iterator<Item = ScopeId> {
         std::iter::successors(Some(id), |id| self.scope(*id).parent)
     }
@@ -228,7 +228,7 @@ impl Effective {
         }
     }
 
-    /// Returns the indices of all settings with this key, in reading order.
+    /// Returns the indices of all settings of a key, in reading order.
     fn said(&self, key: &str) -> Vec<usize> {
         let scopes = self.by_key.get(key).into_iter().flatten();
         let mut said: Vec<usize> = scopes.flat_map(|(_, said)| said).copied().collect();
@@ -236,13 +236,13 @@ impl Effective {
         said
     }
 
-    /// Returns the indices of the settings with this key in exactly one scope, in reading order.
+    /// Returns the indices of the settings of a key in exactly one scope, in reading order.
     fn within_one(&self, scope: ScopeId, key: &str) -> &[usize] {
         let said = self.by_key.get(key).and_then(|scopes| scopes.get(&scope));
         said.map_or(&[], |said| &said[..])
     }
 
-    /// Returns the indices of the settings with this key in several scopes, in reading order.
+    /// Returns the indices of the settings of a key in several scopes, in reading order.
     fn within(&self, scopes: &[ScopeId], key: &str) -> Vec<usize> {
         let said = scopes.iter().flat_map(|scope| self.within_one(*scope, key));
         let mut said: Vec<usize> = said.copied().collect();
@@ -255,7 +255,7 @@ impl Effective {
         numbers.filter_map(|at| self.settings.get(at)).collect()
     }
 
-    /// Returns the normalised key, as the settings store it.
+    /// Returns the normalised key, as it is stored in settings.
     fn key(&self, key: &str) -> String {
         match self.program {
             Program::Sshd | Program::Ssh => ssh::normalize_keyword(self.program, key),
@@ -273,7 +273,7 @@ impl Effective {
         }
     }
 
-    /// Selects the settings that take effect according to the rule.
+    /// Selects the settings that take effect according to a rule.
     fn pick(&self, said: impl IntoIterator<Item = usize>, rule: Rule) -> Vec<usize> {
         let mut said = said.into_iter();
         let found = |at: &usize| &self.settings[*at];

@@ -1,8 +1,7 @@
-//! nginx 1.22: follows `ngx_conf_include` and `ngx_conf_read_token` (src/core/ngx_conf_file.c). Inheritance
-//! follows the merge functions of `ngx_http_core_module` and similar modules, as nginx.org documents them for
-//! each directive.
-//! A block inherits a directive from the enclosing block if it has no line for it; lists are inherited as a
-//! whole. nginx reads a file that includes itself until memory or descriptors run out.
+//! nginx 1.22: follows `ngx_conf_include` and `ngx_conf_read_token` (src/core/ngx_conf_file.c). Inheritance follows the
+//! merge functions of `ngx_http_core_module` and similar modules, as nginx.org documents them for each directive.
+//! A block inherits a directive from the enclosing block if the block itself has no line for the directive. Lists are
+//! inherited as a whole. If a file includes itself, nginx reads it until memory or descriptors are exhausted.
 
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
@@ -14,10 +13,10 @@ use crate::tree::{Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// Maximum depth of includes; nginx is limited only by memory.
+/// Maximum depth of includes. nginx itself has no limit except memory.
 const DEEPEST: usize = 64;
 
-/// Files of the nginx package that contain only types and parameters for other protocols.
+/// Files of the nginx package that contain only MIME types, or parameters of other protocols.
 const PACKAGED: [&str; 6] = [
     "mime.types",
     "fastcgi_params",
@@ -100,10 +99,10 @@ pub fn included_files(
     }
 }
 
-/// Returns the block and those enclosing blocks from which it inherits the directive.
+/// Returns the block, and the enclosing blocks from which it inherits the directive.
 pub fn scope_chain(all: &Effective, scope: ScopeId, key: &str) -> Vec<ScopeId> {
-    /// Directives that are not inherited from the enclosing block (nginx.org, "Context", and the modules'
-    /// merge functions): handlers, rewrite rules, and names of the block itself.
+    /// Directives that are not inherited from the enclosing block (nginx.org, "Context", and the modules' merge
+    /// functions): handlers, rewrite rules, and names of the block itself.
     const OWN: [&str; 18] = [
         "alias",
         "break",

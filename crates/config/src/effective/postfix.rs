@@ -1,8 +1,8 @@
-//! Postfix 3.7: main.cf (postconf(5)) and the `-o` options of services in master.cf (master(5),
+//! Postfix 3.7: main.cf (postconf(5)), and the `-o` options of services in master.cf (master(5),
 //! `pcf_normalize_daemon_args` of src/postconf/postconf_master.c).
-//! The last line for a parameter takes effect, and so does the last line for a service. Each service is a
-//! scope named by its name and type; its `-o` options take precedence over main.cf. Values stay as written,
-//! with their `$name`, as `postconf -n` and `postconf -P` print them.
+//! The last line of a parameter takes effect, and so does the last line of a service. Each service is a scope with its
+//! name and type. Its `-o` options take precedence over main.cf. Values and their `$name` remain as written, as in the
+//! output of `postconf -n` and `postconf -P`.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// Number of fields before the arguments: name, type, five switches and the command.
+/// Number of fields before the arguments of a service: name, type, five flags, and the command.
 const FIELDS: usize = 8;
 /// Options of Postfix's daemons that take a value.
 const WITH_VALUE: &[u8] = b"o";
@@ -77,7 +77,7 @@ fn services(builder: &mut Builder<'_>, source: &SourceFile) {
     }
 }
 
-/// Splits a line into fields as `argv_splitq`: separated by blanks; text in braces is one field.
+/// Splits a line into fields like `argv_splitq`: blanks separate the fields, and text in braces is one field.
 fn split_fields(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut fields = Vec::new();
     let mut at = 0;

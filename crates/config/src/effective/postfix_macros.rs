@@ -1,10 +1,10 @@
-//! Expands macros in values of Postfix as `postconf -x` does: `mac_expand` and `mac_parse` of Postfix 3.7
-//! (`src/util/mac_expand.c`, `mac_parse.c`). A macro whose parameter has no line here stays as written,
-//! because its default is not known.
+//! Expands macros in values of Postfix like `postconf -x` (`mac_expand` and `mac_parse` of Postfix 3.7;
+//! `src/util/mac_expand.c`, `mac_parse.c`). If no line sets the parameter of a macro, the macro remains as written,
+//! because the default is not known.
 
 use super::{Effective, ScopeId};
 
-/// Maximum depth of macros that name each other; Postfix stops after 100.
+/// Maximum depth of nested macros. Postfix stops after 100.
 const DEEPEST: usize = 20;
 /// Maximum bytes of one expanded value.
 const MOST: usize = 64 << 10;
@@ -38,7 +38,7 @@ pub fn macro_names(text: &str) -> Vec<String> {
     names
 }
 
-/// Returns the letters, digits and underscores at the beginning.
+/// Returns the letters, digits and underscores at the beginning of a text.
 fn name_of(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     &text[..end.unwrap_or(text.len())]
@@ -50,7 +50,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// Appends a text with its macros expanded. Returns whether all macros are known.
+    /// Appends a text with expanded macros. Returns whether all macros are known.
     fn expand(&self, text: &str, depth: usize, out: &mut String) -> bool {
         let mut known = true;
         let mut rest = text;
@@ -91,7 +91,7 @@ impl Expansion<'_> {
         known
     }
 
-    /// Appends the value of one macro. Returns false if the value is not known.
+    /// Appends the value of one macro. Returns false if the value is unknown.
     fn one(&self, inner: &str, depth: usize, out: &mut String) -> bool {
         let inner = inner.trim();
         let (condition, rest) = match inner.starts_with('{') {
@@ -130,7 +130,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Appends a text with its macros expanded; appends nothing if the value of a macro is unknown.
+    /// Appends a text with expanded macros. Appends nothing if the value of a macro is unknown.
     fn put(&self, text: &str, depth: usize, out: &mut String) -> bool {
         let mut text_out = String::new();
         let known = self.expand(text, depth + 1, &mut text_out);
@@ -138,7 +138,7 @@ impl Expansion<'_> {
         known
     }
 
-    /// Parses a comparison of two texts. Returns its result and the text after it.
+    /// Parses a comparison of two texts. Returns its result, and the text after the comparison.
     fn compared<'t>(&self, text: &'t str, depth: usize) -> Option<(bool, &'t str)> {
         let (left, rest) = split_braced(text);
         let rest = rest.trim_start();
@@ -166,7 +166,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Returns the offset at which the bracket at the beginning is closed.
+/// Returns the offset of the bracket that closes the bracket at the beginning.
 fn find_closing(text: &str, open: char) -> Option<usize> {
     let close = if open == '{' { '}' } else { ')' };
     let mut depth = 0_usize;
@@ -183,7 +183,8 @@ fn find_closing(text: &str, open: char) -> Option<usize> {
     None
 }
 
-/// Splits off the text in braces at the beginning, trimmed. Without braces, returns the whole text.
+/// Returns the text in braces at the beginning, without blanks at its ends, and the text after it. Without braces,
+/// returns the whole text.
 fn split_braced(text: &str) -> (&str, &str) {
     let start = text.trim_start();
     match start

@@ -1,8 +1,8 @@
 //! smb.conf of Samba 4 (smb.conf(5); libcli/util/tini.c, source3/param/loadparm.c of 4.17).
-//! Names of settings are compared without case and blanks; some settings have several names. Lines before the
-//! first section belong to `[global]`. A line that ends in a backslash continues in the next line, unless it
-//! is a comment. An included file is read in its place; the section that is open at its end continues after
-//! the include. A server-wide setting inside a share has no effect, so look up such settings in the root.
+//! Names of settings are compared without case and blanks. Some settings have several names. Lines before the first
+//! section belong to `[global]`. A line that ends in a backslash continues in the next line, unless it is a comment. An
+//! included file is read in its place; the section that is open at its end continues after the include. A server-wide
+//! setting inside a share has no effect, so callers must look up such settings in the root.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Maximum depth of includes (MAX_INCLUDE_DEPTH).
 const DEEPEST: usize = 100;
 
-/// Other names of settings (lib/param/param_table.c).
+/// Synonyms of setting names (lib/param/param_table.c).
 const SYNONYMS: [(&str, &str); 9] = [
     ("minprotocol", "serverminprotocol"),
     ("maxprotocol", "servermaxprotocol"),
@@ -26,10 +26,10 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("writeable", WRITABLE),
     ("writeok", WRITABLE),
 ];
-/// Setting whose value is the inverse of `read only`; it is stored as `read only`.
+/// Setting whose value is the opposite of `read only`. It is stored as `read only`.
 const WRITABLE: &str = "writable";
 
-/// Returns the name of a setting as Samba compares it.
+/// Returns the name of a setting in the form in which Samba compares names.
 pub(super) fn normalize_name(text: &str) -> String {
     let plain: String = text.split_whitespace().collect();
     let plain = plain.to_ascii_lowercase();
@@ -47,7 +47,7 @@ pub(super) fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFau
     Ok(())
 }
 
-/// State of the reader.
+/// State while smb.conf is read.
 struct Walk {
     section: ScopeId,
     depth: usize,
@@ -113,7 +113,8 @@ impl Walk {
         }
     }
 
-    /// Adds the settings that an earlier section has so far; later lines of this section replace them (smb.conf(5)).
+    /// Adds the settings that an earlier section has at this point. Later lines of this section override them
+    /// (smb.conf(5)).
     fn copy(&self, builder: &mut Builder<'_>, value: &str) {
         let words: Vec<&str> = value.split_whitespace().collect();
         let name = words.join(" ").to_ascii_lowercase();
@@ -164,7 +165,7 @@ impl Walk {
     }
 }
 
-/// Parses a boolean; `None` if Samba does not accept the value as one.
+/// Parses a boolean; `None` if Samba rejects the value.
 fn parse_switch(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" | "1" => Some(true),
@@ -173,7 +174,7 @@ fn parse_switch(value: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a file exists whose name matches an include with macros such as `%m` (client).
+/// Returns whether there is a file whose name matches an include with macros such as `%m`, the name of the client.
 fn depends_on_client(builder: &Builder<'_>, path: &Path) -> Result<bool, FileFault> {
     let text = path.to_string_lossy();
     let (dir, name) = text.rsplit_once('/').unwrap_or(("", &text));

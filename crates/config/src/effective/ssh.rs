@@ -1,8 +1,8 @@
-//! sshd and ssh: follows `process_server_config_line_depth` (servconf.c) and `process_config_line_depth`
-//! (readconf.c) of OpenSSH 9.2, with `strdelim` of misc.c for the criteria.
-//! An include inside a block stays inside it, and a block that begins in an included file ends with that file.
-//! Includes more than 16 files deep end the program. A pattern that matches no file is ignored. OpenSSH
-//! contains OpenBSD's glob(3), in which `[^a]` matches `^` or `a`.
+//! sshd and ssh: follows `process_server_config_line_depth` (servconf.c) and `process_config_line_depth` (readconf.c)
+//! of OpenSSH 9.2, with `strdelim` of misc.c for the criteria.
+//! If an include is inside a block, its lines belong to this block. A block that begins in an included file ends with
+//! that file. If includes are more than 16 files deep, the program exits. A pattern that matches no file is ignored.
+//! OpenSSH contains OpenBSD's glob(3), in which `[^a]` matches `^` or `a`.
 
 use super::builder::{Builder, SourceFile};
 use super::files::{FileFault, Files};
@@ -15,9 +15,9 @@ use crate::tree::{Block, Directive, Inclusion};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// Directory of relative patterns, wherever the configuration is (sshd_config(5), Include).
+/// Directory for relative patterns, wherever the configuration file is (sshd_config(5), Include).
 const BASE: &str = "/etc/ssh";
-/// Maximum number of nested files: SERVCONF_MAX_DEPTH or READCONF_MAX_DEPTH, plus the main file.
+/// Maximum number of nested files: SERVCONF_MAX_DEPTH or READCONF_MAX_DEPTH, plus one for the main file.
 const DEEPEST: usize = 16 + 1;
 
 pub struct Ssh;
@@ -83,15 +83,15 @@ impl ProgramRules for Ssh {
     }
 }
 
-/// Whether sshd accepts this keyword only outside of Match blocks: `SSHCFG_GLOBAL` in servconf.c of OpenSSH
-/// 9.2. The list omits `Subsystem`, which 9.5 also accepts inside, and keywords that older versions did not
-/// accept inside.
+/// Returns whether sshd accepts this keyword only outside of Match blocks: `SSHCFG_GLOBAL` in servconf.c of OpenSSH
+/// 9.2. The list does not contain `Subsystem`, which 9.5 also accepts in Match blocks, nor keywords that only older
+/// versions reject there.
 #[must_use]
 pub fn is_global(program: Program, key: &str) -> bool {
     program == Program::Sshd && GLOBAL.contains(&key)
 }
 
-/// The keywords of [`is_global`].
+/// Keywords for which [`is_global`] returns true.
 pub const GLOBAL: [&str; 49] = [
     "addressfamily",
     "checkmail",
@@ -144,8 +144,8 @@ pub const GLOBAL: [&str; 49] = [
     "kerberosgetafstoken",
 ];
 
-/// Whether a scope is a Match block that sshd skips while it starts. `Match all` in the main file ends such a
-/// block; the lines after it are read as if outside of blocks (`match_cfg_line` and `SSHCFG_NEVERMATCH`).
+/// Returns whether a scope is a Match block that sshd skips while it starts. `Match all` in the main file ends such a
+/// block: the lines after it are read as if they were outside of blocks (`match_cfg_line` and `SSHCFG_NEVERMATCH`).
 fn is_conditional(all: &Effective, scope: ScopeId) -> bool {
     let path = all.path(scope);
     let always = |head: &[String]| matches!(head, [_, one] if one.eq_ignore_ascii_case("all"));
@@ -180,7 +180,7 @@ pub fn included_files(
     glob::expand(files, &pattern, glob::Style::OpenBsd)
 }
 
-/// Returns the keyword in lower case; of several names of one keyword, always the same.
+/// Returns the keyword in lower case. For a keyword with several names, always returns the same name.
 pub fn normalize_keyword(program: Program, key: &str) -> String {
     let key = key.to_ascii_lowercase();
     let one = match (program, &key[..]) {
@@ -197,11 +197,10 @@ pub fn normalize_keyword(program: Program, key: &str) -> String {
     one.to_owned()
 }
 
-/// Returns the rule that combines several lines of a keyword. According to the manual the first line takes
-/// effect. In OpenSSH 9.2 a later line overwrites some keywords; later versions fixed this:
-/// `PerSourceMaxStartups` 9.5, `MaxStartups` and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash`
-/// 10.4. `MaxStartups 5` keeps the rate of an earlier line, and `RekeyLimit` takes size and interval each from
-/// the first line that has one.
+/// Returns the rule that selects which of several lines of a keyword take effect. According to the manual, this is the
+/// first line. In OpenSSH 9.2, a later line overwrites some keywords. Later versions fixed this: `PerSourceMaxStartups`
+/// 9.5, `MaxStartups` and `PerSourceNetBlockSize` 10.1, `IPQoS` 10.3, `FingerprintHash` 10.4. `MaxStartups 5` keeps the
+/// rate of an earlier line. `RekeyLimit` takes the size and the interval each from the first line that has one.
 pub(super) fn rule(program: Program, key: &str) -> Rule {
     const SERVER_ALL: [&str; 10] = [
         "acceptenv",
@@ -245,14 +244,14 @@ pub(super) fn rule(program: Program, key: &str) -> Rule {
     }
 }
 
-/// Whether only the first of several lines for a keyword in one block takes effect.
+/// Returns whether only the first of several lines for a keyword in a block takes effect.
 #[must_use]
 pub fn first_counts(program: Program, key: &str) -> bool {
     rule(program, key) == Rule::First
 }
 
-/// Returns the keyword after which sshd ignores the lines of another keyword; empty if none. `parse_command`
-/// in servconf.c of OpenSSH 9.2 tests `AuthorizedKeysCommand` where it should test the other keyword.
+/// Returns the keyword whose lines make sshd ignore later lines of `key`; empty if there is none. `parse_command` in
+/// servconf.c of OpenSSH 9.2 tests `AuthorizedKeysCommand` where it should test the other keyword.
 pub fn hidden_by(program: Program, key: &str) -> &'static str {
     match (program, key) {
         (Program::Sshd, "authorizedprincipalscommand") => "authorizedkeyscommand",
@@ -260,5 +259,5 @@ pub fn hidden_by(program: Program, key: &str) -> &'static str {
     }
 }
 
-/// The keyword that ssh also reads from blocks that do not match (`oStreamLocalBindMask` of readconf.c).
+/// The keyword that ssh reads even from blocks that do not match (`oStreamLocalBindMask` of readconf.c).
 pub const EVERYWHERE: &str = "streamlocalbindmask";

@@ -1,30 +1,30 @@
-//! Decides whether a Match or Host block applies to a connection: follows `match_cfg_line` (servconf.c),
+//! Determines whether a Match or Host block applies to a connection. Follows `match_cfg_line` (servconf.c),
 //! `match_pattern_list` (match.c) and `addr_match_list` (addrmatch.c) of OpenSSH 9.2.
 
 use crate::text::to_lossy_text;
 use std::net::IpAddr;
 
-/// Known data of a connection; unknown fields are `None`.
+/// Known properties of a connection. Unknown properties are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// Name of the user: for sshd the local one, for ssh the remote one.
+    /// Name of the user: the local user for sshd, the remote user for ssh.
     pub user: Option<String>,
-    /// Groups of the user on the server.
+    /// Groups of which the user is a member on the server.
     pub groups: Option<Vec<String>>,
-    /// For sshd the name of the client; for ssh the host to connect to.
+    /// Host name: the client for sshd, the host to connect to for ssh.
     pub host: Option<String>,
-    /// Address of the client.
+    /// IP address of the client.
     pub address: Option<IpAddr>,
-    /// Address that the client connected to.
+    /// Address to which the client connected.
     pub local_address: Option<IpAddr>,
-    /// Port that the client connected to.
+    /// Port to which the client connected.
     pub local_port: Option<u16>,
-    /// Routing domain.
+    /// Routing domain of the connection.
     pub rdomain: Option<String>,
 }
 
-/// Splits the head of a block into words as the program does: in a Match line `=` may replace a blank, and a
-/// backslash has no meaning.
+/// Splits the head of a block into words like the program: in a Match line, `=` may replace a blank, and a backslash
+/// has no meaning.
 pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
     let Some(name) = parsed
         .first()
@@ -50,7 +50,7 @@ pub(super) fn split_head(parsed: &[String], line: &[u8]) -> Vec<String> {
     words
 }
 
-/// Returns the next word as `strdelim` does: words end at blanks, at one `=`, or at quotes.
+/// Returns the next word like `strdelim`: a word ends at a blank, at one `=`, or at a quote.
 fn next_word(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
     let text = (*rest)?;
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -84,7 +84,7 @@ fn next_word(rest: &mut Option<&[u8]>) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// Whether all criteria of a head are met; `None` if that cannot be determined.
+/// Returns whether a connection meets all criteria of a head; `None` if this cannot be determined.
 pub(super) fn match_applies(head: &[String], connection: &Connection) -> Option<bool> {
     let (name, criteria) = head.split_first()?;
     if name.eq_ignore_ascii_case("host") {
@@ -132,7 +132,7 @@ fn criterion_matches(attribute: &str, wanted: &str, connection: &Connection) -> 
     }
 }
 
-/// Evaluates a Host line of ssh_config: at least one pattern must match, and no negated one.
+/// Evaluates a Host line of ssh_config. At least one pattern must match, and no negated pattern may match.
 fn host_block(patterns: &[String], host: &str) -> Option<bool> {
     let mut found = false;
     for wanted in patterns {
@@ -145,7 +145,7 @@ fn host_block(patterns: &[String], host: &str) -> Option<bool> {
     Some(found)
 }
 
-/// Matches a list of patterns as `match_pattern_list` does: a negated pattern that matches decides.
+/// Matches a list of patterns like `match_pattern_list`. If a negated pattern matches, the result is false.
 fn list(text: &str, patterns: &str) -> bool {
     any_of(&[text.to_owned()], patterns)
 }
@@ -167,8 +167,8 @@ fn any_of(texts: &[String], patterns: &str) -> bool {
     found
 }
 
-/// Matches a pattern with `*` and `?`, as `match_pattern` does. It backtracks only to the last star, so that
-/// no pattern takes long.
+/// Matches a pattern with `*` and `?` like `match_pattern`. Backtracks only to the last star, so that the run time is
+/// short for any pattern.
 #[must_use]
 pub fn pattern_matches(text: &str, pattern: &str) -> bool {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
@@ -197,8 +197,8 @@ pub fn pattern_matches(text: &str, pattern: &str) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// Matches an address as `addr_match_list` does: networks, or patterns over the address as text. `None` for a
-/// list that sshd refuses.
+/// Matches an address like `addr_match_list`: against networks, or against patterns for the address as text. `None` for
+/// a list that sshd rejects.
 fn address_matches(address: IpAddr, wanted: &str) -> Option<bool> {
     let mut found = false;
     for entry in wanted.split(',') {
@@ -224,7 +224,7 @@ fn address_matches(address: IpAddr, wanted: &str) -> Option<bool> {
 
 enum Network {
     Of(IpAddr, u32),
-    /// The mask is too long, or address bits outside the mask are set.
+    /// The mask is too long, or address bits outside of the mask are set.
     Wrong,
     NotOne,
 }
@@ -248,7 +248,7 @@ fn parse_network(text: &str) -> Network {
     }
 }
 
-/// Whether the number of bits begins with a sign: Rust's `parse` accepts `+8`, sshd does not.
+/// Returns whether the number of bits begins with a sign. Rust's `parse` accepts `+8`, but sshd does not.
 fn bits_sign(text: &str) -> bool {
     text.contains("/+")
 }

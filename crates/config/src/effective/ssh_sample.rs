@@ -1,19 +1,18 @@
-//! Constructs a connection to which a Match block of sshd applies, from the block's criteria. The connection
-//! is passed to `sshd -T -C`, which then prints how sshd itself reads the block.
+//! Constructs a connection to which a Match block of sshd applies, from the criteria of the block. The connection is an
+//! argument of `sshd -T -C`, which then prints sshd's own interpretation of the block.
 
 use super::ssh_match::{Connection, match_applies};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The accounts of the machine, as far as they are known.
+/// Known accounts of the machine.
 pub trait Accounts {
-    /// Returns all groups of a user, the primary group included; `None` if unknown.
+    /// Returns all groups of a user, including the primary group; `None` if unknown.
     fn groups_of(&self, user: &str) -> Option<Vec<String>>;
-    /// Returns one user of a group.
+    /// Returns a user who is a member of a group.
     fn member_of(&self, group: &str) -> Option<String>;
 }
 
-/// Returns a connection that no block is likely to name; its addresses are reserved for documentation (RFC
-/// 5737).
+/// Returns a connection that probably matches no block. Its addresses are reserved for documentation (RFC 5737).
 fn any_connection() -> Connection {
     Connection {
         user: Some("nobody".to_owned()),
@@ -26,8 +25,8 @@ fn any_connection() -> Connection {
     }
 }
 
-/// Returns a connection to which a block with this head applies; for an empty head, a connection outside of
-/// blocks. `None` if none can be constructed.
+/// Returns a connection to which a block with this head applies. For an empty head, returns a connection that matches
+/// no block. `None` if there is no such connection.
 #[must_use]
 pub fn sample_connection(head: &[String], accounts: &dyn Accounts) -> Option<Connection> {
     let mut made = any_connection();
@@ -59,14 +58,13 @@ fn sample_text(pattern: &str) -> String {
     pattern.replace(['*', '?'], "x")
 }
 
-/// Returns an address in a network, or one that matches a pattern.
+/// Returns an address that is in a network or matches a pattern.
 fn sample_address(pattern: &str) -> Option<IpAddr> {
     let base = pattern.split('/').next()?;
     base.replace(['*', '?'], "1").parse().ok()
 }
 
-/// Returns the argument of `-C` for a connection (sshd(8)); `None` if the connection cannot be expressed
-/// there.
+/// Returns the argument of `sshd -C` for a connection (sshd(8)); `None` if the argument cannot express the connection.
 #[must_use]
 pub fn connection_spec(connection: &Connection) -> Option<String> {
     let user = connection.user.as_deref()?;

@@ -1,4 +1,4 @@
-//! Reads files that include each other, in the order in which the program reads their lines.
+//! Reads files that include each other. The lines are read in the order in which the program reads them.
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
@@ -7,19 +7,19 @@ use crate::tree::{Block, Directive, Inclusion, Item};
 use assay_model::change::ConfigLanguage as Language;
 use std::path::{Path, PathBuf};
 
-/// Rules that differ between the programs.
+/// Rules for reading a configuration that differ between the programs.
 pub trait ProgramRules {
-    /// The language of all files.
+    /// Returns the language of all files.
     fn language(&self) -> Language;
 
-    /// Whether the program opens an included file. `from` are the files that lead to it, the main file first.
+    /// Returns whether the program opens an included file. `from` are the files that lead to it by includes, the main
+    /// file first.
     fn may_open(&self, path: &Path, from: &[PathBuf]) -> bool;
 
-    /// Returns the patterns of an include line, and whether each must match a file.
+    /// Returns the patterns of an include line, and whether each pattern must match a file.
     fn patterns(&self, said: &Inclusion) -> (Vec<String>, bool);
 
-    /// Returns the files that a pattern matches, in reading order; the last file of the list contains the
-    /// pattern.
+    /// Returns the files that a pattern matches, in reading order. The last file of `from` contains the pattern.
     fn included(
         &self,
         builder: &Builder<'_>,
@@ -27,7 +27,7 @@ pub trait ProgramRules {
         from: &[PathBuf],
     ) -> Result<Vec<PathBuf>, FileFault>;
 
-    /// Returns the scope of a block with this head.
+    /// Returns the scope for a block with this head.
     fn scope(
         &self,
         b: &mut Builder<'_>,
@@ -38,7 +38,7 @@ pub trait ProgramRules {
         b.scope(around, block.head.clone(), place)
     }
 
-    /// Records a setting.
+    /// Records the setting of a line in its scope.
     fn setting(
         &self,
         b: &mut Builder<'_>,
@@ -67,7 +67,7 @@ pub fn walk(
 struct Walk<'a, 'b> {
     builder: &'a mut Builder<'b>,
     rules: &'a dyn ProgramRules,
-    /// The main file and the included files that are open now, outermost first.
+    /// The files that are open now: the main file first, then the chain of included files.
     open: Vec<PathBuf>,
 }
 

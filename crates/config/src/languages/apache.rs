@@ -1,7 +1,7 @@
-//! Apache httpd 2.4: one directive per line, sections in `<Name …>` and `</Name>`; see `configuring.html`,
-//! "Syntax of the Configuration Files", in its manual. Names are case-insensitive.
-//! A directive that continues in the next line is refused, because it is one line for Apache but several lines
-//! for the editor.
+//! Apache httpd 2.4: one directive per line, and sections `<Name …>` … `</Name>` (`configuring.html`, "Syntax of the
+//! Configuration Files", in its manual). Names are case-insensitive.
+//! A directive that continues in the next line is rejected, because it is one line for Apache but several lines for the
+//! editor.
 
 use super::syntax::{DEEPEST, syntax_error};
 use crate::error::ConfError;

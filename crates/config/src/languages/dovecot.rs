@@ -1,4 +1,4 @@
-//! Dovecot 2.3: parses line by line as `config_parse_line` of `src/config/config-parser.c`.
+//! Dovecot 2.3: parses line by line, like `config_parse_line` of `src/config/config-parser.c`.
 
 use super::syntax::{DEEPEST, syntax_error};
 use crate::error::ConfError;
@@ -48,7 +48,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     }
 }
 
-/// Returns the range up to a `#` outside quotes.
+/// Returns the range of a line up to a `#` outside of quotes.
 fn without_comment(text: &[u8], line: Range<usize>) -> Range<usize> {
     let mut at = line.start;
     while at < line.end {
@@ -138,9 +138,9 @@ fn line_of(text: &[u8], logical: &Logical, open: &mut Vec<Block>) -> Result<(), 
     }
 }
 
-/// Returns the name of a section from the text behind its type, which ends with `{`: a word, or text between double
-/// quotes; single quotes are part of a word, and a backslash protects nothing. `None` if anything else is before the
-/// `{`.
+/// Returns the name of a section from the text after its type, which ends with `{`. The name is a word, or text between
+/// double quotes. Single quotes are part of a word, and a backslash does not escape anything. `None` if anything else
+/// is before the `{`.
 fn section_name(text: &[u8]) -> Option<&[u8]> {
     let (name, rest) = match text {
         [b'{', ..] => (&text[..0], text),
@@ -159,8 +159,8 @@ fn push(open: &mut [Block], item: Item) {
     }
 }
 
-/// Removes one pair of quotes around the whole value and unescapes as `str_unescape`: a backslash stands for
-/// the next character.
+/// Removes one pair of quotes around the whole value, and unescapes it like `str_unescape`: a backslash and a character
+/// stand for the character.
 fn unquote_value(value: &[u8]) -> (Option<u8>, Vec<u8>) {
     // Dovecot treats a single quote character as both the opening and the closing quote.
     if let &[quote @ (b'"' | b'\'')] = value {

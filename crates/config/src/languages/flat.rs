@@ -1,5 +1,5 @@
-//! Languages with one setting per line: nsswitch.conf(5), `key = value`, INI. Lines that are neither comment, section
-//! nor setting stay unchanged.
+//! Languages with one setting per line: nsswitch.conf(5), `key = value`, and INI. Lines that are neither comment,
+//! section nor setting are left unchanged.
 
 use crate::text::{line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};

@@ -4,7 +4,7 @@ use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
 use std::ops::Range;
 
-/// Returns the ranges of the words of a line; empty for a comment.
+/// Returns the ranges of the words of a line; none for a comment.
 fn words_of(text: &[u8], line: Range<usize>) -> Vec<Range<usize>> {
     let line = trim(text, line);
     if text[line.clone()].first() == Some(&b'#') {
@@ -35,7 +35,7 @@ fn directive(text: &[u8], key: String, span: Range<usize>, value_span: Range<usi
     })
 }
 
-/// Parses fstab: the key is the mount point as written, the value its options.
+/// Parses fstab. The key is the mount point as written, the value is its options.
 pub fn parse_fstab(text: &[u8]) -> Block {
     let mut root = Block::default();
     for line in line_ranges(text) {
@@ -52,7 +52,7 @@ pub fn parse_fstab(text: &[u8]) -> Block {
     root
 }
 
-/// Parses modprobe.d: the key is the module and its parameter, `zfs zfs_arc_max`.
+/// Parses modprobe.d. The key consists of the module and its parameter, such as `zfs zfs_arc_max`.
 pub fn parse_modprobe(text: &[u8]) -> Block {
     let mut root = Block::default();
     let mut continues = false;
@@ -92,7 +92,7 @@ pub fn parse_modprobe(text: &[u8]) -> Block {
     root
 }
 
-/// Parses master.cf: a block per service, with its options `-o name=value`.
+/// Parses master.cf. There is one block per service, which contains its options `-o name=value`.
 pub fn parse_postfix_services(text: &[u8]) -> Block {
     let mut root = Block::default();
     let mut service: Option<Block> = None;
@@ -131,7 +131,7 @@ pub fn parse_postfix_services(text: &[u8]) -> Block {
     root
 }
 
-/// Formats a value that must be one word.
+/// Returns a value as written if it is one word. The error is the reason why it is not.
 pub fn write_word(value: &str, may_be_empty: bool) -> Result<String, &'static str> {
     match () {
         () if value.is_empty() && !may_be_empty => Err("it is empty"),

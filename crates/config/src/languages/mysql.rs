@@ -85,7 +85,7 @@ fn parse_option(text: &[u8], line: Range<usize>) -> Option<Directive> {
     })
 }
 
-/// Returns the range of a value without quotes, its range as written, and the quote.
+/// Returns the range of a value without quotes, its range including quotes, and the quote character.
 fn parse_value(
     text: &[u8],
     rest: Range<usize>,
@@ -130,7 +130,7 @@ pub fn write_value(value: &str, quote: Option<u8>) -> Result<String, &'static st
     }
 }
 
-/// Whether two names mean the same option.
+/// Returns whether two names mean the same option.
 pub fn same_name(a: &str, b: &str) -> bool {
     a.replace('-', "_") == b.replace('-', "_")
 }

@@ -1,4 +1,4 @@
-//! nginx configuration, parsed token by token as `ngx_conf_read_token` of nginx 1.22
+//! nginx: parses the configuration token by token, like `ngx_conf_read_token` of nginx 1.22
 //! (`src/core/ngx_conf_file.c`).
 
 use super::syntax::{DEEPEST, syntax_error};
@@ -20,7 +20,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Returns the next token from `at`; `None` at the end; as error, the offset and the description.
+/// Returns the next token at or after `at`; `None` at the end of the text. The error is an offset and a description.
 fn next_token(text: &[u8], mut at: usize) -> Result<Option<Token>, (usize, &'static str)> {
     loop {
         match text.get(at) {
@@ -69,7 +69,8 @@ fn unquote_word(text: &[u8], word: &Range<usize>) -> Vec<u8> {
     }
 }
 
-/// Returns the value of a word: without its quotes, with backslashes resolved as in `ngx_conf_read_token`.
+/// Returns the value of a word. Its quotes are removed, and its backslashes are interpreted like in
+/// `ngx_conf_read_token`.
 pub fn word_meaning(text: &[u8], word: &Range<usize>) -> Vec<u8> {
     let inner = unquote_word(text, word);
     let mut out = Vec::with_capacity(inner.len());
@@ -203,7 +204,7 @@ fn parse_statement(text: &[u8], words: &[Range<usize>], semicolon: usize) -> Opt
     }))
 }
 
-/// Joins words to one line with single spaces, as they are written in the file.
+/// Joins words with single spaces. Each word remains as written in the file.
 fn as_line(text: &[u8], words: &[Range<usize>]) -> Vec<u8> {
     let words: Vec<&[u8]> = words.iter().map(|word| &text[word.clone()]).collect();
     words.join(&b' ')
@@ -216,7 +217,7 @@ fn value_range(key_end: usize, words: &[Range<usize>], semicolon: usize) -> Rang
     }
 }
 
-/// Extends the key of a directive by more of its words if they equal the words of `key`.
+/// Extends the key of a directive by more of its words, if these words are equal to the words of `key`.
 pub fn with_longer_key(text: &[u8], directive: &Directive, key: &str) -> Option<Directive> {
     let wanted: Vec<&str> = key.split_ascii_whitespace().collect();
     let (head, rest) = directive.words.split_at_checked(wanted.len())?;

@@ -1,4 +1,4 @@
-//! Postfix main.cf: follows postconf(5) and `readllines` of Postfix 3.7 (`src/util/readlline.c`).
+//! Postfix main.cf: follows postconf(5), and `readllines` of Postfix 3.7 (`src/util/readlline.c`).
 
 use super::syntax::syntax_error;
 use crate::error::ConfError;
@@ -19,7 +19,7 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     Ok(root)
 }
 
-/// Finds a continuation line (one that begins with a blank) without a line before it.
+/// Finds a continuation line, which begins with a blank, that has no line before it.
 fn find_stray_continuation(text: &[u8]) -> Option<usize> {
     let mut meant = line_ranges(text).filter(|line| {
         let content = trim(text, line.clone());
@@ -29,8 +29,8 @@ fn find_stray_continuation(text: &[u8]) -> Option<usize> {
     is_blank(text[first.start]).then_some(first.start)
 }
 
-/// Returns the logical lines of main.cf and master.cf: a line that begins with a blank continues the line
-/// before it; comments and empty lines between them belong to neither.
+/// Returns the logical lines of main.cf and master.cf. A line that begins with a blank continues the previous line.
+/// Comments and empty lines between the two belong to neither.
 pub fn logical_lines(text: &[u8]) -> Vec<Logical> {
     let mut all: Vec<Logical> = Vec::new();
     // Comment lines and blank lines that belong inside if another continuation line follows.

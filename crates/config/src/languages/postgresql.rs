@@ -1,5 +1,6 @@
-//! postgresql.conf, and the file that ALTER SYSTEM writes: `name = value`, as `src/backend/utils/misc/guc-file.l` of
-//! PostgreSQL 15 reads it. The `=` is optional, names are case-insensitive, and the last line for a name takes effect.
+//! postgresql.conf, and the file that ALTER SYSTEM writes: `name = value`, parsed like
+//! `src/backend/utils/misc/guc-file.l` of PostgreSQL 15. The `=` is optional, names are case-insensitive, and the last
+//! line of a name takes effect.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Inclusion, Item};
@@ -53,7 +54,7 @@ fn parse_line(text: &[u8], line: Range<usize>) -> Option<Item> {
     }))
 }
 
-/// Returns a value without its quotes, its range as written, and the quote.
+/// Returns a value without its quotes, its range including quotes, and the quote character.
 fn parse_value(text: &[u8], rest: Range<usize>) -> Option<(Vec<u8>, Range<usize>, Option<u8>)> {
     if text[rest.clone()].first() != Some(&b'\'') {
         let ends = |byte: &u8| is_blank(*byte) || *byte == b'#';

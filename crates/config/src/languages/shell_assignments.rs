@@ -1,5 +1,5 @@
-//! Shell assignments, one per line: /etc/default/*, /etc/environment, /etc/default/grub. Only plain values are treated
-//! as settings: one word, or one quoted string without backslashes and commands. Other lines stay unchanged.
+//! Shell assignments, one per line: /etc/default/*, /etc/environment, /etc/default/grub. Only simple values are treated
+//! as settings: one word, or one quoted string without backslashes and commands. Other lines are left unchanged.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
@@ -62,7 +62,7 @@ fn parse_line(text: &[u8], line: Range<usize>) -> Option<Directive> {
     })
 }
 
-/// Formats a value in the given quotes; `None` if it is not a plain value.
+/// Returns a value as written in the given quotes; `None` if it is not a simple value.
 fn write(value: &[u8], quote: Option<u8>) -> Option<Vec<u8>> {
     let hard = |byte: &u8| matches!(byte, b'\\' | b'`' | b'\n') || *byte == quote.unwrap_or(b'"');
     let word = |byte: &u8| {

@@ -1,5 +1,5 @@
-//! sshd_config(5) and ssh_config(5) as OpenSSH 9.2 reads them: `strdelim` of `misc.c` for the keyword,
-//! `argv_split` of `misc.c` for the arguments.
+//! sshd_config(5) and ssh_config(5), parsed like OpenSSH 9.2: `strdelim` of `misc.c` for the keyword, `argv_split` of
+//! `misc.c` for the arguments.
 
 use super::syntax::syntax_error;
 use crate::error::ConfError;
@@ -77,9 +77,9 @@ pub fn parse(text: &[u8]) -> Result<Block, ConfError> {
     Ok(root)
 }
 
-/// Whether a keyword takes the rest of its line unchanged, quotes and `#` included: commands, and the text
-/// appended to the version (`sForceCommand`, `sVersionAddendum` and `parse_command` of servconf.c,
-/// `parse_command` of readconf.c).
+/// Returns whether a keyword takes the rest of its line unchanged, including quotes and `#`. These keywords are
+/// commands, and the text that is appended to the version (`sForceCommand`, `sVersionAddendum` and `parse_command` of
+/// servconf.c, `parse_command` of readconf.c).
 pub fn is_raw(key: &str) -> bool {
     const RAW: [&str; 8] = [
         "authorizedkeyscommand",
@@ -94,10 +94,10 @@ pub fn is_raw(key: &str) -> bool {
     RAW.iter().any(|raw| key.eq_ignore_ascii_case(raw))
 }
 
-/// A keyword and its arguments.
+/// A keyword with its arguments.
 pub type Statement = (String, Vec<Vec<u8>>);
 
-/// Parses one line of sshd_config or ssh_config: the keyword as written and its arguments without quotes.
+/// Parses one line of sshd_config or ssh_config. Returns the keyword as written, and its arguments without quotes;
 /// `None` for an empty line or a comment.
 ///
 /// # Errors
@@ -116,7 +116,7 @@ pub fn parse_statement(line: &[u8]) -> Result<Option<Statement>, ConfError> {
     }))
 }
 
-/// Splits a value of [`parse`] into its arguments.
+/// Splits a value that [`parse`] returned into its arguments.
 pub fn split_words(value: &[u8]) -> Vec<Vec<u8>> {
     let words = split(value, false).unwrap_or_default();
     words.into_iter().map(|(_, value)| value).collect()
@@ -163,7 +163,7 @@ fn parse_keyword(text: &[u8], line: Range<usize>) -> Result<(String, Range<usize
 
 type Word = (Range<usize>, Vec<u8>);
 
-/// Returns the arguments up to a comment: their positions and values.
+/// Returns the arguments before a comment, with their positions and values.
 fn parse_arguments(text: &[u8], range: Range<usize>) -> Result<Vec<Word>, ConfError> {
     split(&text[range.clone()], true)
         .map(|words| {
@@ -173,8 +173,8 @@ fn parse_arguments(text: &[u8], range: Range<usize>) -> Result<Vec<Word>, ConfEr
         .ok_or_else(|| syntax_error(Language::Ssh, text, range.start, "a quote is not closed"))
 }
 
-/// Splits text into words as `argv_split`: both kinds of quotes; a backslash escapes a quote, a backslash or
-/// (outside quotes) a blank. `None` if a quote is not closed.
+/// Splits text into words like `argv_split`. Both kinds of quotes are supported. A backslash escapes a quote, a
+/// backslash or, outside of quotes, a blank. `None` if a quote is not closed.
 fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     let mut i = 0;
@@ -216,7 +216,7 @@ fn split(bytes: &[u8], comments: bool) -> Option<Vec<Word>> {
     Some(words)
 }
 
-/// Joins arguments in one line, quoted where necessary.
+/// Joins arguments on one line, and quotes them where necessary.
 fn join(values: &[Vec<u8>]) -> Vec<u8> {
     // A single argument stays unquoted if that is unambiguous.
     let words: Vec<Vec<u8>> = values
@@ -244,7 +244,7 @@ fn quote_value(value: &[u8], quote: Option<u8>) -> Vec<u8> {
     out
 }
 
-/// Formats a value that is the rest of its line; fails if a quote is not closed.
+/// Returns a value as written that is the rest of its line. The error is that a quote is not closed.
 pub fn write_raw(value: &str) -> Result<String, &'static str> {
     match split(value.as_bytes(), true) {
         None => Err("a quote is not closed"),

@@ -3,7 +3,7 @@
 use crate::error::ConfError;
 use assay_model::change::ConfigLanguage as Language;
 
-/// Maximum depth of nested blocks; each level uses stack.
+/// Maximum depth of nested blocks, because each level needs stack memory.
 pub(super) const DEEPEST: usize = 200;
 
 pub(super) fn syntax_error(

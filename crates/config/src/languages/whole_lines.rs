@@ -1,6 +1,6 @@
-//! Replaces whole lines of any text file. The key is the new text of a line. The section is the present text of the
-//! line and its number among the lines that have one of these two texts. The value is `on` if the line has the new
-//! text, `off` if it has the present one.
+//! Replaces whole lines of any text file. The key is the new text of a line. The section consists of the present text
+//! of the line, and of its number among the lines that have one of these two texts. The value is `on` if the line has
+//! the new text, `off` if it has the present text.
 
 use crate::FoundSetting;
 use crate::error::ConfError;
@@ -10,8 +10,8 @@ use std::ops::Range;
 const ON: &str = "on";
 const OFF: &str = "off";
 
-/// Returns the section that identifies line number `line` (from 1), if `new` is its new text; `None` if there is no
-/// such line, or if it is not UTF-8.
+/// Returns the section that identifies the line with number `line` (counted from 1), if `new` is its new text. `None`
+/// if there is no such line, or if it is not UTF-8.
 #[must_use]
 pub fn line_section(text: &[u8], line: usize, new: &str) -> Option<Vec<String>> {
     let range = line_ranges(text).nth(line.checked_sub(1)?)?;
@@ -25,10 +25,10 @@ fn is_form(line: &[u8], old: &str, new: &str) -> bool {
     line == old.as_bytes() || line == new.as_bytes()
 }
 
-/// Range of a line in its file, and its text.
+/// A line, as its range in the file and its text.
 type Line<'a> = (Range<usize>, &'a [u8]);
 
-/// Returns the line that section and key identify, and its present text.
+/// Returns the range of the line that section and key identify, and the text of the line in the file.
 fn find<'a>(text: &'a [u8], section: &[String], new: &str) -> Result<Option<Line<'a>>, ConfError> {
     let refused = |why| ConfError::Key {
         key: new.to_owned(),
@@ -52,7 +52,8 @@ fn find<'a>(text: &'a [u8], section: &[String], new: &str) -> Result<Option<Line
     Ok(found.map(|line| (line.clone(), &text[line])))
 }
 
-/// Returns `on` or `off`: which of the two texts the line has; `None` if there is no such line.
+/// Returns which of the two texts the line has: `on` for the new text, `off` for the present text. `None` if there is
+/// no such line.
 pub fn get(text: &[u8], section: &[String], new: &str) -> Result<Option<FoundSetting>, ConfError> {
     let found = find(text, section, new)?;
     Ok(found.map(|(line, form)| FoundSetting {
@@ -65,7 +66,7 @@ pub fn get(text: &[u8], section: &[String], new: &str) -> Result<Option<FoundSet
     }))
 }
 
-/// Returns the file's text with the line set to the new (`on`) or the present (`off`) text.
+/// Returns the text of the file in which the line has the new text (`on`) or the present text (`off`).
 pub fn set(text: &[u8], section: &[String], new: &str, value: &str) -> Result<Vec<u8>, ConfError> {
     let refused = |why| ConfError::Value {
         key: new.to_owned(),

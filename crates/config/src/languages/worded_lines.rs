@@ -1,6 +1,6 @@
 //! Languages with one statement per line, whose words are separated by spaces or tabs: HAProxy, Redis, sudoers(5),
 //! exports(5), pg_hba.conf, login.defs(5), chrony.conf(5), upsmon.conf(5) and similar files. Indentation has no
-//! meaning. A statement that continues in the next line is not treated as a setting and stays unchanged.
+//! meaning. A statement that continues in the next line is not treated as a setting, and is left unchanged.
 
 use crate::text::{is_blank, line_ranges, to_lossy_text, trim};
 use crate::tree::{Block, Directive, Item};
@@ -33,7 +33,7 @@ pub fn parse(text: &[u8]) -> Block {
     root
 }
 
-/// Returns the words of a line without its comment. A quoted string is part of one word.
+/// Returns the words of a line without its comment. A quoted string is a part of one word.
 fn split_words(text: &[u8], line: Range<usize>) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let (mut start, mut quote) = (None, None);
@@ -64,7 +64,7 @@ fn rest_of<'a>(text: &'a [u8], words: &[Range<usize>], count: usize) -> (Range<u
     (start..end, &text[start..end])
 }
 
-/// Extends the key of a statement by more of its words if they equal the words of `key`.
+/// Extends the key of a statement by more of its words, if these words are equal to the words of `key`.
 pub fn with_longer_key(text: &[u8], directive: &Directive, key: &str) -> Option<Directive> {
     let wanted: Vec<&str> = key.split_ascii_whitespace().collect();
     let head = directive.words.get(..wanted.len())?;

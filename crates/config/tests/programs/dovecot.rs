@@ -1,11 +1,11 @@
-//! Compares with `doveconf -n`; its output is itself a configuration without includes.
+//! Compares this crate with `doveconf -n`, whose output is itself a configuration without includes.
 
 use super::{Dice, ask, read, refused};
 use assay_config::effective::{Effective, Program, ScopeId, Setting};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Returns the output of `doveconf -n`, with variables expanded where doveconf does so; `None` if it refuses
+/// Returns the output of `doveconf -n`. Variables are expanded where doveconf expands them. `None` if doveconf rejects
 /// the file.
 #[expect(clippy::option_option, reason = "refused is not the same as not there")]
 fn dump(main: &Path) -> Option<Option<Effective>> {
@@ -20,7 +20,7 @@ fn dump(main: &Path) -> Option<Option<Effective>> {
     Some(Some(says))
 }
 
-/// Returns a scope as text; blocks without a name by their number among blocks of one kind.
+/// Returns a scope as text. Blocks without a name have their number among the blocks of the same kind.
 fn name(all: &Effective, id: ScopeId) -> String {
     let mut out = Vec::new();
     let mut at = Some(id);
@@ -47,7 +47,7 @@ fn values(all: &Effective) -> BTreeMap<(String, String), &Setting> {
     out
 }
 
-/// A value with Dovecot's defaults for the variables that no file sets.
+/// Replaces variables that no file sets by Dovecot's defaults.
 fn with_defaults(value: &str) -> String {
     let defaults = [("$log_path", "syslog")];
     let empty = [
@@ -68,8 +68,8 @@ fn with_defaults(value: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that both results contain all settings of the files that differ from the defaults, with equal
-/// values. Returns the number of compared settings.
+/// Checks that both results contain all settings of the files that differ from the defaults, and that the values are
+/// equal. Returns the number of compared settings.
 fn agree(ours: &Effective, theirs: &Effective, context: &str) -> usize {
     let (mine, told) = (values(ours), values(theirs));
     for ((scope, key), said) in &told {
@@ -96,7 +96,7 @@ fn agree(ours: &Effective, theirs: &Effective, context: &str) -> usize {
     mine.len()
 }
 
-/// Generates lines with settings whose values are not checked and whose default is empty.
+/// Generates lines with settings whose values Dovecot does not check and whose default is empty.
 fn lines(dice: &mut Dice, filter: bool) -> String {
     const KEYS: [&str; 5] = [
         "log_path",
@@ -243,7 +243,7 @@ fn includes_that_it_refuses() {
     }
 }
 
-/// The complete configuration that Debian installs.
+/// The test uses the complete configuration that Debian installs.
 #[test]
 fn the_installed_one() {
     let main = Path::new("/usr/share/dovecot/dovecot.conf");

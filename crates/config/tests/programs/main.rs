@@ -1,5 +1,5 @@
-//! Compares complete configurations, with includes and scopes, with the output of the programs themselves:
-//! fixed difficult configurations, and random ones made of difficult parts.
+//! Compares complete configurations, with includes and scopes, with the output of the programs themselves. The
+//! configurations are fixed difficult ones, and random ones that consist of difficult parts.
 #![allow(clippy::disallowed_methods, reason = "a test asks real programs")]
 
 mod dovecot;
@@ -46,8 +46,8 @@ fn read(program: Program, main: &Path) -> Effective {
     read_effective(program, main, &Disk).unwrap()
 }
 
-/// Whether the result contains a problem: the program would refuse the configuration, or a part was not
-/// understood.
+/// Returns whether the result contains a problem: the program would reject the configuration, or this crate did not
+/// understand a part.
 fn refused(ours: &Effective) -> bool {
     ours.problems.iter().any(|problem| {
         let absent = matches!(
@@ -61,7 +61,7 @@ fn refused(ours: &Effective) -> bool {
     })
 }
 
-/// Runs a program; prints a note if the program is not installed.
+/// Runs a program. If the program is not installed, prints a note and returns `None`.
 fn ask(argv: &[&str]) -> Option<Output> {
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new(argv[0])
@@ -81,7 +81,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Random numbers that are the same in every run: xorshift with a seed.
+/// Random numbers that are the same in every run, from xorshift with a fixed seed.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Compares the files with `nginx -T`, and values and inheritance with the answers of a running nginx.
+//! Compares the list of files with `nginx -T`, and values and inheritance with the responses of a running nginx.
 
 use super::{Dice, ask, read, refused};
 use assay_config::effective::{Effective, Program, ScopeId};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Returns the files that nginx reads, each once, in reading order; `None` if nginx refuses.
+/// Returns the files that nginx reads, each once, in reading order; `None` if nginx rejects the configuration.
 #[expect(clippy::option_option, reason = "refused is not the same as not there")]
 fn files(main: &Path) -> Option<Option<Vec<PathBuf>>> {
     let log = main.with_file_name("log");
@@ -46,7 +46,7 @@ fn once(ours: &Effective) -> Vec<PathBuf> {
     files
 }
 
-/// Every pattern of random parts matches the same files in the same order as glob(3).
+/// Every pattern that consists of random parts matches the same files in the same order as glob(3).
 #[test]
 fn attack_patterns_of_includes() {
     const NAMES: [&str; 20] = [
@@ -184,7 +184,7 @@ fn start(main: &Path, socket: &Path) -> Option<Server> {
     Some(server)
 }
 
-/// Returns the head and the body of an answer.
+/// Returns the head and the body of a response.
 fn get(socket: &Path, host: &str, path: &str) -> (Vec<String>, String) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
@@ -196,7 +196,7 @@ fn get(socket: &Path, host: &str, path: &str) -> (Vec<String>, String) {
     (head.lines().map(str::to_owned).collect(), body.to_owned())
 }
 
-/// Quoted words, and the value that nginx writes into an answer.
+/// Quoted words, each with the value that nginx writes into a response.
 const VALUES: [(&str, &str); 8] = [
     ("plain", "plain"),
     ("\"a # b\"", "a # b"),
@@ -208,7 +208,7 @@ const VALUES: [(&str, &str); 8] = [
     (r#"'it\'s "x"'"#, "it's \"x\""),
 ];
 
-/// Generates directives of a block: headers of this block, and whether files are compressed.
+/// Generates directives of a block: headers with the name of this block, and whether files are compressed.
 fn block(dice: &mut Dice, level: &str) -> String {
     let mut out = String::new();
     for index in 0..dice.below(3) {
@@ -222,7 +222,7 @@ fn block(dice: &mut Dice, level: &str) -> String {
     out
 }
 
-/// Checks with a running nginx which headers apply in which location, and their values.
+/// The test checks with a running nginx which headers apply in which location, and which values they have.
 #[test]
 fn attack_what_is_inherited_and_what_values_mean() {
     let mut compared = 0;

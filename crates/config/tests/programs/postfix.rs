@@ -1,4 +1,4 @@
-//! Compares with `postconf -n` and `postconf -P`.
+//! Compares this crate with `postconf -n` and `postconf -P`.
 
 use super::{Dice, ask, read, stdout};
 use assay_config::effective::{Program, ScopeId, expand_macros};
@@ -127,11 +127,11 @@ fn attack_random_configurations() {
     assay_testing::attacked("random configurations of postfix", tried, tried);
 }
 
-/// Parameters that Postfix does not have, so that no default is involved.
+/// Parameters that Postfix does not have. Their values therefore do not depend on defaults.
 const OWN: [&str; 5] = ["own_a", "own_b", "own_c", "own_d", "own_e"];
 
-/// Generates values with macros. Each value names only parameters before it in [`OWN`], because Postfix fails
-/// if values name each other in a circle.
+/// Generates values with macros. Each value refers only to parameters before it in [`OWN`], because Postfix fails if
+/// values refer to each other in a circle.
 fn macros(dice: &mut Dice, before: &[&str]) -> String {
     let Some(name) = before.get(dice.below(before.len().max(1))) else {
         return (*dice.one(&["x", "", "permit, reject", "7"])).to_owned();

@@ -1,11 +1,11 @@
-//! Compares with `testparm -sv`.
+//! Compares this crate with `testparm -sv`.
 
 use super::{Dice, ask, read, stdout};
 use assay_config::effective::{Effective, Program, ScopeId, Trouble};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Settings by section, in lower case as testparm prints them.
+/// Settings by section. All names are in lower case, as testparm prints them.
 type Sections = BTreeMap<String, BTreeMap<String, String>>;
 
 fn testparm(main: &Path) -> Option<Result<Sections, String>> {
@@ -31,7 +31,7 @@ fn testparm(main: &Path) -> Option<Result<Sections, String>> {
     Some(Ok(found))
 }
 
-/// The settings to compare, with the output of testparm for each value.
+/// Global settings to compare. `OF_SHARES` has the settings of shares, with their defaults.
 const SWITCHES: [&str; 2] = ["null passwords", "lanman auth"];
 const OF_SHARES: [(&str, &str); 2] = [("guest ok", "no"), ("read only", "yes")];
 const NAMES: [&str; 16] = [
@@ -226,7 +226,8 @@ fn attack_random_configurations() {
     assay_testing::attacked("random configurations of samba", tried, tried);
 }
 
-/// A file that Samba ignores or reads from elsewhere is a problem here, because a tree of copies may lack it.
+/// If Samba ignores a file or reads it from another place, this crate reports a problem, because a copied tree may lack
+/// the file.
 #[test]
 fn what_is_not_read_is_told() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Compares with `sshd -T -C` and `ssh -G`.
+//! Compares this crate with `sshd -T -C` and `ssh -G`.
 
 use super::{Dice, Disk, ask, read, refused, stdout};
 use assay_config::effective::ssh_match::Connection;
@@ -8,8 +8,7 @@ use assay_config::effective::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Keywords with values that `sshd -T` prints as written; the last ones are allowed only outside of Match
-/// blocks.
+/// Keywords with values that `sshd -T` prints as written. The last keywords are allowed only outside of Match blocks.
 const KEYWORDS: [(&str, &[&str]); 14] = [
     ("X11Forwarding", &["yes", "no"]),
     ("PermitTTY", &["yes", "no"]),
@@ -29,7 +28,7 @@ const KEYWORDS: [(&str, &[&str]); 14] = [
     ("GSSAPIAuthentication", &["yes", "no"]),
     ("MaxStartups", &["1:2:3", "10:30:60"]),
 ];
-/// Number of these keywords that are allowed in a Match block.
+/// Number of these keywords, from the first on, that are allowed in a Match block.
 const IN_MATCH: usize = 11;
 const SPECS: [(&str, &str, &str, &str, u16); 6] = [
     ("ann", "a.example.org", "10.0.0.7", "192.0.2.1", 22),
@@ -60,9 +59,8 @@ const CRITERIA: [&str; 18] = [
     "Address ::1",
 ];
 
-/// Returns the output of `sshd -T` for a connection, by keyword; `None` if sshd refuses the file. sshd
-/// requires /run/sshd, which exists only after the service was started; a mount namespace provides the
-/// directory.
+/// Returns the output of `sshd -T` for a connection, by keyword; `None` if sshd rejects the file. sshd requires
+/// /run/sshd, which exists only after the service was started. A mount namespace provides this directory.
 #[expect(clippy::option_option, reason = "refused is not the same as not there")]
 fn dump(file: &Path, spec: Option<&str>) -> Option<Option<BTreeMap<String, Vec<String>>>> {
     if !Path::new("/usr/sbin/sshd").exists() {
@@ -151,7 +149,7 @@ fn agree(
     compared
 }
 
-/// Generates a file of random lines.
+/// Generates a file that consists of random lines.
 fn text(dice: &mut Dice, dir: &Path, mut in_match: bool, depth: usize) -> String {
     const PATTERNS: [&str; 10] = [
         "[0-9]*.conf",
@@ -267,8 +265,8 @@ fn attack_random_configurations_of_sshd() {
     assay_testing::attacked("random configurations of sshd", tried as u64, tried as u64);
 }
 
-/// Keywords that sshd refuses in Match blocks equal the list of this crate; `Match all` in the main file ends
-/// a block.
+/// The keywords that sshd rejects in Match blocks are those in the list of this crate. `Match all` in the main file
+/// ends a block.
 #[test]
 fn keywords_that_stand_outside_of_match_alone() {
     const OTHERS: [&str; 8] = [
@@ -334,8 +332,8 @@ fn keywords_that_stand_outside_of_match_alone() {
     assert!(compared >= 150, "{compared}");
 }
 
-/// For every keyword that does not simply follow "the first line takes effect", and some that do: the
-/// effective value of two lines.
+/// For two lines of a keyword, the effective value is that of sshd. Covers every keyword that does not simply follow
+/// "the first line takes effect", and some that do.
 #[test]
 fn which_of_two_lines_counts() {
     let lines = |key: &str, values: &[&str]| {
@@ -412,8 +410,8 @@ fn which_of_two_lines_counts() {
     }
 }
 
-/// Values whose parts are in several lines, and a keyword that another one hides; outside of Match and in
-/// Match blocks.
+/// Values whose parts are on several lines, and a keyword that another one disables, outside of Match blocks and in
+/// them.
 #[test]
 fn attack_values_of_sshd_that_take_several_lines() {
     const LINES: [&str; 16] = [
@@ -483,7 +481,7 @@ fn attack_values_of_sshd_that_take_several_lines() {
     assay_testing::attacked("values of sshd in several lines", tried, held);
 }
 
-/// Formats the value as sshd prints it; 10:30:100 is the default (sshd_config(5)).
+/// Formats the value of MaxStartups as sshd prints it. The default is 10:30:100 (sshd_config(5)).
 fn startups(said: &[&Setting]) -> String {
     let numbers = |said: &Setting| -> Vec<String> {
         let text = said.text();
@@ -504,7 +502,7 @@ fn startups(said: &[&Setting]) -> String {
     }
 }
 
-/// Formats the value as sshd prints it, in bytes and seconds.
+/// Formats the value of RekeyLimit as sshd prints it, in bytes and seconds.
 fn rekeying(said: &[&Setting]) -> String {
     let word = |said: &Setting, at: usize| {
         let word = said.words.get(at);
@@ -523,7 +521,8 @@ fn rekeying(said: &[&Setting]) -> String {
     format!("{} {}", number(size), number(interval))
 }
 
-/// Whether sshd has the version that this crate follows, according to the installed ssh; `None` without ssh.
+/// Returns whether the installed sshd probably has the version that this crate follows, according to the installed ssh;
+/// `None` without ssh.
 fn is_of_9_2() -> Option<bool> {
     let output = ask(&["ssh", "-V"])?;
     Some(String::from_utf8_lossy(&output.stderr).starts_with("OpenSSH_9.2"))

@@ -1,4 +1,4 @@
-//! btrfs: profiles of its block groups (from sysfs, without a command), properties of a path.
+//! Collects the profiles of btrfs block groups (from sysfs, without a command), and the btrfs properties of a path.
 
 use crate::block::Device;
 use crate::gather::{Gather, lossy};
@@ -79,9 +79,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes `missing` (ids of missing devices) and `device_errors` (error counters of the others),
-/// available since Linux 5.6 and 5.14 (btrfs documentation, sysfs: devinfo). `operation` is the
-/// running operation, such as a replacement.
+/// Notes `missing` (ids of missing devices, since Linux 5.6) and `device_errors` (error counters of the present
+/// devices, since Linux 5.14; btrfs documentation, sysfs: devinfo). Also notes `operation`, the running operation, such
+/// as a replacement.
 fn note_health(g: &mut Gather<'_>, key: &str, dir: &str) {
     g.text(
         &format!("{key}.operation"),

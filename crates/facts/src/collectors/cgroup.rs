@@ -1,4 +1,5 @@
-//! Limits of the control groups of this process. The tightest limit between the process's group and the root applies.
+//! Collects the limits of the control groups of this process. The tightest limit between the group of the process and
+//! the root group applies.
 
 use crate::gather::{Gather, not_understood};
 use crate::mountinfo::{self, MOUNTINFO, Mount};
@@ -89,8 +90,8 @@ fn has_controllers(mount: &Mount, controllers: &str) -> bool {
     }
 }
 
-/// Returns the directories from the group up to the root of the mount. In a container the path of
-/// the group may be outside of the mount; then only the mount is visible.
+/// Returns the directories from the group up to the root of the mount. In a container the group may be outside of the
+/// mount; the result is then only the root of the mount.
 fn list_levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
     let below = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
     below
@@ -99,8 +100,8 @@ fn list_levels(mount: &Mount, path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Notes a limit if it is tighter than the previous one; `understand` returns `Some(None)` for "no
-/// limit". The root group does not have these files.
+/// Notes a limit if it is tighter than the limit noted so far. `understand` returns `Some(None)` for "no limit". The
+/// root group does not have these files.
 fn tighten(
     g: &mut Gather<'_>,
     key: &str,
@@ -147,14 +148,14 @@ fn parse_limit(text: &str) -> Option<Option<f64>> {
     }
 }
 
-/// Parses `QUOTA PERIOD`; returns the quotient, which is a number of processors.
+/// Parses a line `QUOTA PERIOD` of `cpu.max`, and returns the quotient, which is a number of processors.
 fn cpu_max(text: &str) -> Option<Option<f64>> {
     let (quota, period) = text.split_once(' ')?;
     let period: f64 = period.parse().ok().filter(|period| *period > 0.0)?;
     parse_limit(quota).map(|quota| quota.map(|quota| quota / period))
 }
 
-/// Notes the limits of each device (`MAJOR:MINOR rbps=…`) from all levels.
+/// Notes the I/O limits of each device (`MAJOR:MINOR rbps=…`) from all levels of the control groups.
 fn note_io_limits(g: &mut Gather<'_>, path: &Path) {
     let source = path.display().to_string();
     let Some(text) = g.read("cgroup.io", &source) else {

@@ -1,4 +1,4 @@
-//! Processor: model, threads, microcode, frequency control, mitigations.
+//! Collects the model, threads, microcode, frequency control and mitigations of the processor.
 
 use crate::gather::{Gather, lossy};
 use assay_model::FactKind;
@@ -54,8 +54,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the frequency control. The kernel has one directory for each policy, mostly with equal
-/// values; each distinct value is noted once, with its first policy as the source.
+/// Notes the frequency control. The kernel has one directory for each policy, and most policies have equal values. Each
+/// distinct value is noted once, with its first policy as the source.
 fn note_frequency(g: &mut Gather<'_>) {
     let dir = format!("{CPU}/cpufreq");
     let policies: Vec<String> = g

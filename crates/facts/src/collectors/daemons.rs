@@ -1,5 +1,5 @@
-//! Settings of small servers and tools: who may use them, what data they can lose, what they report. All these files
-//! are cleaned with one word list, see [`cleaned_words`]. Larger programs have their own files in `services`.
+//! Collects settings of small servers and tools: access rights, risks of data loss, and whether failures are reported.
+//! One word list redacts all their files, see [`cleaned_words`]. Larger programs have their own files in `services`.
 
 pub(crate) mod access_points;
 pub(crate) mod cleaned_words;

@@ -1,5 +1,5 @@
-//! Block devices: their identity, how the kernel treats them, and their layers. See the kernel's
-//! Documentation/ABI/stable/sysfs-block.
+//! Collects the block devices: their identity, the settings with which the kernel treats them, and their layers. See
+//! the kernel's Documentation/ABI/stable/sysfs-block.
 
 use crate::block::Device;
 use crate::gather::{Gather, chosen, lossy};
@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::path::Path;
 
 const BLOCK: &str = "/sys/block";
-/// Path of the list of md arrays.
+/// File that lists the md arrays.
 pub(crate) const MDSTAT: &str = "/proc/mdstat";
 const EINVAL: i32 = 22;
 
-/// Settings that are text: name in the key, and file below the device.
+/// Text settings: the name in the fact's key, and the file below the directory of the device.
 const TEXTS: [(&str, &str); 6] = [
     ("model", "device/model"),
     ("vendor", "device/vendor"),
@@ -31,7 +31,7 @@ const FLAGS: [(&str, &str); 6] = [
     ("iostats", "queue/iostats"),
     ("dax", "queue/dax"),
 ];
-/// Settings that are numbers, with the factor that converts them to bytes, or 1.
+/// Numeric settings, each with the factor that converts the value to bytes, or 1.
 const NUMBERS: [(&str, &str, i64); 12] = [
     ("logical_block_size", "queue/logical_block_size", 1),
     ("physical_block_size", "queue/physical_block_size", 1),
@@ -46,7 +46,7 @@ const NUMBERS: [(&str, &str, i64); 12] = [
     ("max_request", "queue/max_sectors_kb", 1024),
     ("queue_depth", "device/queue_depth", 1),
 ];
-/// Other files that are read for each device.
+/// Other files that the collector reads for each device.
 const MORE: [&str; 22] = [
     "dev",
     "size",
@@ -72,7 +72,7 @@ const MORE: [&str; 22] = [
     "comp_algorithm",
 ];
 
-/// Returns the names of all files that are read for a device, except those that identify the device.
+/// Returns the names of all files that are read for a device. Files that identify the device are not among them.
 pub(crate) fn files() -> impl Iterator<Item = &'static str> {
     let texts = TEXTS.iter().chain(&FLAGS).map(|(_, file)| *file);
     let numbers = NUMBERS.iter().map(|(_, file, _)| *file);
@@ -113,7 +113,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     note_arrays(g);
 }
 
-/// Notes facts of the arrays in /proc/mdstat: failed members, and values that are not in sysfs.
+/// Notes facts from /proc/mdstat about arrays: failed members, and values that sysfs does not contain.
 fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("disk.mdstat", MDSTAT) else {
         return;
@@ -196,7 +196,7 @@ fn note_transport(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes the speed of the SATA link and of the nearest PCI Express link above the device.
+/// Notes the speed of the SATA link, and of the nearest PCI Express link above the device.
 fn note_link(g: &mut Gather<'_>, key: &str, device: &Device) {
     if let Some(port) = device.ata_port() {
         let dir = format!("/sys/class/ata_link/link{port}");
@@ -228,7 +228,7 @@ fn note_link(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes the lower layers of device mapper, Linux RAID, loop and zram.
+/// Notes the lower layers of devices of device mapper, Linux RAID, loop and zram.
 fn note_lower_layers(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/{file}", device.name);
     match device.slaves(g.host) {
@@ -296,7 +296,7 @@ fn note_lower_layers(g: &mut Gather<'_>, key: &str, device: &Device) {
     }
 }
 
-/// Notes an md array that is assembled but not running: the device has a directory `md` and size 0. Containers of
+/// Notes an md array that is assembled but not running. Such a device has a directory `md` and size 0. Containers of
 /// firmware RAID look the same while their arrays run.
 fn stopped_array(g: &mut Gather<'_>, key: &str, device: &Device) {
     let at = |file: &str| format!("{BLOCK}/{}/md/{file}", device.name);

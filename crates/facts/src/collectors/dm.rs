@@ -1,4 +1,4 @@
-//! Targets of device-mapper devices, as LVM, dm-crypt and multipath set them up.
+//! Collects the targets of device-mapper devices, as LVM, dm-crypt and multipath set them up.
 
 use crate::crypt;
 use crate::gather::{Gather, lossy};
@@ -42,8 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the format of an encrypted device, from its UUID, and the key derivation of its
-/// passphrases.
+/// Notes the format of an encrypted device from its UUID, and the key derivation functions of its passphrases.
 fn note_luks(g: &mut Gather<'_>, device: &str) {
     let dir = format!("/sys/block/{device}");
     let source = format!("{dir}/dm/uuid");
@@ -91,7 +90,7 @@ struct Table {
     crypt: crypt::CryptSettings,
 }
 
-/// Parses the lines `NAME: START LENGTH TARGET PARAMETERS`, one for each segment. Encryption keys are ignored.
+/// Parses lines `NAME: START LENGTH TARGET PARAMETERS`, one for each segment. Encryption keys are dropped.
 fn parse(text: &str) -> BTreeMap<String, Table> {
     let mut found: BTreeMap<String, Table> = BTreeMap::new();
     for line in text.lines() {
@@ -117,7 +116,7 @@ fn parse(text: &str) -> BTreeMap<String, Table> {
 mod tests {
     use super::*;
 
-    /// Recorded: libdevmapper 1.02.185, LVM on LUKS2.
+    /// Output of `dmsetup table`, recorded with libdevmapper 1.02.185: LVM on LUKS2.
     const TABLE: &str = include_str!("../../fixtures/dmsetup-1.02.185-table.txt");
 
     #[test]

@@ -1,5 +1,5 @@
-//! Dovecot 2.3: the password databases in the order in which its authentication file includes them. The example
-//! configuration of distributions has one file per database.
+//! Collects the password databases of Dovecot 2.3, in the order in which the authentication file includes them. The
+//! example configuration of distributions has one file per database.
 
 use crate::gather::Gather;
 use assay_model::change::ConfigLanguage;

@@ -1,4 +1,4 @@
-//! ext4: features and journal from the superblock, as printed by dumpe2fs(8).
+//! Collects features and journal of ext4 file systems from the superblock, as dumpe2fs(8) prints them.
 
 use crate::gather::{Gather, scalar};
 use assay_model::{FactKind, FactPlace};
@@ -34,12 +34,12 @@ pub(crate) fn collect(g: &mut Gather<'_>, device: &str) {
     }
 }
 
-/// Returns the names of the superblock fields that are read.
+/// Returns the names of the superblock fields that become facts.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FIELDS.iter().map(|(name, _)| *name)
 }
 
-/// Returns whether a line of dumpe2fs is one of the fields that are read.
+/// Returns whether a line of dumpe2fs is one of the fields that become facts.
 pub(crate) fn is_known(line: &str) -> bool {
     let label = line.split_once(':').map(|(label, _)| label);
     FIELDS.iter().any(|(known, _)| Some(*known) == label)

@@ -1,4 +1,5 @@
-//! File systems that are mounted at boot: fstab(5), line by line, and the options that the kernel rejects.
+//! Collects the file systems that are mounted at boot (fstab(5)), line by line, and the options that the kernel
+//! rejects.
 
 use crate::gather::Gather;
 use crate::mountinfo::{self, MOUNTINFO, unescape};
@@ -92,7 +93,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// A line that mounts a file system.
+/// A line of fstab that mounts a file system.
 struct Entry {
     point: String,
     fstype: String,
@@ -116,8 +117,8 @@ impl Entry {
     }
 }
 
-/// Parses a line; `None` for comments, swap and ignored entries. Fields are separated by spaces or tabs; the fourth may
-/// be missing (getmntent(3)).
+/// Parses a line; returns `None` for comments, swap and ignored entries. Fields are separated by spaces or tabs. The
+/// field of options may be missing (getmntent(3)).
 fn parse(line: &str) -> Option<Entry> {
     let line = line.trim();
     let mut fields = line.split_ascii_whitespace();
@@ -133,7 +134,7 @@ fn parse(line: &str) -> Option<Entry> {
     })
 }
 
-/// Keeps only the parts of a line that facts use: removes servers, UUIDs, and options that are not known to be
+/// Redacts a line: keeps only the parts that facts use. Removes servers, UUIDs, and options that are not known to be
 /// harmless.
 pub(crate) fn redact(line: &str) -> String {
     let fields: Vec<&str> = line.trim().split_ascii_whitespace().collect();

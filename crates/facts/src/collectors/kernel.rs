@@ -1,4 +1,5 @@
-//! Kernel version, command line and page size; the operating system; the host name, if the user requests it.
+//! Collects the kernel version, command line and page size, and the operating system. Collects the host name only if
+//! the user requests it.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactValue};
@@ -41,8 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Notes the page size from the auxiliary vector, which the kernel passes to every process
-/// (getauxval(3)).
+/// Notes the page size from the auxiliary vector, which the kernel passes to every process (getauxval(3)).
 fn page_size(g: &mut Gather<'_>) {
     const KEY: &str = "kernel.page_size";
     const AUXV: &str = "/proc/self/auxv";

@@ -1,13 +1,13 @@
-//! LVM: logical volumes and their segments, volume groups, and the offset of data on physical volumes.
+//! Collects the LVM volumes and their segments, the volume groups, and the offset of data on physical volumes.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::lvm::{self, Row};
 use assay_model::{FactKind, FactPlace, FactValue};
 use serde_json::Value;
 
-/// Fields that contain names; they are not noted, because the key contains the names already.
+/// Fields that contain names. They are not noted, because the key of each fact contains these names already.
 const NAMES: [&str; 4] = ["vg_name", "lv_name", "pv_name", "lv_dm_path"];
-/// Fields that contain device numbers; they are not noted, because the numbers change with each boot.
+/// Fields that contain device numbers. They are not noted, because device numbers change with each boot.
 const NUMBERS: [&str; 2] = ["lv_kernel_major", "lv_kernel_minor"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -33,7 +33,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// If a report could not be read, notes the facts that are derived from it (`follows`) as unknown, too.
+/// If `report` could not be read, also notes the facts that are derived from it (`follows`) as unknown.
 fn copy_unknown(g: &mut Gather<'_>, report: &str, follows: &str, argv: &[&str]) {
     let value = g.facts.map.get(report).map(|fact| &fact.value);
     if let Some(FactValue::Unknown(why)) = value {
@@ -42,7 +42,7 @@ fn copy_unknown(g: &mut Gather<'_>, report: &str, follows: &str, argv: &[&str]) 
     }
 }
 
-/// Notes `lvm.fill.VG/LV`: how full thin pools and snapshots are, in percent; from the report of all volumes that was
+/// Notes `lvm.fill.VG/LV`: how full thin pools and snapshots are, in percent. Uses the report of all volumes, which was
 /// read before.
 fn note_fill(g: &mut Gather<'_>) {
     let layouts: Vec<(String, String)> = g
@@ -157,7 +157,7 @@ fn note_report(g: &mut Gather<'_>, key: &str, argv: &[&str], name: fn(&Row) -> O
     }
 }
 
-/// Notes `lvm.group.VG.missing`: the number of missing physical volumes of a group. LVM names them
+/// Notes `lvm.group.VG.missing`: the number of missing physical volumes of a group. LVM lists a missing volume as
 /// `[unknown]`.
 fn note_missing(g: &mut Gather<'_>, row: &Row, name: &str, source: &FactPlace) {
     let Some(group) = row.get("vg_name") else {

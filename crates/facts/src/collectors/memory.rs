@@ -1,4 +1,4 @@
-//! Memory: sizes from /proc/meminfo in bytes, huge pages, NUMA nodes.
+//! Collects memory sizes in bytes from /proc/meminfo, huge pages, and NUMA nodes.
 
 use crate::gather::{Gather, chosen, lossy};
 use assay_model::FactKind;
@@ -44,8 +44,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes `edac.mc0`: errors that a memory controller with ECC counted since boot
-/// (Documentation/ABI/testing/sysfs-devices-edac). Without ECC there is no such controller.
+/// Notes `edac.mc0`: the errors that a memory controller with ECC counted since boot
+/// (Documentation/ABI/testing/sysfs-devices-edac). A machine without ECC has no such controller.
 fn note_errors(g: &mut Gather<'_>) {
     for name in g.list("edac", EDAC) {
         let name = lossy(&name);
@@ -70,7 +70,8 @@ fn is_node(name: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the value of a line of meminfo: bytes if the unit is kB, else a count.
+/// Returns the value of a line of meminfo. The value is in bytes if the unit of the line is kB; otherwise it is a
+/// count.
 fn parse_meminfo(text: &str, name: &str) -> Option<u64> {
     let line = text
         .lines()

@@ -55,12 +55,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// A configured parameter of a module.
+/// A configured parameter of a kernel module.
 struct Setting {
     module: String,
     parameter: String,
     value: Option<String>,
-    /// The value with its quotation marks.
+    /// The value as written in the file, with quotation marks.
     written: String,
     line: usize,
     span: Option<Span>,
@@ -86,7 +86,8 @@ impl Setting {
     }
 }
 
-/// Notes the last value of a parameter; but a rejected value counts wherever it occurs, because the kernel stops there.
+/// Notes the value of a parameter. Normally the last value applies. A rejected value is noted wherever it occurs,
+/// because the kernel stops there.
 fn note(g: &mut Gather<'_>, option: &Setting, place: FactPlace) {
     let written = option.value.as_deref().unwrap_or("1");
     let value = match option.reading() {
@@ -116,7 +117,7 @@ fn find_refusal(option: &Setting) -> Option<(&'static str, Option<u64>)> {
     }
 }
 
-/// Notes that the module rejects a configured value: the text, its place, the reason, and a valid value.
+/// Notes that the module rejects a configured value, with the original text, its place, the reason, and a valid value.
 fn note_refusal(
     g: &mut Gather<'_>,
     option: &Setting,
@@ -152,8 +153,8 @@ fn note_refusal(
     g.about(["module", &format!("{}.{}", option.module, option.parameter)]);
 }
 
-/// Returns the `*.conf` files of the directories, which are in order of precedence. Files are sorted by name; of
-/// several files with the same name only the first is read.
+/// Returns the `*.conf` files of the directories, sorted by file name. `dirs` is in order of precedence: of several
+/// files with the same name, only the first is read.
 pub(crate) fn config_files(g: &mut Gather<'_>, key: &str, dirs: &[&str]) -> Vec<String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for dir in dirs {

@@ -1,4 +1,4 @@
-//! Mounted file systems with their options, without kernel interfaces such as proc and sysfs.
+//! Collects the mounted file systems with their options. Kernel interfaces such as proc and sysfs are left out.
 
 use super::trim;
 use crate::block::Device;
@@ -75,7 +75,7 @@ pub(crate) fn collect(g: &mut Gather<'_>, targets: &[PathBuf]) {
     of_targets(g, &mounts, targets);
 }
 
-/// Returns the mounts of this process; notes a fault under `mount`.
+/// Returns the mounts of this process. If they cannot be read, notes the error under `mount`.
 fn read(g: &mut Gather<'_>) -> Option<Vec<Mount>> {
     let text = match g.host.read(Path::new(MOUNTINFO)) {
         Ok(text) => text,
@@ -98,8 +98,8 @@ fn read(g: &mut Gather<'_>) -> Option<Vec<Mount>> {
     }
 }
 
-/// Whether a file system lies on a volatile write cache; without one the kernel sends no flushes.
-/// `None` if a device does not report it.
+/// Returns whether a device below a file system has a volatile write cache; without such a cache the kernel sends no
+/// flushes. `None` if a device does not report this.
 ///
 /// # Errors
 /// A device cannot be read.
@@ -121,7 +121,7 @@ pub(crate) fn has_volatile_cache(
     Ok(any)
 }
 
-/// Notes whether the kernel flushes the devices of a mount.
+/// Notes whether the kernel sends flushes to the devices of a mount.
 pub(crate) fn volatile_cache(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) {
     let place = "/sys/block/*/queue/write_cache";
     match has_volatile_cache(g.host, mounts, mount) {
@@ -170,7 +170,7 @@ fn list_devices(g: &mut Gather<'_>, key: &str, mounts: &[Mount], mount: &Mount) 
     }
 }
 
-/// Notes details of the file systems of the targets, each file system once.
+/// Notes details of the file systems of the targets. Each file system is read once.
 fn of_targets(g: &mut Gather<'_>, mounts: &[Mount], targets: &[PathBuf]) {
     let mut done: Vec<&Mount> = Vec::new();
     for target in targets {

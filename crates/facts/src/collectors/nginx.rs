@@ -1,5 +1,5 @@
-//! Collects nginx's worker settings, and the response settings of the http block, which any server or location block
-//! may override.
+//! Collects the worker settings of nginx, and the response settings of its http block. A server or location block may
+//! override the response settings.
 
 use crate::gather::Gather;
 use crate::harmless::is_pattern;
@@ -7,10 +7,10 @@ use assay_config::effective::{Program, ScopeId};
 use assay_model::change::ConfigLanguage;
 
 pub(crate) const FILE: &str = "/etc/nginx/nginx.conf";
-/// Directory of the other configuration files.
+/// Directory that contains all configuration files of nginx.
 pub(crate) const DIR: &str = "/etc/nginx/";
 
-/// Directive, its block, and its default (nginx.org, ngx_core_module, ngx_http_core_module and
+/// A directive, its enclosing blocks, and its default value (nginx.org, ngx_core_module, ngx_http_core_module and
 /// ngx_http_gzip_module).
 const DIRECTIVES: [(&str, &[&str], &str); 4] = [
     ("worker_processes", &[], "1"),

@@ -1,5 +1,5 @@
-//! Collects the configuration of services for checks: the settings of each scope with file and line. An inherited
-//! setting is noted only in the scope that contains its line, so that one line gives one finding.
+//! Collects the configuration of services for checks: the settings of each scope with file and line. A setting is noted
+//! only in the scope that contains its line, not in scopes that inherit it. One line therefore gives one finding.
 
 pub(crate) mod apache;
 pub(crate) mod apache_reading;
@@ -41,8 +41,7 @@ pub(crate) mod tls_lines;
 
 use crate::gather::Gather;
 
-/// Runs all collectors of services. Without `accounts`, also notes the checks that are not asked because names are
-/// hidden.
+/// Runs all collectors of services. Without `accounts`, also notes which checks do not run because names are redacted.
 pub(crate) fn collect(g: &mut Gather<'_>, accounts: bool) {
     openssh::collect(g);
     ssh::server(g);

@@ -1,13 +1,13 @@
-//! sshd: settings that make logins slow, outside of Match blocks. The first line with a keyword wins, also in an
-//! included file (sshd_config(5)).
+//! Collects settings of sshd outside of Match blocks that make logins slow. The first line with a keyword applies, also
+//! if it is in an included file (sshd_config(5)).
 
 use crate::gather::Gather;
 use assay_config::effective::{Program, ScopeId};
 
 const FILE: &str = "/etc/ssh/sshd_config";
 
-/// Keywords and their defaults: UseDNS since OpenSSH 6.8 (servconf.c, V_6_8_P1), the others since
-/// their introduction.
+/// Keywords and their defaults. The default of UseDNS applies since OpenSSH 6.8 (servconf.c, V_6_8_P1), the other
+/// defaults since the keywords exist.
 const KEYWORDS: [(&str, &str); 3] = [
     ("usedns", "no"),
     ("gssapiauthentication", "no"),
@@ -32,7 +32,7 @@ mod tests {
     use assay_host::Recorded;
     use assay_model::FactKind;
 
-    /// Returns a host with the files of Debian 12 and one file `own` of the user.
+    /// Returns a host with the files of Debian 12 and one file `own` of the administrator.
     fn host(own: &str) -> Recorded {
         Recorded::new()
             .file(

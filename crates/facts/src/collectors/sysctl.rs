@@ -1,5 +1,5 @@
-//! Kernel settings of write caching, network tuning and hardening: the current value and the place of its
-//! configuration.
+//! Collects kernel settings of write caching, network tuning and hardening: the current value, and the configuration
+//! line that sets it.
 
 use crate::gather::{Gather, scalar};
 use assay_config::effective::files::OfHost;
@@ -59,13 +59,13 @@ pub(crate) const NAMES: [&str; 49] = [
     "net.ipv4.ip_forward",
 ];
 
-/// Sizes of TCP buffers in bytes: minimum, default and maximum.
+/// Settings of TCP buffers. A value consists of three sizes in bytes: minimum, default and maximum.
 pub(crate) const TCP_BUFFERS: [&str; 2] = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];
 
-/// The file that `sysctl --system` reads after its drop-ins; Debian links it as 99-sysctl.conf.
+/// The file that `sysctl --system` reads after its drop-ins. On Debian, 99-sysctl.conf is a link to this file.
 const LAST: &str = "/etc/sysctl.conf";
 
-/// TCP congestion control algorithm, and the available algorithms.
+/// Files with the TCP congestion control algorithm in use, and with the available algorithms.
 pub(crate) const CONGESTION: [&str; 2] = [
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_available_congestion_control",
@@ -134,7 +134,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Parses a number as the kernel does: decimal, hexadecimal with `0x`, or octal with a zero in front.
+/// Parses a number as the kernel does: decimal, hexadecimal after `0x`, or octal after `0`.
 fn parse_number(text: &str) -> serde_json::Value {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
@@ -150,7 +150,7 @@ fn parse_number(text: &str) -> serde_json::Value {
     number.map_or_else(|| scalar(text), |number| (sign * number).into())
 }
 
-/// Whether a name with `*` stands for a setting; a `*` stands for one part.
+/// Returns whether a name with `*` matches a setting. `*` matches one part between dots.
 fn matches(pattern: &str, name: &str) -> bool {
     pattern.contains('*')
         && pattern.split('.').count() == name.split('.').count()
@@ -167,8 +167,8 @@ fn matches(pattern: &str, name: &str) -> bool {
             })
 }
 
-/// Keeps a line that sets one of the settings above to a number. Names may have slashes; a hyphen
-/// in front means that failure is ignored (sysctl.d(5)).
+/// Redacts a line: keeps a line that sets one of the noted settings to a number. Names may contain slashes instead of
+/// dots. A hyphen before a name means that failure is ignored (sysctl.d(5)).
 pub(crate) fn redact(line: &str) -> String {
     let known = line.split_once('=').is_some_and(|(name, value)| {
         let name = name.trim().trim_start_matches('-').replace('/', ".");
@@ -178,7 +178,7 @@ pub(crate) fn redact(line: &str) -> String {
     if known { line } else { "" }.to_owned()
 }
 
-/// Whether a path is the file of one of the settings.
+/// Returns whether a path is the file of one of the settings.
 pub(crate) fn is_setting(path: &str) -> bool {
     let inner = path.strip_prefix("/proc/sys/");
     inner.is_some_and(|inner| NAMES.contains(&inner.replace('/', ".").as_str()))

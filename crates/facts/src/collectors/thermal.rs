@@ -1,4 +1,5 @@
-//! Temperatures of drives: a hot drive throttles. See the kernel's Documentation/hwmon/sysfs-interface.
+//! Collects the temperatures of drives, because a hot drive throttles. See the kernel's
+//! Documentation/hwmon/sysfs-interface.
 
 use crate::gather::{Gather, lossy};
 use std::path::Path;

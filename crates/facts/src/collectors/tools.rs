@@ -1,10 +1,10 @@
-//! Versions of the measuring tools, of the tools whose output is parsed, and of the services in the catalogue of
-//! advice.
+//! Collects the versions of the measuring tools, of the tools whose output is parsed, and of the services in the
+//! catalogue of advice.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Name of the tool in the fact, and the command that prints the version.
+/// Tools, as (name in the fact, command that prints the version).
 const TOOLS: [(&str, &[&str]); 14] = [
     ("fio", &["fio", "--version"]),
     ("qemu-img", &["qemu-img", "--version"]),
@@ -22,15 +22,15 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("postfix", &["postconf", "-h", "-d", "mail_version"]),
 ];
 
-/// Number of tools, and so of threads: each version command runs on its own thread.
+/// Number of version commands. Each command runs in a thread of its own.
 pub(crate) const COUNT: usize = TOOLS.len();
 
-/// Whether a command is one of the version commands in `TOOLS`.
+/// Returns whether a command is one of the version commands in `TOOLS`.
 pub(crate) fn is_version(argv: &[&str]) -> bool {
     TOOLS.iter().any(|(_, known)| *known == argv)
 }
 
-/// Returns the commands, for the shell collector.
+/// Returns all version commands, for the shell collector.
 pub(crate) fn commands() -> impl Iterator<Item = &'static [&'static str]> {
     TOOLS.iter().map(|(_, argv)| *argv)
 }

@@ -1,4 +1,4 @@
-//! Finds the layer between a file system and its drive that drops TRIM: `discard_max_bytes` of each layer
+//! Finds the layer between a file system and its drive that drops TRIM requests, from `discard_max_bytes` of each layer
 //! (sysfs-block).
 
 use crate::block::Device;
@@ -7,21 +7,21 @@ use assay_host::{Host, HostError};
 /// Maximum number of layers. A deeper stack is treated as a cycle.
 const DEEPEST: usize = 16;
 
-/// The layer that prevents TRIM from reaching a drive that supports it.
+/// A layer that drops TRIM requests above a drive that supports TRIM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Description of the layer: `dm-crypt (vault)`, `md0`, `the USB bridge of sdb`.
+    /// Description of the layer for users, such as `dm-crypt (vault)`, `md0` or `the USB bridge of sdb`.
     pub(crate) by: String,
-    /// `crypt`, `lvm`, `md`, `usb` or `other`.
+    /// Kind of the layer: `crypt`, `lvm`, `md`, `usb` or `other`.
     pub(crate) kind: &'static str,
-    /// The name that command line tools use; for a device mapper device its mapped name.
+    /// Name that command line tools use for the layer. For a device-mapper device this is the mapped name.
     pub(crate) layer: String,
-    /// The drive below.
+    /// Name of the drive below the layer.
     pub(crate) disk: String,
 }
 
-/// Returns the lowest layer under a device that drops TRIM; `None` if TRIM reaches the drive, if no
-/// drive supports it, or if the kernel does not report it.
+/// Returns the lowest layer under a device that drops TRIM. Returns `None` if TRIM reaches the drive, if no drive
+/// supports it, or if the kernel does not report this.
 ///
 /// # Errors
 /// A layer cannot be read.
@@ -87,7 +87,7 @@ fn describe(host: &dyn Host, device: &Device, disk: String) -> Result<Dropped, H
     })
 }
 
-/// Reads a file of a device; `None` if the file does not exist.
+/// Reads a file in the directory of a device; `None` if the file does not exist.
 pub(crate) fn read(
     host: &dyn Host,
     device: &Device,
@@ -110,7 +110,8 @@ mod tests {
     use assay_host::Recorded;
     use std::ffi::OsStr;
 
-    /// Builds a stack of devices, the top first, as (name, `discard_max_bytes`, UUID of device mapper).
+    /// Builds a stack of devices, beginning with the top. A device is (name, `discard_max_bytes`, UUID of device
+    /// mapper).
     fn stack(layers: &[(&str, &str, &str)]) -> Recorded {
         let mut host = Recorded::new();
         for (at, (name, most, uuid)) in layers.iter().enumerate() {

@@ -32,8 +32,8 @@ pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Notes the output of systemd-detect-virt(1), which has the most detectors (`none` has exit status 1). If the program
-/// is missing, runs `by_hand` instead.
+/// Notes the output of systemd-detect-virt(1), which detects the most types (`none` has exit status 1). If this program
+/// is missing, calls `by_hand` instead.
 fn note_detected(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Gather<'_>, &str)) {
     let argv = ["systemd-detect-virt", which];
     match g.try_ask(&argv) {
@@ -61,7 +61,7 @@ fn note_detected(g: &mut Gather<'_>, key: &str, which: &str, by_hand: fn(&mut Ga
     }
 }
 
-/// Detects a hypervisor from files, the most reliable sign first.
+/// Detects a hypervisor from files, beginning with the most reliable file.
 fn by_hand_vm(g: &mut Gather<'_>, key: &str) {
     for path in [
         "/sys/hypervisor/type",

@@ -11,12 +11,12 @@ use std::path::Path;
 
 const LIBVIRT: &str = "/etc/libvirt/qemu";
 const PROXMOX: &str = "/etc/pve/qemu-server";
-/// Error number if the process ended while its files were read (ESRCH).
+/// Error number of a read from /proc after the process has ended (ESRCH).
 const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
 
-/// Collects all guests. With `unredacted` (the machine itself, without redaction) the facts contain the names of
-/// guests, so that the user can identify a guest in a finding. Captures contain no names.
+/// Collects all guests. With `unredacted`, which is the machine itself without redaction, the facts contain the names
+/// of guests, so that the user recognises a guest in a finding. Captures contain no names.
 pub(crate) fn collect(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&dyn Host>) {
     let named = unredacted.is_some() || with_identity;
     note_processes(g, with_identity, unredacted);
@@ -82,7 +82,7 @@ fn note_processes(g: &mut Gather<'_>, with_identity: bool, unredacted: Option<&d
     }
 }
 
-/// Notes `vm.UNIT`: the guest that a systemd unit defines, if the unit is not running.
+/// Notes `vm.UNIT` for the guest that a systemd unit defines, unless this guest is running.
 pub(crate) fn note_defined(
     g: &mut Gather<'_>,
     unit: &str,
@@ -100,8 +100,8 @@ pub(crate) fn note_defined(
     disks(g, (&key, guest), &machine.disks, kind, &place, false);
 }
 
-/// Notes `libvirt.NAME` for each defined guest. If names are left out, the guests are numbered in the order of their
-/// file names.
+/// Notes `libvirt.NAME` for each defined guest. Without names (`named` is false), the guests are numbered in the order
+/// of their file names.
 fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
     let files = g.list("libvirt", LIBVIRT);
     let files = files.iter().filter(|file| lossy(file).ends_with(".xml"));
@@ -196,8 +196,8 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
     }
 }
 
-/// Returns the place of the last line that sets a key for the guest itself, not for one of its snapshots; without such
-/// a line, the place is the whole file.
+/// Returns the place of the last line that sets a key for the guest itself. Lines of snapshots do not count. If there
+/// is no such line, the place is the whole file.
 fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     let own = text.lines().take_while(|line| !line.starts_with('['));
     let said = own.enumerate().filter(|(_, line)| {
@@ -215,8 +215,8 @@ fn line_of(path: &str, text: &str, key: &str) -> FactPlace {
     }
 }
 
-/// Returns advice on how to change the settings of a disk, depending on the manager of the guest (Proxmox, libvirt or
-/// none).
+/// Returns instructions for changing the settings of a virtual disk. They depend on the manager of the guest (Proxmox,
+/// libvirt or none).
 fn edit_with(manager: &str, guest: &str, disk: &str) -> String {
     match manager {
         "proxmox" => format!(

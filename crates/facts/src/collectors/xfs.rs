@@ -1,4 +1,4 @@
-//! XFS: geometry and features, as xfs_info(8) prints them.
+//! Collects the geometry and features of XFS file systems, as xfs_info(8) prints them.
 
 use crate::gather::{Gather, scalar};
 use assay_model::{FactKind, FactPlace};
@@ -21,8 +21,8 @@ pub(crate) fn collect(g: &mut Gather<'_>, point: &Path) {
     }
 }
 
-/// Parses `section =value  name=value, name=value unit` into (section, name, value). A line that begins with `=`
-/// continues the section of the previous line.
+/// Parses `section =value  name=value, name=value unit` into triples (section, name, value). A line that begins with
+/// `=` continues the section of the previous line.
 fn parse(text: &str) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     let mut section = String::new();

@@ -1,4 +1,5 @@
-//! Collects the module version and parameters of ZFS, the ARC, and for a target the properties of its dataset and pool.
+//! Collects the module version and parameters of ZFS and the ARC. For a target, also collects the properties of its
+//! dataset and pool.
 
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
@@ -14,7 +15,7 @@ mod volumes;
 
 const PARAMETERS: &str = "/sys/module/zfs/parameters";
 
-/// Properties that identify a single machine, but do not affect its behaviour.
+/// Properties that identify a machine but do not affect its behaviour.
 pub(crate) const IDENTITY: [&str; 6] = [
     "guid",
     "objsetid",
@@ -59,7 +60,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Dataset properties that checks use. Some dataset types have only a part of them.
+/// Dataset properties that checks use. Not every type of dataset has all of them.
 pub(crate) const ASKED: &str = "type,volblocksize,recordsize,compression,compressratio,sync,logbias,atime,relatime,\
 primarycache,secondarycache,normalization,dedup,checksum,copies,refreservation,volsize,origin,encryption,\
 xattr,available,used,usedbysnapshots";
@@ -132,8 +133,8 @@ pub(crate) fn everything(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes `zfs.volatile_cache`: whether a disk of the pools has a volatile write cache. Unknown
-/// unless every disk reports it.
+/// Notes `zfs.volatile_cache`: whether at least one disk of the pools has a volatile write cache. The fact is unknown
+/// unless every disk reports this.
 fn volatile_caches(g: &mut Gather<'_>, pools: &[String]) {
     let mut any = false;
     let mut seen = false;
@@ -160,8 +161,8 @@ fn volatile_caches(g: &mut Gather<'_>, pools: &[String]) {
     }
 }
 
-/// Parses `name property value source`, separated by tabs. Notes the properties of each dataset and
-/// returns the names in order.
+/// Parses lines `name property value source`, separated by tabs. Notes the properties of each dataset, and returns the
+/// names of the datasets in order.
 fn note_named_properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -212,7 +213,7 @@ pub(crate) fn dataset(g: &mut Gather<'_>, dataset: &str) {
     note_layout(g, pool, &mut PoolConfigurations::default());
 }
 
-/// Notes the devices of a pool and their state.
+/// Notes the devices of a pool, and the state of the pool.
 fn note_layout(g: &mut Gather<'_>, pool: &str, configurations: &mut PoolConfigurations) {
     let key = format!("zfs.pool.{pool}");
     let argv = ["zpool", "status", "-LP", pool];
@@ -242,8 +243,7 @@ fn note_layout(g: &mut Gather<'_>, pool: &str, configurations: &mut PoolConfigur
     }
 }
 
-/// Notes the faults of a pool: missing devices (even if the pool is ONLINE), device errors and lost
-/// data.
+/// Notes the faults of a pool: missing devices (even if the pool is ONLINE), device errors, and lost data.
 fn note_health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &FactPlace) {
     let mut known = |name: &str, value: Value| {
         let key = format!("{key}.{name}");
@@ -287,7 +287,7 @@ fn note_health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &
     }
 }
 
-/// Notes the top-level devices of a pool by their position in `zpool status`.
+/// Notes the top-level vdevs of a pool. Their position in `zpool status` is part of the key.
 fn note_vdevs(
     g: &mut Gather<'_>,
     pool_key: &str,
@@ -354,8 +354,8 @@ fn note_vdevs(
     g.facts.known(key, all, FactKind::Configured, source);
 }
 
-/// Runs a ZFS tool. It is called only if a dataset is mounted, so a missing tool makes the facts unknown and not
-/// absent.
+/// Runs a ZFS tool. This function is called only if a dataset is mounted, so a missing tool makes the facts unknown
+/// instead of absent.
 fn run_tool(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     match g.try_ask(argv) {
         Ok(output) if output.success() => return Some(output.text()),
@@ -375,8 +375,8 @@ fn run_tool(g: &mut Gather<'_>, key: &str, argv: &[&str]) -> Option<String> {
     None
 }
 
-/// Parses `property value source`, separated by tabs; the source is how the value was set
-/// (zfsprops(7)).
+/// Parses lines `property value source`, separated by tabs, and notes the values. The source describes how the value
+/// was set (zfsprops(7)).
 fn note_properties(facts: &mut Facts, key: &str, text: &str, argv: &[&str]) {
     for line in text.lines() {
         let mut fields = line.split('\t');

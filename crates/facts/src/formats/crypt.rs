@@ -1,13 +1,13 @@
-//! dm-crypt and LUKS: `dmsetup table` (dm-crypt.rst of the kernel), `cryptsetup status` and
-//! `cryptsetup luksDump`. No key, salt or digest is kept.
+//! Parses settings of dm-crypt and LUKS from `dmsetup table` (dm-crypt.rst of the kernel), `cryptsetup status` and
+//! `cryptsetup luksDump`. Keys, salts and digests are dropped.
 
 use std::collections::BTreeMap;
 
-/// Settings of an encrypted device.
+/// Settings of an encrypted device by name, such as the cipher.
 pub type CryptSettings = BTreeMap<&'static str, String>;
 
-/// Parses the parameters of a `crypt` target: `CIPHER KEY IV-OFFSET DEVICE OFFSET [#OPTIONS
-/// OPTION…]`. Only the length of the key is read.
+/// Parses the parameters of a `crypt` target: `CIPHER KEY IV-OFFSET DEVICE OFFSET [#OPTIONS OPTION…]`. Of the key, only
+/// the length is read.
 #[must_use]
 pub fn table(parameters: &[&str]) -> CryptSettings {
     let mut found = CryptSettings::new();
@@ -41,8 +41,7 @@ pub fn table(parameters: &[&str]) -> CryptSettings {
     found
 }
 
-/// Returns the length of a key in bits: hexadecimal digits, or `:BYTES:TYPE:NAME` for a key in the
-/// kernel's keyring.
+/// Returns the length of a key in bits. `key` is hexadecimal, or `:BYTES:TYPE:NAME` for a key in the kernel's keyring.
 fn key_bits(key: &str) -> Option<u64> {
     match key.strip_prefix(':') {
         Some(rest) => rest.split(':').next()?.parse::<u64>().ok()?.checked_mul(8),
@@ -51,7 +50,7 @@ fn key_bits(key: &str) -> Option<u64> {
     }
 }
 
-/// Returns the format in the output of `cryptsetup status NAME`: `LUKS2`, `LUKS1`, `PLAIN`.
+/// Returns the format in the output of `cryptsetup status NAME`, such as `LUKS2`, `LUKS1` or `PLAIN`.
 #[must_use]
 pub fn kind(status: &str) -> Option<&str> {
     status.lines().find_map(|line| {
@@ -60,8 +59,8 @@ pub fn kind(status: &str) -> Option<&str> {
     })
 }
 
-/// Returns the `pbkdf` (key derivation function) of the used key slots in the output of `cryptsetup luksDump DEVICE`.
-/// It costs time only when the device is opened, not for reads or writes.
+/// Returns the key derivation function (`pbkdf`) of each used key slot, from the output of `cryptsetup luksDump
+/// DEVICE`. Key derivation costs time only when the device is opened, not for reads or writes.
 #[must_use]
 pub fn pbkdf(dump: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

@@ -1,15 +1,15 @@
-//! The first bytes of a disk image: its format, and the header of qcow2 (docs/interop/qcow2.txt of QEMU 7.2).
+//! Parses the first bytes of a disk image: the format, and the header of qcow2 (docs/interop/qcow2.txt of QEMU 7.2).
 
 use std::collections::BTreeMap;
 
-/// Number of bytes from the start of a file that suffice for [`Header`]. The name of the backing file may be stored
-/// after them; [`Header::backing_at`] is its position.
+/// Number of bytes from the start of a file that suffice to parse a [`Header`]. The name of the backing file may be
+/// stored after these bytes; [`Header::backing_at`] is its position.
 pub const HEADER: usize = 4096;
 
 /// Parsed header of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// `qcow2`, `vmdk`, `vdi`, `vhdx`, `vpc`, `luks`, `qed`; `raw` for an unknown format.
+    /// Format: `qcow2`, `vmdk`, `vdi`, `vhdx`, `vpc`, `luks` or `qed`; `raw` if the format is unknown.
     pub format: &'static str,
     /// Settings of qcow2: `cluster_size`, `extended_l2`, `lazy_refcounts`, `compression_type`,
     /// `compat`, `encryption`, `data_file`, `size`. Sizes are in bytes.
@@ -18,10 +18,10 @@ pub struct Header {
     pub backing_at: Option<(u64, usize)>,
 }
 
-/// Longest name of a backing file in bytes (qcow2.txt).
+/// Maximum length of the name of a backing file in bytes (qcow2.txt).
 const LONGEST_NAME: u32 = 1023;
 
-/// Recognises the format of an image by its first bytes. An unknown format is raw.
+/// Recognises the format of an image by its first bytes. An unknown format counts as raw.
 #[must_use]
 pub fn header(bytes: &[u8]) -> Header {
     let magic: [(&[u8], usize, &str); 7] = [

@@ -1,5 +1,5 @@
-//! Parses a libvirt domain in XML (formatdomain of libvirt): the output of `virsh dumpxml`, and the files in
-//! /etc/libvirt/qemu and /run/libvirt/qemu.
+//! Parses a libvirt domain in XML (formatdomain of libvirt). The sources are the output of `virsh dumpxml`, and the
+//! files in /etc/libvirt/qemu and /run/libvirt/qemu.
 
 use crate::limits::Limits;
 use crate::qemu::{self, Storage, VirtualDisk};
@@ -7,7 +7,7 @@ use assay_model::secrets::withhold_value;
 use roxmltree::{Document, Node};
 use std::collections::BTreeMap;
 
-/// Prints the XML of the domain whose name follows; read-only.
+/// Command that prints the XML of a domain without changing it. The name of the domain is appended.
 pub const DUMP: [&str; 6] = [
     "virsh",
     "--readonly",
@@ -20,18 +20,19 @@ pub const DUMP: [&str; 6] = [
 /// Maximum number of lines of a domain definition; a longer one is rejected.
 const MOST_LINES: usize = 100_000;
 
-/// A domain: its configuration, or for a file in /run its running state.
+/// A libvirt domain. A file in /etc contains its configuration, a file in /run its running state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domain {
-    /// Name of the domain.
+    /// Name of the domain, as in `virsh list`.
     pub name: String,
     /// Process number of the domain's QEMU; `None` if the file does not contain it.
     pub pid: Option<u32>,
-    /// `machine`, `cpu`, `accel`, and `aes` if the definition requires the CPU's AES instructions by name.
+    /// `machine`, `cpu` and `accel`. Also `aes` if the definition requires the CPU's AES instructions by name.
     pub settings: BTreeMap<String, String>,
     /// Disks of the domain, without CD and floppy drives.
     pub disks: Vec<VirtualDisk>,
-    /// For each disk in order, the line number of its `driver` element, or of the disk itself.
+    /// For each disk in order, the line number of its `driver` element. Without such an element, the line number of the
+    /// disk.
     pub lines: Vec<usize>,
     /// Line number of the `cpu` element.
     pub cpu_line: Option<usize>,
@@ -223,8 +224,8 @@ fn scsi_controller<'a, 'i>(node: Node<'a, 'i>, devices: &[Node<'a, 'i>]) -> Opti
     })
 }
 
-/// Redacts a domain's XML to the elements that become facts; returns an empty text if it is not a domain. With
-/// `identity` keeps the name of the domain and of its images.
+/// Redacts a domain's XML to the elements that become facts. Returns an empty text if the XML is not a domain. With
+/// `identity`, keeps the names of the domain and of its images.
 pub(crate) fn redact(xml: &str, identity: bool) -> String {
     // The XML is written from the parsed values, so no other content can pass.
     let Ok(domain) = parse(xml) else {

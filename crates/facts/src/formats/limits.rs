@@ -1,12 +1,12 @@
-//! I/O limits of a virtual disk in QEMU: throttling options on the command line, `<iotune>` of libvirt, `iops_rd=` of
-//! Proxmox VE.
+//! I/O limits of a virtual disk in QEMU, from throttling options on the command line, `<iotune>` of libvirt, or
+//! `iops_rd=` of Proxmox VE.
 
 use assay_model::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// Names of one limit: in QMP (`block_set_io_throttle`) and qm.conf(5), in libvirt's `<iotune>`, and in a throttle
-/// group (qapi/block-core.json, ThrottleLimits). `of` is the limited quantity.
+/// group (qapi/block-core.json, ThrottleLimits). `of` describes the limited quantity.
 struct Name {
     qmp: &'static str,
     libvirt: &'static str,
@@ -42,13 +42,13 @@ const NAMES: [Name; 6] = [
 pub struct Limits(BTreeMap<&'static str, u64>);
 
 impl Limits {
-    /// Whether the disk is not limited.
+    /// Returns whether the disk has no limit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Parses the settings of a drive (`throttling.iops-total`, or `iops` before QEMU 1.7), or of a
+    /// Parses the limits in the settings of a drive (`throttling.iops-total`, or `iops` before QEMU 1.7) or of a
     /// throttle group (`x-iops-total` or `limits.iops-total`).
     pub(crate) fn of_qemu(map: &BTreeMap<String, String>) -> Self {
         Self::read(|name| {
@@ -63,13 +63,13 @@ impl Limits {
         })
     }
 
-    /// Reads `<iotune>`; `text` returns the text of an element.
+    /// Reads the limits in `<iotune>`. `text` returns the text of an element by its name.
     pub(crate) fn of_libvirt(text: impl Fn(&str) -> Option<String>) -> Self {
         Self::read(|name| text(name.libvirt)?.trim().parse().ok())
     }
 
-    /// Parses the options of a drive in qm.conf(5): `mbps=` is in MiB/s (PVE/QemuServer.pm
-    /// multiplies by 1024 × 1024).
+    /// Parses the limits in the options of a drive in qm.conf(5). `mbps=` is in MiB/s (PVE/QemuServer.pm multiplies by
+    /// 1024 × 1024).
     pub(crate) fn of_proxmox(options: &BTreeMap<&str, &str>) -> Self {
         Self::read(|name| {
             let plain = options.get(name.qmp).and_then(|value| value.parse().ok());
@@ -98,7 +98,7 @@ impl Limits {
         elements.collect()
     }
 
-    /// Inserts the limits under [`THROTTLED`] into the settings of a disk, if there are limits.
+    /// Inserts the limits as text under [`THROTTLED`] into the settings of a disk, unless there are no limits.
     pub fn tell(&self, settings: &mut BTreeMap<String, String>) {
         if !self.is_empty() {
             settings.insert(THROTTLED.to_owned(), self.to_string());
@@ -107,10 +107,10 @@ impl Limits {
 }
 
 /// Key of the limits in the settings of a disk. The value is the limits as text, or `yes` if the limits are set
-/// elsewhere and so unknown.
+/// elsewhere and therefore unknown.
 pub const THROTTLED: &str = "throttled";
 
-/// Whether a setting of a drive or object is a limit.
+/// Returns whether a setting of a drive or object is an I/O limit.
 pub(crate) fn is_limit(key: &str) -> bool {
     ["throttling.", "limits.", "x-bps", "x-iops", "bps", "iops"]
         .iter()

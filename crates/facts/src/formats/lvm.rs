@@ -3,11 +3,11 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A row of a report: names and values of its fields, in LVM's spelling.
+/// A row of a report: the values by field name, as LVM spells the names.
 pub type Row = BTreeMap<String, String>;
 
-/// Lists all logical volumes, including hidden ones, with a row for each segment. Sizes are in
-/// bytes. Fields that identify the machine (uuid, host) are left out.
+/// Command that lists all logical volumes, including hidden ones, with a row for each segment. Sizes are in bytes.
+/// Fields that identify the machine (uuid, host) are not requested.
 pub const LVS: [&str; 10] = [
     "lvs",
     "--all",
@@ -47,9 +47,9 @@ pub const PVS: [&str; 8] = [
     "pv_name,vg_name,pe_start,pv_size,pv_missing",
 ];
 
-/// Command that lists damaged logical volumes (lvs(8), lv_health_status): `partial`, `refresh needed`, `mismatches
-/// exist`, and for thin pools `failed`, `out_of_data` and `metadata_read_only`. The fields are not added to [`LVS`],
-/// because captures of earlier versions of assay contain that report without them.
+/// Command that lists damaged logical volumes (lvs(8), lv_health_status). Values are `partial`, `refresh needed` and
+/// `mismatches exist`, and for thin pools `failed`, `out_of_data` and `metadata_read_only`. [`LVS`] does not request
+/// these fields, because captures of earlier versions of assay contain that report without them.
 pub const HEALTH: [&str; 9] = [
     "lvs",
     "--all",
@@ -62,7 +62,7 @@ pub const HEALTH: [&str; 9] = [
     "vg_name,lv_name,lv_layout,lv_role,lv_health_status,raid_sync_action,sync_percent",
 ];
 
-/// Returns the rows of an lvs, vgs or pvs report; empty fields are left out.
+/// Returns the rows of a report of lvs, vgs or pvs. Empty fields are left out.
 ///
 /// # Errors
 /// The text is not a report.
@@ -89,7 +89,7 @@ pub fn rows(json: &str) -> Result<Vec<Row>, String> {
     Ok(found)
 }
 
-/// Splits a device mapper name `VG-LV`: a hyphen inside a name is doubled.
+/// Splits a device-mapper name `VG-LV`, in which hyphens of the names themselves are doubled.
 #[must_use]
 pub fn names(dm_name: &str) -> Option<(String, String)> {
     let bytes = dm_name.as_bytes();

@@ -1,25 +1,25 @@
 //! Parses `/proc/mdstat` (md(4); Linux, drivers/md/md.c, md_seq_show): arrays, their disks, and running actions.
 
-/// An array in the list of the kernel.
+/// An array in /proc/mdstat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Array {
-    /// Name, such as `md0` or `md_d127`.
+    /// Name of the array, such as `md0` or `md_d127`.
     pub name: String,
-    /// Whether the array runs.
+    /// Whether the array is running.
     pub active: bool,
-    /// `raid5`, `linear`; `None` for an array that does not run.
+    /// RAID level, such as `raid5` or `linear`; `None` if the array is not running.
     pub level: Option<String>,
-    /// Number of configured disks, and number of working disks: `[3/2]`.
+    /// Numbers of configured and of working disks: `[3/2]`.
     pub disks: Option<(u64, u64)>,
-    /// Failed members, marked `(F)`.
+    /// Names of failed members, which the kernel marks with `(F)`.
     pub failed: Vec<String>,
-    /// `recovery`, `resync`, `reshape` or `check`, while the action runs or waits.
+    /// Action that runs or waits: `recovery`, `resync`, `reshape` or `check`.
     pub action: Option<String>,
-    /// Whether the firmware format defines the metadata (IMSM, DDF). A container of such arrays is never active.
+    /// Whether the metadata is in a firmware format (IMSM, DDF). A container of such arrays is never active.
     pub external: bool,
 }
 
-/// Words of a progress line in mdstat, each with the name of the action in `sync_action`.
+/// Words of progress lines in mdstat, each with the name of the action in `sync_action`.
 const ACTIONS: [(&str, &str); 5] = [
     ("recovery", "recover"),
     ("resync", "resync"),
@@ -93,7 +93,7 @@ fn add_line(array: &mut Array, line: &str) {
 mod tests {
     use super::*;
 
-    /// Combined from neilbrown/mdadm issue 26, md(4) and linux-raid's wiki (Mdstat).
+    /// Text combined from neilbrown/mdadm issue 26, md(4) and linux-raid's wiki (Mdstat).
     const TEXT: &str = "\
 Personalities : [raid6] [raid5] [raid4]
 md0 : active raid5 sdb1[1] sda1[0]

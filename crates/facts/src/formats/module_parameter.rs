@@ -1,5 +1,5 @@
-//! Parameters of kernel modules: how the kernel splits a line (lib/cmdline.c, next_arg) and parses a value of each
-//! type (kernel/params.c, param_set_*; lib/kstrtox.c with base 0). No I/O.
+//! Parses parameters of kernel modules as the kernel does: it splits a line (lib/cmdline.c, next_arg) and converts a
+//! value of each type (kernel/params.c, param_set_*; lib/kstrtox.c with base 0). No I/O.
 
 /// Types of known parameters, by module.
 const TYPES: &str = include_str!("module_parameters.txt");
@@ -7,29 +7,30 @@ const TYPES: &str = include_str!("module_parameters.txt");
 /// Type of a parameter, which determines how the kernel parses its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// An integer of this many bits. Both signed and unsigned values are accepted, because releases of a module differ.
+    /// An integer of this many bits. Signed and unsigned values are accepted, because the type differs between releases
+    /// of a module.
     Bits(u32),
-    /// A boolean; in some releases a number.
+    /// A boolean. In some releases, the parameter is a number.
     Flag,
 }
 
-/// The kernel's interpretation of a value.
+/// The value that the kernel reads from a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// A number.
+    /// The value of an integer parameter.
     Number(i128),
-    /// A boolean as a word.
+    /// The value of a boolean parameter, as a word.
     Word(String),
-    /// The kernel rejects the value, and so does not load the module.
+    /// The kernel rejects the value and therefore does not load the module.
     Refused {
         /// What is wrong with the value.
         why: &'static str,
-        /// The number that was probably intended, which the kernel accepts; `None` if it is unclear.
+        /// The number that was probably intended, and that the kernel accepts; `None` if the intention is unclear.
         meant: Option<u64>,
     },
 }
 
-/// Returns the type of a parameter; `None` if unknown. Hyphens count as underscores.
+/// Returns the type of a parameter; `None` if it is unknown. Hyphens in the name are equivalent to underscores.
 #[must_use]
 pub fn type_of(module: &str, parameter: &str) -> Option<Type> {
     let (module, parameter) = (module.replace('-', "_"), parameter.replace('-', "_"));
@@ -45,9 +46,9 @@ pub fn type_of(module: &str, parameter: &str) -> Option<Type> {
     })
 }
 
-/// Splits a line of parameters like the kernel: blanks outside of quotation marks end a parameter,
-/// and quotation marks around a value or a whole parameter are removed. Returns the name, the value
-/// if there is one, and the original text of each.
+/// Splits a line of parameters as the kernel does. Blanks outside of quotation marks end a parameter. Quotation marks
+/// around a value or a whole parameter are removed. Returns the name, the value if there is one, and the original text
+/// of each parameter.
 #[must_use]
 pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
     let mut found = Vec::new();
@@ -86,7 +87,7 @@ pub fn arguments(line: &str) -> Vec<(String, Option<String>, String)> {
     found
 }
 
-/// Parses a value as the kernel does for this type; one newline at the end is ignored.
+/// Parses a value as the kernel does for this type. One newline at the end is ignored.
 #[must_use]
 pub fn read(kind: Type, value: Option<&str>) -> Reading {
     match (kind, value) {
@@ -100,7 +101,7 @@ pub fn read(kind: Type, value: Option<&str>) -> Reading {
     }
 }
 
-/// Parses a boolean like kstrtobool, which reads one letter, and a second one after `o`. A number is accepted too,
+/// Parses a boolean like kstrtobool, which reads one letter, and a second letter after `o`. Numbers are accepted too,
 /// because some parameters were numbers in earlier releases.
 fn parse_flag(text: &str) -> Reading {
     let mut letters = text.chars().map(|c| c.to_ascii_lowercase());
@@ -166,7 +167,7 @@ fn number(bits: u32, text: &str) -> Reading {
     }
 }
 
-/// Returns the bytes of `8G`, `512M`, `1.5 GiB`, `8_589_934_592`; else `None`.
+/// Parses a size such as `8G`, `512M`, `1.5 GiB` or `8_589_934_592` in bytes.
 fn parse_size(text: &str) -> Option<u64> {
     let text = text
         .trim()

@@ -1,5 +1,5 @@
-//! Parses Proxmox VE's `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg` (pvesm(1)). A running
-//! guest may differ: changes are pending until its next start.
+//! Parses Proxmox VE's `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg` (pvesm(1)). The
+//! settings of a running guest may differ, because changes are pending until its next start.
 
 mod processor;
 
@@ -8,16 +8,16 @@ use crate::qemu::{Storage, VirtualDisk, cache_mode};
 use assay_model::secrets::is_plain;
 use std::collections::BTreeMap;
 
-/// The configuration of a guest.
+/// The configuration of a Proxmox guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Name of the guest; several guests may have the same name.
+    /// Name of the guest, which need not be unique.
     pub name: Option<String>,
-    /// `machine`, `cpu`, `scsihw`.
+    /// Settings of the guest: `machine`, `cpu` and `scsihw`.
     pub settings: BTreeMap<String, String>,
     /// Disks of the guest with their storages.
     pub disks: Vec<VirtualDisk>,
-    /// The key of the line that sets the processor: `args` if it overrides `cpu`.
+    /// Key of the line that sets the processor: `args` if `args` overrides `cpu`.
     pub cpu_key: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub struct ProxmoxStorage {
     settings: BTreeMap<String, String>,
 }
 
-/// Parses all storages by name. Sections are `TYPE: NAME`, followed by indented lines `KEY VALUE`.
+/// Parses all storages, by name. A section is a line `TYPE: NAME`, followed by indented lines `KEY VALUE`.
 #[must_use]
 pub fn stores(text: &str) -> BTreeMap<String, ProxmoxStorage> {
     let mut found: BTreeMap<String, ProxmoxStorage> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub fn stores(text: &str) -> BTreeMap<String, ProxmoxStorage> {
     found
 }
 
-/// Parses the configuration of a guest without its snapshots, which follow in sections.
+/// Parses the configuration of a guest. The sections of snapshots, which follow the configuration, are ignored.
 #[must_use]
 pub fn parse(text: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> Config {
     let lines = text.lines().take_while(|line| !line.starts_with('['));
@@ -196,7 +196,7 @@ fn disk(
     })
 }
 
-/// Returns the path of a volume `STORAGE:NAME`, and its format, guessed from the file name extension.
+/// Returns the path of a volume `STORAGE:NAME`, and its format according to the file name extension.
 fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &'static str) {
     let format = match volume.rsplit_once('.') {
         Some((_, "qcow2")) => "qcow2",
@@ -235,7 +235,8 @@ fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &
     }
 }
 
-/// Redacts a line of a guest's configuration to what becomes facts. With `identity` keeps the name of the guest.
+/// Redacts a line of a guest's configuration: keeps only what becomes facts. With `identity`, keeps the name of the
+/// guest.
 pub(crate) fn redact(line: &str, identity: bool) -> String {
     const KEPT: [&str; 5] = ["cpu", "machine", "scsihw", "arch", "ostype"];
     let plain = |text: &str| is_plain(&text.trim().replace(['=', ';'], "-"));
@@ -305,7 +306,7 @@ fn without_name(volume: &str) -> String {
     }
 }
 
-/// Whether Proxmox generated the name: `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
+/// Returns whether Proxmox generated the name: `vm-100-disk-0`, `base-100-disk-1`, `vm-100-cloudinit`.
 fn is_given(stem: &str) -> bool {
     let number = |word: &str| {
         !word.is_empty() && word.len() <= 9 && word.bytes().all(|byte| byte.is_ascii_digit())
@@ -332,7 +333,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Written from qm.conf(5) and pvesm(1) of Proxmox VE 9.1, not recorded.
+    /// A configuration written from qm.conf(5) and pvesm(1) of Proxmox VE 9.1, not recorded.
     const CONFIG: &str = include_str!("../../fixtures/proxmox-from-documentation-100.conf");
     const STORES: &str = include_str!("../../fixtures/proxmox-from-documentation-storage.cfg");
 

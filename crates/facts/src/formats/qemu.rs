@@ -9,7 +9,7 @@ mod redact;
 
 pub use nodes::{Storage, protocol};
 
-/// Word lists of the redaction rules, for the shell collector that applies the same rules.
+/// Word lists of the redaction rules, for the shell collector, which applies the same rules.
 pub(crate) mod lists {
     pub(crate) use super::options::WITHOUT_ARGUMENT;
     pub(crate) use super::redact::{KEYS, OPTIONS};
@@ -23,45 +23,44 @@ use nodes::{Chain, Nodes};
 use options::{Map, is_on, options, settings};
 use std::collections::BTreeMap;
 
-/// The processor of an emulated PC without `-cpu` (qemu(1), -cpu).
+/// The processor model of an emulated PC if the command line has no `-cpu` (qemu(1), -cpu).
 pub const DEFAULT_CPU: &str = "qemu64";
 
-/// A virtual machine as its process was started. Disks that were hot-plugged later are not included.
+/// A virtual machine as its process was started. Disks that were hot-plugged afterwards are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QemuMachine {
-    /// Argument of `-name`.
+    /// Name of the machine: the argument of `-name`.
     pub name: Option<String>,
-    /// Argument of `-id`: on Proxmox the number of the guest.
+    /// Argument of `-id`. On Proxmox this is the number of the guest.
     pub id: Option<String>,
-    /// `machine` (the board), `cpu`, `accel`, `memory`, `smp`: the argument, or QEMU's default.
+    /// `machine` (the board), `cpu`, `accel`, `memory` and `smp`. Each value is the argument, or QEMU's default.
     pub settings: BTreeMap<String, String>,
     /// Disks in the order of the command line, without empty drives and firmware.
     pub disks: Vec<VirtualDisk>,
-    /// Other arguments that may affect performance, but were not parsed.
+    /// Arguments that were not parsed and may affect performance.
     pub unknown: Vec<String>,
 }
 
-/// A virtual disk.
+/// A virtual disk with its controller, block drivers and storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualDisk {
-    /// Id on the command line, or a number.
+    /// Id on the command line; a number if there is no id.
     pub id: String,
-    /// `virtio-blk`, `virtio-scsi`, `ide`, `sata`, `nvme`, `usb`, or the name of another
-    /// controller.
+    /// Controller: `virtio-blk`, `virtio-scsi`, `ide`, `sata`, `nvme`, `usb`, or the name of another controller.
     pub bus: String,
-    /// Settings such as `cache`, `aio`, `discard`, `iothread`, `detect_zeroes` and `queues`.
+    /// Settings of the disk, such as `cache`, `aio`, `discard`, `iothread`, `detect_zeroes` and `queues`.
     pub settings: BTreeMap<String, String>,
-    /// Block drivers between the disk and its storage, from the top; `probed` if QEMU detects the
-    /// format from the content.
+    /// Block drivers between the disk and its storage, from the top. `probed` means that QEMU detects the format from
+    /// the content.
     pub formats: Vec<String>,
-    /// I/O limits on the command line. If the command line refers to limits that are set elsewhere, only the setting
-    /// [`THROTTLED`] is present.
+    /// I/O limits on the command line. If the command line refers to limits that are set elsewhere, this field is empty
+    /// and the setting [`THROTTLED`] is present.
     pub limits: Limits,
     /// Where the data of the disk are stored.
     pub storage: Storage,
 }
 
-/// Whether the short name of a process (`/proc/PID/comm`) is that of QEMU.
+/// Returns whether the short name of a process (`/proc/PID/comm`) is that of QEMU.
 #[must_use]
 pub fn is_qemu(comm: &str) -> bool {
     comm.starts_with("qemu-system-") || matches!(comm, "kvm" | "qemu-kvm" | "qemu")
@@ -76,7 +75,7 @@ pub fn argv(cmdline: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Parses a command line. Never fails: unknown arguments are ignored.
+/// Parses a command line. Never fails, because unknown arguments are ignored.
 #[must_use]
 pub fn parse(argv: &[String]) -> QemuMachine {
     let mut machine = QemuMachine::default();
@@ -132,7 +131,8 @@ pub fn parse(argv: &[String]) -> QemuMachine {
     machine
 }
 
-/// Returns the file name of the QEMU program if it emulates a PC. Other programs have another default processor.
+/// Returns the file name of the QEMU program if the program emulates a PC. Programs for other architectures have
+/// another default processor.
 fn pc_program(argv: &[String]) -> Option<&str> {
     let name = argv.first()?.rsplit('/').next()?;
     matches!(name, "qemu-system-x86_64" | "kvm" | "qemu-kvm").then_some(name)
@@ -208,7 +208,7 @@ impl Parts {
             .collect()
     }
 
-    /// Adds the settings of the device itself, its controller and its throttling.
+    /// Adds the settings of the device itself, of its controller and of its throttling to `disk`.
     fn device(&self, device: &Map, drive: Option<&Map>, board: &str, disk: &mut VirtualDisk) {
         let controller = controllers::controller(device, &self.devices, board);
         let mut note = |key: &str, value: &str| {
@@ -326,8 +326,8 @@ pub fn cache_mode(write_back: bool, direct: bool, no_flush: bool) -> &'static st
     }
 }
 
-/// Returns the bus of `-drive if=`; `None` for drives that a `-device` uses, and for devices that
-/// are not disks. Boards have different defaults (MachineClass::block_default_type).
+/// Returns the bus of `-drive if=`. Returns `None` for drives that a `-device` uses, and for devices that are not
+/// disks. The default depends on the board (MachineClass::block_default_type).
 fn interface(of: Option<&str>, board: &str) -> Option<&'static str> {
     let q35 = board.contains("q35");
     let default = match board {

@@ -1,23 +1,23 @@
-//! Parses `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)): the devices of a pool.
+//! Parses the devices of a pool from `zpool status -LP` (zpool-status(8)) and `zdb -C` (zdb(8)).
 
 use std::collections::BTreeMap;
 
 /// A top-level vdev of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdev {
-    /// Name in `zpool status`: `mirror-0`, `draid2:2d:6c:1s-0`, or the path of a single device.
+    /// Name of the vdev in `zpool status`, such as `mirror-0` or `draid2:2d:6c:1s-0`. For a single device, its path.
     pub name: String,
-    /// `data`, `log`, `cache`, `special`, `dedup` or `spare`.
+    /// Class of the vdev: `data`, `log`, `cache`, `special`, `dedup` or `spare`.
     pub class: &'static str,
-    /// `mirror`, `raidz1`, `draid2:2d:6c:1s`, `disk`, `indirect`.
+    /// Kind of the vdev, such as `mirror`, `raidz1`, `draid2:2d:6c:1s`, `disk` or `indirect`.
     pub kind: String,
-    /// `ONLINE`, `DEGRADED`, `AVAIL` and so on.
+    /// State of the vdev, such as `ONLINE`, `DEGRADED` or `AVAIL`.
     pub state: String,
-    /// Leaf devices with their states; full paths of existing devices.
+    /// Leaf devices with their states. Names of existing devices are full paths.
     pub leaves: Vec<(String, String)>,
 }
 
-/// Returns the lines of the tree under `config:`: indentation and words.
+/// Returns the lines of the tree below `config:`, each as indentation and words.
 pub(crate) fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let config = status
         .lines()
@@ -32,8 +32,8 @@ pub(crate) fn tree(status: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     })
 }
 
-/// Returns the top-level vdevs of one pool in the order of the listing. `-L` and `-P` print full
-/// paths of leaves; a missing leaf has its number and its former path.
+/// Returns the top-level vdevs of one pool in the order of the listing. `-L` and `-P` print full paths of leaves. A
+/// missing leaf appears with its number and its former path.
 #[must_use]
 pub fn vdevs(status: &str, pool: &str) -> Vec<Vdev> {
     let mut found: Vec<Vdev> = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn class_of(heading: &str) -> &'static str {
     }
 }
 
-/// Returns the kind of a vdev: `mirror` for `mirror-0`, `disk` or `file` for a path.
+/// Returns the kind of a vdev by its name: `mirror` for `mirror-0`, `disk` or `file` for a path.
 fn kind(name: &str) -> &str {
     match name.rsplit_once('-') {
         _ if name.starts_with('/') || name.bytes().all(|byte| byte.is_ascii_digit()) => "disk",
@@ -103,8 +103,7 @@ fn kind(name: &str) -> &str {
     }
 }
 
-/// Returns full paths of the leaf devices in the order of the listing, including logs, caches and
-/// spares.
+/// Returns the full paths of all leaf devices, including logs, caches and spares, in the order of the listing.
 pub(crate) fn leaves(status: &str) -> Vec<String> {
     tree(status)
         .map(|(_, words)| words[0])
@@ -113,7 +112,7 @@ pub(crate) fn leaves(status: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns one line for each top-level vdev: `mirror: /dev/sda1 /dev/sdb1`, `log /dev/nvme0n1p1`.
+/// Returns one line for each top-level vdev, such as `mirror: /dev/sda1 /dev/sdb1` or `log /dev/nvme0n1p1`.
 pub(crate) fn layout(status: &str, pool: &str) -> Vec<String> {
     let line = |vdev: Vdev| {
         let class = match vdev.class {
@@ -136,10 +135,10 @@ pub fn state(status: &str) -> Option<&str> {
     lines.find_map(|line| line.trim().strip_prefix("state: "))
 }
 
-/// Command that prints the pool cache file. It opens no pool and needs no privileges.
+/// Command that prints the pool cache file. The command opens no pool and needs no privileges.
 pub const CACHED: [&str; 2] = ["zdb", "-C"];
 
-/// Returns the part of the output of [`CACHED`] about a pool: the lines below its name.
+/// Returns the part of the output of [`CACHED`] that describes a pool: the lines below its name.
 #[must_use]
 pub fn find_cached<'a>(cached: &'a str, pool: &str) -> Option<&'a str> {
     let mut at = 0;
@@ -158,8 +157,8 @@ pub fn find_cached<'a>(cached: &'a str, pool: &str) -> Option<&'a str> {
     cached.get(start?..)
 }
 
-/// Returns the ashift of each top-level vdev in the output of `zdb -C POOL`, by its number and by
-/// the paths of its leaves. `zpool get ashift` prints only the default for new vdevs.
+/// Returns the ashift of each top-level vdev from the output of `zdb -C POOL`, by the number of the vdev and by the
+/// paths of its leaves. `zpool get ashift` prints only the default for new vdevs.
 #[must_use]
 pub fn ashifts(zdb: &str) -> Ashifts {
     let mut found = Ashifts::default();
@@ -201,12 +200,12 @@ pub fn ashifts(zdb: &str) -> Ashifts {
     found
 }
 
-/// The ashift of the top-level vdevs of a pool.
+/// Ashift values (base-2 logarithm of the sector size) of the top-level vdevs of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ashifts {
-    /// Ashift of groups such as mirrors, by the number at the end of the name: 0 for `mirror-0`.
+    /// Ashift of groups such as mirrors, by the number in their name, such as 0 for `mirror-0`.
     pub by_id: BTreeMap<u64, u32>,
-    /// Ashift of single devices, by the path that the pool records; links in it are not resolved.
+    /// Ashift of single devices, by the path that the pool records. Links in this path are not resolved.
     pub by_path: BTreeMap<String, u32>,
 }
 
@@ -219,7 +218,7 @@ impl Ashifts {
         }
     }
 
-    /// Returns the value that all vdevs have; `None` if they differ.
+    /// Returns the common ashift of all vdevs; `None` if the values differ.
     #[must_use]
     pub fn common(&self) -> Option<u32> {
         let mut all = self.by_id.values();
@@ -227,7 +226,7 @@ impl Ashifts {
         all.all(|one| one == first).then_some(*first)
     }
 
-    /// Returns the command that prints the ashifts since OpenZFS 2.2. In older versions only zdb prints them.
+    /// Returns the command that prints the ashift values since OpenZFS 2.2. In older versions, only zdb prints them.
     #[must_use]
     pub fn query(pool: &str) -> [&str; 7] {
         let columns = "-oname,property,value";
@@ -242,9 +241,9 @@ impl Ashifts {
         ]
     }
 
-    /// Parses the output of [`Ashifts::query`]: `mirror-0 ashift 12` for a group, a path instead of the name for a
-    /// leaf. For a dRAID OpenZFS 2.3.2 does not find the name and prints no value. The root vdev has a number too, but
-    /// no ashift.
+    /// Parses the output of [`Ashifts::query`]. A group has a line `mirror-0 ashift 12`; a leaf has its path instead of
+    /// the name. For a dRAID, OpenZFS 2.3.2 does not find the name and prints no value. The root vdev has a number too,
+    /// but no ashift.
     #[must_use]
     pub fn of_properties(text: &str) -> Self {
         let mut found = Self::default();
@@ -274,7 +273,7 @@ impl Ashifts {
         found
     }
 
-    /// Whether the ashift of every group is known. Cache devices and spares have none.
+    /// Returns whether the ashift of every group is known. Cache devices and spares have none.
     #[must_use]
     pub fn is_whole(&self, vdevs: &[Vdev]) -> bool {
         vdevs
@@ -283,7 +282,7 @@ impl Ashifts {
             .all(|vdev| self.of_group(&vdev.name).is_some())
     }
 
-    /// Returns the ashift of a group; single devices are looked up by path.
+    /// Returns the ashift of a group. Single devices must be looked up in `by_path`.
     #[must_use]
     pub fn of_group(&self, name: &str) -> Option<u32> {
         let (_, id) = name.rsplit_once('-')?;
@@ -306,7 +305,7 @@ mod tests {
     const ZDB_RAIDZ1: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-raidz1.txt");
     const ZDB_DRAID2: &str = include_str!("../../fixtures/zfs-2.1.11/zdb-draid2.txt");
 
-    /// Recorded with OpenZFS 2.3.2 (Debian 12, backports).
+    /// The output was recorded with OpenZFS 2.3.2 (Debian 12, backports).
     #[test]
     fn properties_of_devices() {
         let of = Ashifts::of_properties;

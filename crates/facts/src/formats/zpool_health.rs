@@ -1,4 +1,4 @@
-//! Health of a pool in `zpool status -LP`: devices that are not online, error counters and data errors.
+//! Parses the health of a pool from `zpool status -LP`: devices that are not online, error counters and data errors.
 //! [`crate::zpool`] parses the layout.
 
 use crate::zpool::{class_of, tree};
@@ -6,15 +6,15 @@ use crate::zpool::{class_of, tree};
 /// A leaf device of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Path; for a missing device its former path.
+    /// Path of the device; for a missing device the former path.
     pub name: String,
-    /// `data`, `log`, `cache`, `special`, `dedup` or `spare`.
+    /// Class of the vdev: `data`, `log`, `cache`, `special`, `dedup` or `spare`.
     pub class: &'static str,
-    /// `ONLINE`, `FAULTED`, `AVAIL` and so on.
+    /// State of the device, such as `ONLINE`, `FAULTED` or `AVAIL`.
     pub state: String,
-    /// Read, write and checksum errors; `None` if the line has no counters.
+    /// Numbers of read, write and checksum errors; `None` if the line has no counters.
     pub errors: Option<[u64; 3]>,
-    /// Whether another device, a replacement or a spare, already takes its place.
+    /// Whether another device, a replacement or a spare, already replaces this device.
     pub replaced: bool,
 }
 
@@ -22,14 +22,14 @@ pub struct Leaf {
 const WORKING: [&str; 3] = ["ONLINE", "AVAIL", "INUSE"];
 
 impl Leaf {
-    /// Whether the device does not work and no other device replaces it.
+    /// Returns whether the device does not work and no other device replaces it.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         // A line without a state is not a device.
         !self.state.is_empty() && !WORKING.contains(&self.state.as_str()) && !self.replaced
     }
 
-    /// Whether the device stores data of the pool. The loss of a cache or spare loses no data.
+    /// Returns whether the device stores data of the pool. The loss of a cache or spare device loses no data.
     #[must_use]
     pub fn holds_data(&self) -> bool {
         !matches!(self.class, "cache" | "spare")
@@ -104,7 +104,7 @@ pub fn leaves(status: &str, pool: &str) -> Vec<Leaf> {
     found
 }
 
-/// Describes the errors of groups and of the pool itself, which zpool cannot attribute to one device.
+/// Describes errors of groups and of the pool itself, which `zpool status` does not attribute to one device.
 #[must_use]
 pub fn group_errors(status: &str) -> Vec<String> {
     let lines: Vec<(usize, Vec<&str>)> = tree(status).collect();
@@ -125,7 +125,7 @@ pub fn group_errors(status: &str) -> Vec<String> {
     errors.collect()
 }
 
-/// Parses a number in zpool's format: `83`, `1.20K`. The factor is 1024 (libzutil, zfs_nicenum).
+/// Parses a number as zpool prints it: `83`, `1.20K`. The factor is 1024 (libzutil, zfs_nicenum).
 fn nice_number(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'P', 'E']);
     let power = match &text[digits.len()..] {
@@ -138,10 +138,10 @@ fn nice_number(text: &str) -> Option<u64> {
     u64::try_from(value.checked_mul(1 << (10 * power))? / scale).ok()
 }
 
-/// Returns the number of data errors from the line `errors:`.
+/// Returns the number of data errors from the line `errors:`; `None` if there is no such line.
 ///
 /// # Errors
-/// The number is unknown: the text of zpool.
+/// The number is unknown; the error is zpool's text.
 pub fn data_errors(status: &str) -> Option<Result<u64, String>> {
     let mut lines = status.lines();
     let said = lines.find_map(|line| line.strip_prefix("errors: "))?;
@@ -157,7 +157,7 @@ pub fn data_errors(status: &str) -> Option<Result<u64, String>> {
     }
 }
 
-/// Whether a resilver runs.
+/// Returns whether a resilver is running.
 #[must_use]
 pub fn is_resilvering(status: &str) -> bool {
     let scan = |line: &str| line.trim_start().starts_with("scan: resilver in progress");
@@ -177,7 +177,7 @@ mod tests {
             .collect()
     }
 
-    /// From openzfs/zfs issues 16245, 4653 and 12263, and from zpool-replace(8); devices are named by path.
+    /// Sources are openzfs/zfs issues 16245, 4653 and 12263, and zpool-replace(8). Devices are listed by path.
     #[test]
     fn devices_that_are_lost() {
         for (config, expected) in [

@@ -1,5 +1,5 @@
 //! Checks whether a file or device contains anything but zeroes. Reads the start, the end, and sampled positions. Data
-//! at the start or end are always found, sparse data may be missed: if data cover 1 % of a device, 256 samples find
+//! at the start or end are always found, but sparse data may be missed: if data cover 1 % of a device, 256 samples find
 //! them with a probability of 92 %.
 
 use crate::overwrite::{Found, formats};
@@ -12,20 +12,20 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-/// Bytes that are read at the start and at the end.
+/// Number of bytes that are read at the start and at the end.
 const EDGE: u64 = 1 << 20;
-/// Bytes that are read at each sampled position.
+/// Number of bytes that are read at each sampled position.
 const PROBE: usize = 4096;
-/// Number of sampled positions, in addition to the powers of two.
+/// Number of pseudo-random positions that are read, in addition to the powers of two.
 const PROBES: usize = 256;
-/// Timeout; the content of a slower device counts as unknown.
+/// Timeout of the reads. The content of a slower device counts as unknown.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Maximum number of positions that a message lists.
 const NAMED: usize = 3;
-/// Minimum number of distinct byte values in 4096 bytes that look random; random bytes hardly ever have fewer.
+/// Minimum number of distinct byte values for which 4096 bytes look random. Random bytes hardly ever have fewer.
 const RANDOM: usize = 240;
 
-/// Describes the content if the target is not empty, and how to continue.
+/// Describes the content of a target that is not empty, and how to continue.
 pub(crate) fn look(held: &Held) -> Found {
     let failed = |error: io::Error| format!("what is on it: {error}");
     let file = held
@@ -49,11 +49,11 @@ pub(crate) fn look(held: &Held) -> Found {
         .collect())
 }
 
-/// Result of reading the samples.
+/// What the sampled data contain.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     known: Vec<String>,
-    /// Offset of the first byte that is not zero in the data that were read.
+    /// Offset of the first byte read that is not zero.
     first: u64,
     /// Offsets of the sampled positions whose bytes are not all zero.
     places: Vec<u64>,
@@ -120,8 +120,8 @@ fn read_content(file: &File, size: u64, now: impl Fn() -> Instant) -> io::Result
     }))
 }
 
-/// Returns the sampled positions between start and end: every power of two, and pseudo-random
-/// positions that depend only on the size, so that a second check reads the same.
+/// Returns the sampled positions between start and end: every power of two, and pseudo-random positions. The positions
+/// depend only on the size, so that a second check reads the same ones.
 fn sample_positions(size: u64) -> Vec<u64> {
     let end = size.saturating_sub(EDGE);
     if end <= EDGE {
@@ -148,7 +148,7 @@ fn first_nonzero(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte != 0)
 }
 
-/// Whether the bytes have almost all 256 values, as 4096 random bytes do.
+/// Returns whether the bytes contain almost all 256 values, as 4096 random bytes do.
 fn looks_random(bytes: &[u8]) -> bool {
     let mut seen = [false; 256];
     for byte in bytes.iter().take(PROBE) {

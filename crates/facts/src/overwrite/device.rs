@@ -1,13 +1,13 @@
-//! Checks before a block device is overwritten.
+//! Checks a block device before assay overwrites it.
 
 use crate::overwrite::{Against, OverwriteRefused, content, loops, refused};
 use assay_host::Host;
 use assay_host::held::Held;
 use std::path::Path;
 
-/// Checks that a block device may be overwritten, and holds it exclusively: no other program can
-/// mount or claim it while the returned value lives. With `unknown` unrecognised content is
-/// accepted, but no known file system, partition table or member of an array.
+/// Checks that a block device may be overwritten, and opens it exclusively: no other program can mount or claim the
+/// device while the returned value exists. With `unknown`, unrecognised content is accepted, but no known file system,
+/// partition table or array member.
 ///
 /// # Errors
 /// All reasons against overwriting. A check that fails is a reason.

@@ -1,4 +1,4 @@
-//! Checks before a regular file is overwritten.
+//! Checks a regular file before assay overwrites it.
 
 use crate::overwrite::{Against, Found, OverwriteRefused, content, loops, processes, refused};
 use assay_host::held::{Access, Held, Lease};
@@ -7,8 +7,8 @@ use rustix::fs::IFlags;
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Checks that a regular file may be overwritten, and holds it open. `path` must be the file itself
-/// and not a link. With `unknown` its content does not matter.
+/// Checks that a regular file may be overwritten, and keeps it open. `path` must be the file itself and not a link.
+/// With `unknown`, the file may have any content.
 ///
 /// # Errors
 /// All reasons against overwriting. A check that fails is a reason.
@@ -91,7 +91,7 @@ fn check_swap(host: &dyn Host, held: &Held) -> Found {
         .collect())
 }
 
-/// Byte range of QEMU's locks on an image: from `RAW_LOCK_PERM_BASE` of its block/file-posix.c.
+/// Byte range in which QEMU locks an image, starting at `RAW_LOCK_PERM_BASE` of its block/file-posix.c.
 const QEMU: std::ops::Range<i64> = 100..300;
 
 fn check_locks(held: &Held) -> Found {
@@ -110,8 +110,7 @@ fn check_locks(held: &Held) -> Found {
         .collect())
 }
 
-/// Finds processes that have the file open or mapped. A file lease also detects processes that are not visible in
-/// /proc.
+/// Finds processes that have the file open or mapped. A file lease also detects processes that /proc does not show.
 fn find_other_users(host: &dyn Host, held: &Held) -> Found {
     let lease = held.lease().map_err(describe_error)?;
     let users = processes::users(host, held.identity(), Some(&held.through()));

@@ -1,11 +1,11 @@
-//! Formats that blkid does not detect on a device: disk images, archives, compressed files, and signatures at the end
-//! or at other offsets. They are detected to name them in a message; unknown content is refused as well.
+//! Detects formats that blkid does not detect on a device: disk images, archives, compressed files, and signatures at
+//! the end or at other offsets. The result is only for the message: unknown content is refused as well.
 
-/// Position of a signature.
+/// Position at which a signature is searched.
 enum At {
-    /// Offset from the start.
+    /// Offset from the start of the file or device.
     Head(usize),
-    /// Offset back from the end.
+    /// Offset from the end, counted backwards.
     Tail(usize),
 }
 
@@ -57,7 +57,7 @@ const ZFS_UBERBLOCKS: usize = 128 << 10;
 /// Magic number of a ZFS uberblock (`UBERBLOCK_MAGIC`).
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 
-/// Returns the names of detected formats. `head` and `tail` are the first and last bytes of `size`
+/// Returns the names of the detected formats. `size` is the length in bytes; `head` and `tail` are its first and last
 /// bytes, at most one MiB each.
 pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
     let mut known = Vec::new();
@@ -102,7 +102,8 @@ pub(crate) fn known(head: &[u8], tail: &[u8], size: u64) -> Vec<String> {
     known
 }
 
-/// Whether the bytes are a ZFS label with at least one uberblock. blkid requires four uberblocks, and all labels.
+/// Returns whether the bytes are a ZFS label with at least one uberblock. blkid is stricter: it requires four
+/// uberblocks, and all labels.
 fn is_zfs_label(bytes: &[u8]) -> bool {
     let end = bytes.len().min(ZFS_LABEL);
     let Some(blocks) = bytes.get(ZFS_UBERBLOCKS..end) else {

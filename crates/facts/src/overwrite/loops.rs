@@ -1,5 +1,5 @@
-//! Finds files and devices behind loop devices. The kernel's device and inode numbers identify them, not the path, so
-//! that a renamed or deleted file is still found.
+//! Finds the files and devices behind loop devices. The kernel's device and inode numbers identify them, not the path.
+//! A renamed or deleted file is therefore still found.
 
 use crate::overwrite::{Found, processes};
 use assay_host::held::{Held, Identity};
@@ -42,8 +42,8 @@ pub(crate) fn of_file(host: &dyn Host, file: Identity) -> Found {
         .collect())
 }
 
-/// Returns the loop devices that are backed by a device. If the device is a loop device itself, also returns other
-/// users of its backing file, because a write would change their data too.
+/// Returns the loop devices that are backed by a device. If the device is itself a loop device, also returns other loop
+/// devices on its backing file, because a write would change their data too.
 pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
     let Some(number) = held.device_number().map_err(|error| error.to_string())? else {
         return Ok(Vec::new());
@@ -75,8 +75,7 @@ pub(crate) fn of_device(host: &dyn Host, held: &Held) -> Found {
     Ok(found)
 }
 
-/// Returns the name of the loop device with this number, or of the loop device that has it as a
-/// partition.
+/// Returns the name of the loop device with this number, or of the loop device whose partition has this number.
 fn loop_of(host: &dyn Host, number: DeviceNumber) -> Result<Option<String>, assay_host::HostError> {
     let dir = host.realpath(Path::new(&format!("/sys/dev/block/{number}")))?;
     let name = |path: &Path| {

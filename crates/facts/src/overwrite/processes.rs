@@ -1,4 +1,4 @@
-//! Finds processes that have a file open or mapped. Device and inode identify the file, not the path.
+//! Finds processes that have a file open or mapped. The file is identified by device and inode number, not by its path.
 
 use assay_host::Host;
 use assay_host::held::Identity;
@@ -8,16 +8,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Processes that use the file, and processes that could not be examined.
+/// Processes that use the file, and processes that could not be checked.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
-    /// Descriptions such as `open in process 7 (cat)`.
+    /// Descriptions of the uses, such as `open in process 7 (cat)`.
     pub found: Vec<String>,
     /// Processes whose open files are not visible.
     pub hidden: Vec<String>,
 }
 
-/// Searches all processes. `except` is a descriptor of this process, `/proc/PID/fd/N`.
+/// Searches all processes. `except` is a descriptor of this process that does not count as a use, as `/proc/PID/fd/N`.
 pub(crate) fn users(host: &dyn Host, file: Identity, except: Option<&Path>) -> Users {
     let mut users = Users::default();
     let proc = Path::new("/proc");
@@ -114,7 +114,7 @@ fn find_mapping(host: &dyn Host, dir: &Path, file: Identity, _: Option<&Path>) -
     Seen::No
 }
 
-/// Whether a process or descriptor disappeared during the search (ESRCH, ENOENT).
+/// Returns whether a process or descriptor disappeared during the search (ESRCH, ENOENT).
 fn has_ended(absent: bool, errno: Option<i32>) -> bool {
     absent
         || [Errno::SRCH, Errno::NOENT]
@@ -122,8 +122,8 @@ fn has_ended(absent: bool, errno: Option<i32>) -> bool {
             .contains(&errno)
 }
 
-/// Returns the identity of a file. Cached attributes suffice, so that a hanging network file system
-/// does not block.
+/// Returns the identity of a file. Cached attributes suffice, so that an unresponsive network file system does not
+/// block.
 fn read_identity(path: &Path) -> Result<Identity, Errno> {
     let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::INO)?;

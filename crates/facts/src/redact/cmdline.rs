@@ -1,11 +1,11 @@
 //! Redacts the kernel command line (kernel-parameters.txt): keeps harmless parameters, and only the names of others.
-//! The command line may contain secrets: keys of volumes, a log server, the address of a cloud-init seed.
+//! The command line may contain secrets, such as keys of volumes, a log server, or the address of a cloud-init seed.
 
 use super::mount_options;
 use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_plain, names_a_secret};
 
-/// Kernel parameters with harmless values: numbers, words and lists of them.
+/// Kernel parameters whose values are harmless: numbers, words and lists of them.
 pub(crate) const PLAIN: &str = "
 acpi acpi_backlight acpi_enforce_resources acpi_rsdp add_efi_memmap amd_iommu amd_pstate apic apparmor
 audit audit_backlog_limit biosdevname boot_delay bootdebug cgroup_disable cgroup_enable cgroup_memory
@@ -34,7 +34,7 @@ sysrq_always_enabled text thash_entries threadirqs topology transparent_hugepage
 tsx_async_abort udev.log_level udev.log_priority unknown_nmi_panic usbcore.autosuspend vdso verbose vga
 vmalloc vsyscall watchdog workqueue.power_efficient x2apic_phys zfsforce zfs_force";
 
-/// Modules with harmless parameters, before a dot and in modprobe.d(5).
+/// Modules whose parameters are harmless, both on the command line (before a dot) and in modprobe.d(5).
 pub(crate) const MODULES: &str = "
 aacraid acpi acpi_cpufreq ahci amd_iommu amd_pstate amdgpu ast bcache be2net blk_mq bnx2 bnx2x bnxt_en bonding
 brd btrfs cpufreq cpuidle cxgb4 dm_cache dm_crypt dm_mod dm_multipath dm_raid dm_thin_pool dm_verity drm
@@ -50,7 +50,7 @@ workqueue xen_blkfront xen_netfront xfs zfs zram zswap";
 
 /// Parameters whose value is a device.
 const DEVICES: [&str; 4] = ["root", "resume", "boot", "usr"];
-/// Parameters whose value is a file or volume of this machine.
+/// Parameters whose value is the path of a file or volume on this machine.
 const PLACES: [&str; 6] = [
     "BOOT_IMAGE",
     "init",
@@ -59,10 +59,10 @@ const PLACES: [&str; 6] = [
     "rd.lvm.lv",
     "rd.lvm.vg",
 ];
-/// Parameters whose value identifies this machine or another one.
+/// Parameters whose value identifies this machine or another machine.
 const IDENTITY: [&str; 4] = ["ip", "hostname", "systemd.hostname", "nfsroot"];
 
-/// Redacts the command line. The text after `--` is for init and is dropped. With `identity` host names and addresses
+/// Redacts the command line. The text after `--` is for init and is dropped. With `identity`, host names and addresses
 /// are kept, but no secrets.
 pub(crate) fn cmdline(text: &str, identity: bool) -> String {
     let mut kept = Vec::new();
@@ -77,8 +77,7 @@ pub(crate) fn cmdline(text: &str, identity: bool) -> String {
     kept.join(" ")
 }
 
-/// Whether the parameter of a module never holds a secret, and its value is a number, a word or a
-/// list.
+/// Returns whether the parameter of a module never contains a secret, and its value is a number, a word or a list.
 pub(crate) fn module_value(module: &str, parameter: &str, value: &str) -> bool {
     let module = module.replace('-', "_");
     contains_name(MODULES, &module) && !names_a_secret(parameter) && is_plain(value)
@@ -88,7 +87,7 @@ fn contains_name(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// Splits the text into words like the kernel: quotation marks protect blanks (lib/cmdline.c,
+/// Splits the text into words as the kernel does: blanks within quotation marks do not separate words (lib/cmdline.c,
 /// next_arg).
 fn split_words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
@@ -124,9 +123,9 @@ fn split_words(text: &str) -> Vec<&str> {
     found
 }
 
-/// Replaces a name that may itself be a secret.
+/// Replaces the name of a parameter that may itself be a secret.
 const NAME: &str = "(name withheld)";
-/// Replaces an unknown word.
+/// Replaces a word of the command line that has an unknown form.
 const WORD: &str = "(word withheld)";
 
 fn clean_parameter(word: &str, identity: bool) -> String {
@@ -161,8 +160,7 @@ fn is_harmless(name: &str, value: &str) -> bool {
     }
 }
 
-/// Whether the value is a device: `/dev/vda1`, `UUID=…`, `ZFS=rpool/ROOT/debian`; not `nfs:…`,
-/// `live:http://…`.
+/// Returns whether the value is a device: `/dev/vda1`, `UUID=…`, `ZFS=rpool/ROOT/debian`; not `nfs:…`, `live:http://…`.
 fn is_device(value: &str) -> bool {
     let kinds = ["UUID=", "PARTUUID=", "LABEL=", "PARTLABEL=", "ZFS="];
     let bare = kinds.iter().find_map(|kind| value.strip_prefix(kind));
@@ -182,8 +180,8 @@ fn is_host(value: &str) -> bool {
     value.len() <= 200 && value.chars().all(known) && !value.contains("//")
 }
 
-/// Whether a parameter name was probably chosen by a person and not generated: lower case, at most 40 characters and
-/// few digits.
+/// Returns whether a parameter name was probably chosen by a person and not generated: the name is in lower case and
+/// has at most 40 characters and few digits.
 fn is_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
     let digits = name.chars().filter(char::is_ascii_digit).count();

@@ -7,16 +7,16 @@ use crate::{libvirt, lvm};
 use assay_model::secrets::{self, WITHHELD, is_path, is_plain};
 use serde_json::Value;
 
-/// Rule for the output of a command.
+/// Which part of a command's output is kept.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// Keep the version in the first line.
+    /// Keep only the version in the first line.
     Version,
-    /// Clean each line separately.
+    /// Redact each line separately.
     Lines(fn(&str) -> Option<String>),
-    /// A report of LVM: keep the requested fields.
+    /// Keep the requested fields of an LVM report.
     Report,
-    /// Clean the whole text.
+    /// Redact the whole text.
     Text(fn(&str, bool) -> String),
 }
 
@@ -61,7 +61,7 @@ fn keep_digits(line: &str) -> Option<String> {
     digits.then(|| line.to_owned())
 }
 
-/// Keeps a line with two numbers.
+/// Keeps a line if it consists of two numbers.
 fn keep_two_numbers(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let small = |word: &&str| {
@@ -90,7 +90,7 @@ fn clean_lines(text: &str, keep: impl FnMut(&str) -> Option<String>) -> String {
     kept
 }
 
-/// Keeps the requested fields of an LVM report, whatever program wrote it.
+/// Keeps the requested fields of an LVM report, and drops any other field.
 fn clean_report(text: &str, argv: &[&str]) -> String {
     let Ok(Value::Object(mut all)) = serde_json::from_str(text) else {
         return String::new();
@@ -123,8 +123,8 @@ fn clean_report(text: &str, argv: &[&str]) -> String {
     Value::Object(all).to_string() + "\n"
 }
 
-/// Redacts the output of zdb: drops numbers and names of devices, except kernel names. With `identity` the names are
-/// kept, because they show the ashift of each device.
+/// Redacts the output of zdb: drops numbers and names of devices, except kernel names. With `identity`, all names are
+/// kept, so that the ashift of each device is known.
 fn clean_zdb(text: &str, identity: bool) -> String {
     clean_lines(text, |line| {
         zdb_line(line, identity).then(|| line.to_owned())
@@ -155,7 +155,7 @@ fn zdb_line(line: &str, identity: bool) -> bool {
         || key == "path" && (of_kernel || identity && is_path(value))
 }
 
-/// Beginnings of the `errors:` lines of `zpool status` that are kept.
+/// Prefixes of the `errors:` lines of `zpool status` that are kept.
 const ERRORS: [&str; 3] = [
     "errors: No known data errors",
     "errors: List of errors unavailable",
@@ -188,7 +188,7 @@ fn clean_status(line: &str) -> Option<String> {
     kept.then(|| secrets::withhold_in_text(&without_serial(line)))
 }
 
-/// Removes the serial number in the name of a missing disk, which zpool prints as a link below /dev/disk.
+/// Removes the serial number from the name of a missing disk. zpool prints this name as a link below /dev/disk.
 fn without_serial(line: &str) -> String {
     const LINKS: &str = "/dev/disk/";
     let mut out = String::new();
@@ -212,8 +212,8 @@ const PLACES: [&str; 7] = [
     "encryptionroot",
 ];
 
-/// Properties whose value is a word (zfsprops(7), zpoolprops(7)); numbers, sizes, times and the
-/// words of [`is_common`] are kept for every property.
+/// Properties whose value is a word (zfsprops(7), zpoolprops(7)). Numbers, sizes, times and the words of [`is_common`]
+/// are kept for every property.
 pub(crate) const WORDS: &str = "
 type name compression checksum dedup sync logbias primarycache secondarycache redundant_metadata acltype aclinherit
 aclmode xattr snapdir snapdev volmode casesensitivity normalization utf8only canmount dnodesize encryption keyformat
@@ -226,8 +226,8 @@ health size capacity fragmentation autotrim autoexpand autoreplace delegation fa
 compatibility dedupditto dedupratio expandsize free freeing leaked allocated ashift checkpoint bcloneused bclonesaved
 bcloneratio maxblocksize maxdnodesize dedup_table_size dedup_table_quota last_scrubbed_txg";
 
-/// Redacts a property. User properties may contain anything, and some of ZFS contain the name of the pool, a server or
-/// a key.
+/// Redacts a property. User properties may contain any text, and some properties of ZFS contain the name of the pool, a
+/// server or a key.
 fn clean_property(line: &str) -> Option<String> {
     let mut fields = line.split('\t');
     let name = fields.next().unwrap_or_default();
@@ -273,7 +273,7 @@ fn is_nothing(value: &str) -> bool {
     )
 }
 
-/// Whether a value is a number with a unit, or a word that many properties use.
+/// Returns whether a value is a number with a unit, or a word that many properties use.
 fn is_common(value: &str) -> bool {
     let number = value.trim_end_matches(|c: char| "KMGTPExB%".contains(c));
     matches!(
@@ -293,8 +293,8 @@ fn is_common(value: &str) -> bool {
         && number.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Keeps the vdev properties (`zpool get … all-vdevs`) of groups, and of leaves with kernel names:
-/// other names contain serial numbers.
+/// Redacts vdev properties (`zpool get … all-vdevs`): keeps those of groups, and of leaves with kernel names. Other
+/// names contain serial numbers.
 fn clean_vdev_property(name: &str, line: &str) -> Option<String> {
     let group = ["mirror-", "raidz", "draid"];
     let group = group.iter().any(|kind| name.starts_with(kind)) && is_plain(name);
@@ -304,13 +304,13 @@ fn clean_vdev_property(name: &str, line: &str) -> Option<String> {
     (group && (is_plain(value)) || plain(name) && plain(value)).then(|| line.to_owned())
 }
 
-/// Targets of device mapper that are kept (Documentation/admin-guide/device-mapper, and VDO).
+/// Device-mapper targets that are kept (Documentation/admin-guide/device-mapper, and VDO).
 pub(crate) const TARGETS: &str = "
 bow cache clone crypt delay dust ebs era error flakey integrity linear log-writes mirror multipath raid snapshot
 snapshot-merge snapshot-origin striped switch thin thin-pool unstriped vdo verity writecache zero zoned";
 
-/// Redacts a line of `dmsetup table`: keeps targets and the settings of dm-crypt. Of the key only the length is kept:
-/// its name in the kernel's keyring is dropped, because it contains the name of the volume.
+/// Redacts a line of `dmsetup table`: keeps targets and the settings of dm-crypt. Of the key, only the length is kept.
+/// The name of a key in the kernel's keyring is dropped, because it contains the name of the volume.
 fn clean_table(line: &str) -> Option<String> {
     let Some((name, rest)) = line.split_once(": ") else {
         return line.is_empty().then(String::new);
@@ -357,7 +357,7 @@ fn single_table(line: &str) -> Option<String> {
     kept.strip_prefix("x: ").map(str::to_owned)
 }
 
-/// Redacts a LUKS header to what becomes facts; drops salt, digest and UUID.
+/// Redacts a LUKS header: keeps only what becomes facts, and drops salt, digest and UUID.
 fn clean_luks(line: &str) -> Option<String> {
     let text = line.trim_start();
     let value = text.split_once(':').map(|(_, value)| value.trim());
@@ -369,7 +369,7 @@ fn clean_luks(line: &str) -> Option<String> {
     (told || slot).then(|| line.to_owned())
 }
 
-/// Redacts a line of xfs_info: keeps the geometry, sections with `name=value`.
+/// Redacts a line of xfs_info: keeps the geometry, which consists of sections with `name=value`.
 fn clean_xfs(line: &str) -> Option<String> {
     let known = ["meta-data=", "data", "naming", "log", "realtime", " ", "="];
     let kept = line.contains('=') && known.iter().any(|start| line.starts_with(start));

@@ -1,10 +1,11 @@
-//! Redacts the standard error of tools: keeps the kind of an error, and the line number of a well-known file. All other
-//! text is dropped, because tools quote their input, such as a password in main.cf or an address with a user name.
+//! Redacts error messages of tools (standard error): keeps the kind of an error, and the line number of a well-known
+//! file. All other text is dropped, because tools quote their input, such as a password in main.cf or an address with a
+//! user name.
 
 use crate::collectors::tools;
 
-/// Kinds of errors, each with lower-case phrases that identify it. The first match applies, so a kind stands before
-/// others whose phrases are contained in its own.
+/// Kinds of errors, each with lower-case phrases that identify it. The first match applies: if a phrase of one kind
+/// contains a phrase of another, the kind with the longer phrase is listed first.
 pub(crate) const KINDS: &[(&str, &[&str])] = &[
     ("permission denied", &["permission denied", "access denied"]),
     ("operation not permitted", &["operation not permitted"]),
@@ -185,7 +186,7 @@ pub(crate) const FILES: [&str; 12] = [
 /// Replaces an error of unknown kind.
 pub(crate) const OTHER: &str = "a complaint that is not repeated here";
 
-/// Maximum number of lines that are read; below, the maximum number of bytes of each line.
+/// Limits: maximum number of lines that are read (`LINES`), and maximum number of bytes of a line (`BYTES`).
 const LINES: usize = 100;
 const BYTES: usize = 4096;
 
@@ -196,7 +197,8 @@ OpenSSH OpenSSL LibreSSL Debian Ubuntu pgbench PostgreSQL mariadbd mysqld Ver Di
 x86_64 aarch64 amd64 arm64 source revision release built with and using Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec
 FreeBSD-openssh-portable Fedora Alpine Arch RHEL";
 
-/// Returns the kinds of the errors of a tool, one per line; for a version command the version.
+/// Redacts the error messages of a tool: returns one line per message, which contains only the kind of the error. For a
+/// version command, returns the version.
 pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(stderr);
     if tools::is_version(argv) {
@@ -223,7 +225,7 @@ pub(super) fn complaint(argv: &[&str], stderr: &[u8]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Returns the kind of one error, with the file and line that it names.
+/// Returns the kind of one error, with the file and line that the message contains.
 fn find_kind(line: &str) -> Option<String> {
     let end = (0..=BYTES.min(line.len()))
         .rev()
@@ -235,7 +237,7 @@ fn find_kind(line: &str) -> Option<String> {
     Some(format!("{kind}{}", find_place(line)))
 }
 
-/// Returns ` in FILE line NUMBER` for the first file of [`FILES`] in the line.
+/// Returns ` in FILE line NUMBER` for the first file in the line that is in [`FILES`].
 fn find_place(line: &str) -> String {
     let named = FILES.iter().find_map(|file| {
         let (_, rest) = line.split_once(file)?;
@@ -268,7 +270,7 @@ pub(super) fn version(text: &str) -> String {
     }
 }
 
-/// Returns the word if it may belong to a version; for a path, as mariadbd prints, its last component.
+/// Returns the word if it may be part of a version. Of a path, as mariadbd prints it, returns the last component.
 fn of_version(word: &str) -> Option<&str> {
     let last = || word.rsplit('/').next().unwrap_or_default();
     let word = if word.starts_with('/') { last() } else { word };

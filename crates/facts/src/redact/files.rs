@@ -1,4 +1,4 @@
-//! Redaction rules for each file that may be read. A file without a rule is not read.
+//! Redaction rules for all files that may be read. A file without a rule is not read.
 
 use super::{cmdline, mount};
 use crate::collectors::daemons::cleaned_words;
@@ -13,14 +13,14 @@ use crate::script::WHOLE;
 use crate::{libvirt, proxmox, qemu};
 use assay_model::secrets::{WITHHELD, is_plain};
 
-/// Rule for the content of a file.
+/// Which part of a file's content is kept.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// Keep everything: the text is written by the kernel, about itself or the hardware.
+    /// Keep everything, because the kernel writes the text about itself or the hardware.
     Whole,
-    /// Clean each line separately, so that line numbers do not change.
+    /// Redact each line separately, so that line numbers do not change.
     Lines(fn(&str, bool) -> String),
-    /// Clean the whole content.
+    /// Redact the whole content at once.
     Bytes(fn(&[u8], bool) -> Vec<u8>),
 }
 
@@ -39,7 +39,7 @@ impl Rule {
     }
 }
 
-/// Files of sysfs that identify this machine or device.
+/// Sysfs files that identify this machine or device.
 const SERIALS: [&str; 6] = [
     "/serial",
     "/wwid",
@@ -49,8 +49,7 @@ const SERIALS: [&str; 6] = [
     "/chassis_serial",
 ];
 
-/// Directories of sysfs whose text is written by the kernel, about itself or the hardware. [`WHOLE`] lists single
-/// files.
+/// Sysfs directories whose text the kernel writes about itself or the hardware. [`WHOLE`] lists single files.
 const KERNEL: [&str; 10] = [
     "/sys/block/",
     "/sys/class/ata_link/",
@@ -64,7 +63,7 @@ const KERNEL: [&str; 10] = [
     "/sys/module/zfs/",
 ];
 
-/// Directories of configuration files, one constant for each program.
+/// Directories of sysctl configuration files. The following constants have the directories of other programs.
 const SYSCTL: [&str; 5] = [
     "/etc/sysctl.d/",
     "/run/sysctl.d/",
@@ -171,7 +170,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
     })
 }
 
-/// Whether the names in a directory may be listed.
+/// Returns whether the names in a directory may be listed.
 pub(super) fn may_be_listed(dir: &str) -> bool {
     let dir = format!("{}/", dir.trim_end_matches('/'));
     let known = KERNEL
@@ -198,7 +197,7 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         || known.into_iter().any(|known| dir.starts_with(known))
 }
 
-/// Whether a path is a directory or lies below it.
+/// Returns whether a path is a directory or lies below it.
 fn is_below(path: &str, dir: &str) -> bool {
     let rest = path.strip_prefix(dir);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -208,21 +207,21 @@ fn keep_if(line: &str, keep: bool) -> String {
     if keep { line } else { "" }.to_owned()
 }
 
-/// Keeps a line that consists of numbers, as most kernel settings do.
+/// Keeps a line if it consists of numbers, as most kernel settings do.
 fn keep_numbers(line: &str) -> String {
     let number = |word: &str| word.parse::<i64>().is_ok();
     let all = line.split_ascii_whitespace().all(number);
     if all { line } else { WITHHELD }.to_owned()
 }
 
-/// Keeps a line that is a number or a word, such as kernel settings and versions.
+/// Keeps a line if it is a number or a word, such as a kernel setting or version.
 fn keep_short_line(line: &str) -> String {
     let numbers = line.split_ascii_whitespace().all(is_plain);
     let word = !line.trim().contains(char::is_whitespace) && line.len() <= 64;
     if numbers || word { line } else { WITHHELD }.to_owned()
 }
 
-/// Keeps model and features of processors; an ARM board also prints its serial number.
+/// Keeps the model and features of processors. An ARM board also prints its serial number, which is dropped.
 fn clean_cpuinfo(line: &str, _identity: bool) -> String {
     const KEPT: [&str; 7] = [
         "processor",
@@ -237,7 +236,7 @@ fn clean_cpuinfo(line: &str, _identity: bool) -> String {
     keep_if(line, KEPT.contains(&name))
 }
 
-/// Keeps the name of a process if a collector looks for it.
+/// Keeps the name of a process if a collector searches for it.
 fn clean_process_name(line: &str, _identity: bool) -> String {
     match line.is_empty() || qemu::is_qemu(line.trim()) {
         true => line.to_owned(),
@@ -245,7 +244,7 @@ fn clean_process_name(line: &str, _identity: bool) -> String {
     }
 }
 
-/// Keeps the program and format of a device-mapper device; drops its UUID and name.
+/// Keeps the creating program and the format of a device-mapper device. Drops its UUID and name.
 fn clean_mapper_uuid(line: &str, _identity: bool) -> String {
     let parts: Vec<&str> = line.split('-').collect();
     match parts.as_slice() {
@@ -263,8 +262,8 @@ fn clean_mapper_uuid(line: &str, _identity: bool) -> String {
     }
 }
 
-/// Redacts module options: keeps values of parameters that never hold secrets. A backslash at the end of a line
-/// continues it.
+/// Redacts module options: keeps values of parameters that never contain secrets. A backslash at the end of a line
+/// continues the line.
 fn clean_modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     // The module of a continued line.
@@ -280,7 +279,7 @@ fn clean_modprobe(bytes: &[u8], _identity: bool) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Returns the redacted line, and the module whose options continue on the next line.
+/// Returns the redacted line. If options of a module continue on the next line, also returns the module.
 fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>) {
     let (body, end) = match line.strip_suffix('\\') {
         Some(body) => (body, "\\"),
@@ -321,7 +320,8 @@ fn modprobe_line(line: &str, carried: Option<String>) -> (String, Option<String>
     (kept, (!end.is_empty()).then_some(module))
 }
 
-/// Redacts mountinfo. Names may contain any bytes, so each byte is treated as one character and converted back.
+/// Redacts mountinfo. Names may contain any bytes, so each byte is decoded as one character and encoded again
+/// afterwards.
 fn clean_mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     let lines: Vec<String> = text.split('\n').map(mount::line).collect();
@@ -330,7 +330,7 @@ fn clean_mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     clean.chars().map(byte).collect()
 }
 
-/// Whether the path is `/proc/PID/NAME`.
+/// Returns whether the path is `/proc/PID/NAME`.
 fn of_process(path: &str, name: &str) -> bool {
     let inner = path
         .strip_prefix("/proc/")
@@ -340,7 +340,7 @@ fn of_process(path: &str, name: &str) -> bool {
     })
 }
 
-/// Whether the path is `/proc/PID/fdinfo/NUMBER`.
+/// Returns whether the path is `/proc/PID/fdinfo/NUMBER`.
 fn of_open_file(path: &str) -> bool {
     let parts = path.rsplit_once('/');
     parts.is_some_and(|(dir, number)| {
@@ -350,7 +350,7 @@ fn of_open_file(path: &str) -> bool {
     })
 }
 
-/// Whether a line contains the open flags: an octal number.
+/// Returns whether a line contains the open flags, which are an octal number.
 fn is_open_flags(line: &str) -> bool {
     line.split_once(':')
         .is_some_and(|(_, number)| is_plain(number.trim()))

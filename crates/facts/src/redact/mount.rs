@@ -4,7 +4,7 @@
 use crate::harmless::LEFT_OUT;
 use assay_model::secrets::{WITHHELD, is_path, is_plain};
 
-/// Replaces an unknown option.
+/// Replaces a mount option that is not known to be harmless.
 const UNKNOWN: &str = "(option withheld)";
 
 /// Options without a value (mount(8), and the manual page of each file system).
@@ -68,7 +68,8 @@ const PATHS: [&str; 7] = [
     "lowerdir", "upperdir", "workdir", "subvol", "logdev", "rtdev", "device",
 ];
 
-/// Keeps harmless mount options. Of other options keeps only the name, if it looks like a name.
+/// Keeps harmless mount options. Of other options, keeps only the name, and only if it looks like the name of an
+/// option.
 #[must_use]
 pub fn mount_options(options: &str) -> String {
     options
@@ -102,8 +103,8 @@ fn clean_option(option: &str) -> String {
     }
 }
 
-/// Keeps a mount source that is a device, a dataset or a kernel name. For a network file system keeps the path without
-/// its server.
+/// Keeps a mount source that is a device, a dataset or a kernel name. For a network file system, keeps the path and
+/// drops the server.
 #[must_use]
 pub fn mount_source(fs_type: &str, source: &str) -> String {
     let path = |path: &str| is_path(path).then(|| path.to_owned());
@@ -135,7 +136,7 @@ pub fn mount_source(fs_type: &str, source: &str) -> String {
     }
 }
 
-/// Names that the mount table contains as source of file systems without a device.
+/// Sources that the mount table shows for file systems without a device.
 pub(crate) const NAMES: &str = "
 none tmpfs overlay shm proc sysfs udev dev devtmpfs devpts run tmp rootfs cgroup cgroup2 systemd-1 mqueue
 hugetlbfs hugetlb debugfs tracefs securityfs pstore bpf efivarfs configfs fusectl binfmt_misc binder ramfs
@@ -146,7 +147,7 @@ pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace(' ', "\\040")
 }
 
-/// Redacts a line of `mountinfo` to what becomes facts.
+/// Redacts a line of `mountinfo`: keeps only what becomes facts.
 pub(super) fn line(line: &str) -> String {
     // Replaces a malformed line.
     const BROKEN: &str = "(line withheld)";

@@ -226,8 +226,8 @@ fn what_a_tool_complains_about_is_cleaned() {
     }
 }
 
-/// Only the kind of an error is kept: the test puts a secret into the error messages of each tool, in each form in
-/// which tools quote input.
+/// Only the kind of an error is kept. The test puts a secret into error messages of each tool, in each form in which
+/// tools quote input.
 #[test]
 fn attack_what_a_tool_quotes_is_not_kept() {
     let forms = crate::script::FORMS;
@@ -276,7 +276,7 @@ fn attack_what_a_tool_quotes_is_not_kept() {
     assay_testing::attacked("secrets in complaints", tried, tried);
 }
 
-/// Keeps the numbers of a version, and words that versions contain.
+/// Redacting a version keeps its numbers, and words that belong to versions.
 #[test]
 fn versions_are_kept_and_nothing_beside_them() {
     for (said, kept) in [

@@ -1,5 +1,5 @@
-//! The sources that the shell collector reads, and its redaction lists, generated from the tables of the collectors and
-//! of the redaction rules.
+//! Lists the sources that the shell collector reads, and generates the word lists of its redaction, from the tables of
+//! the collectors and of the redaction rules.
 
 use crate::collectors::daemons::cleaned_words as words;
 use crate::collectors::services::{
@@ -14,13 +14,13 @@ use std::fmt::Write as _;
 /// Name of the rule in `clean.awk` that redacts a file.
 pub(super) type Class = &'static str;
 
-/// Sources with a fixed path.
+/// Sources with a fixed path, by the way in which the script reads them.
 pub(super) enum Want {
-    /// Files.
+    /// Single files with their rule.
     File(Class, &'static [&'static str]),
-    /// Files of a directory by name patterns; the directory may be listed.
+    /// Files of a directory that match name patterns. The names of the directory may be listed.
     Files(Class, &'static str, &'static [&'static str]),
-    /// All files below a directory.
+    /// All files below a directory, with their rule.
     Tree(Class, &'static str),
     /// Directories whose names are listed.
     Dir(&'static [&'static str]),
@@ -33,7 +33,7 @@ const ALL: &[&str] = &["*"];
 const VPN: &[&str] = &["*.conf", "*.ovpn"];
 const RULES: &[&str] = &["*.cf"];
 
-/// Files with text of the kernel about itself; they are read one by one and kept completely.
+/// Files that the kernel writes about itself. They are read one by one and kept completely.
 pub(crate) const WHOLE: &[&str] = &[
     "/proc/mdstat",
     "/proc/meminfo",
@@ -194,7 +194,7 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("comm", timers::WANTED, &["*.timer"]),
 ];
 
-/// Limit files of a control group.
+/// Files of a control group that contain limits.
 pub(super) const CGROUP: [&str; 10] = [
     "cpu.max",
     "memory.max",
@@ -208,14 +208,14 @@ pub(super) const CGROUP: [&str; 10] = [
     "blkio.throttle.write_iops_device",
 ];
 
-/// Sysfs files of a block device, relative to its directory. The UUID of a device mapper device is read separately,
-/// because most of it is dropped.
+/// Returns the sysfs files of a block device, relative to its directory. The UUID of a device-mapper device is read
+/// separately, because most of it is dropped.
 pub(super) fn disk() -> impl Iterator<Item = &'static str> {
     disk::files().filter(|name| *name != "dm/uuid")
 }
 
-/// Patterns of the paths that functions such as `disks` and `mounts` of the script read; `**`
-/// stands for any number of directories.
+/// Path patterns of the files that shell functions such as `disks` and `mounts` read. `**` stands for any number of
+/// directories.
 const ELSEWHERE: [&str; 30] = [
     "/etc/php/*/fpm/pool.d",
     "/sys/block/**",
@@ -249,7 +249,7 @@ const ELSEWHERE: [&str; 30] = [
     "/var/lib/spamassassin/**",
 ];
 
-/// Returns all paths that the script may read. A path that is not in the list is unknown, not missing.
+/// Returns all paths that the script may read. Any other path is unknown, not missing.
 pub(super) fn asked() -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for want in WANTS {
@@ -270,7 +270,7 @@ pub(super) fn asked() -> Vec<String> {
     all
 }
 
-/// Returns commands whose installation the script detects.
+/// Returns the commands for which the script checks whether they are installed.
 pub(super) fn tools() -> Vec<&'static str> {
     let mut all: Vec<&str> = tools::commands()
         .filter_map(|argv| argv.first().copied())
@@ -292,7 +292,7 @@ pub(super) fn tools() -> Vec<&'static str> {
     all
 }
 
-/// Returns the command that prints the permissions of a file, without the file.
+/// Returns the command that prints the permissions of a file, without its last argument, the file.
 pub(super) fn mode_of() -> Vec<&'static str> {
     let argv = certificates::mode_of("");
     argv[..argv.len() - 1].to_vec()

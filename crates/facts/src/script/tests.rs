@@ -8,7 +8,8 @@ use sample_files::samples;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Runs an awk program on a text with each installed awk (mawk, gawk, busybox, original-awk). All must print the same.
+/// Runs an awk program on a text with each installed awk (mawk, gawk, busybox, original-awk). All must print the same
+/// output.
 fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     let mut said: Option<(&str, Vec<u8>)> = None;
     for name in ["mawk", "gawk", "busybox", "original-awk"] {
@@ -25,7 +26,7 @@ fn awk(program: &str, input: &[u8]) -> Vec<u8> {
     said.expect("no awk is installed").1
 }
 
-/// Returns the first lines that differ between the outputs of two awks.
+/// Returns the first lines in which the outputs of two awk programs differ.
 fn differing(one: &[u8], other: &[u8]) -> Vec<(String, String)> {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -66,11 +67,11 @@ fn clean_program() -> String {
     CLEAN.replace("@@TABLES@@\n", &table::tables())
 }
 
-/// A line that ends a file's text, and does not occur in any file of the tests.
+/// A line that ends the text of a file. No file of the tests contains this line.
 const MARK: &str = "0123456789abcdefghijklmnopqrstuv";
 
-/// Returns the text of each file after `clean.awk`, in order. Feeds each text in both forms that the script uses: with
-/// a letter before each line, and unchanged up to a mark. Both must give the same.
+/// Returns the text of each file after `clean.awk`, in order. Passes each text in both forms that the script uses: with
+/// a letter before each line, and unchanged up to a mark. Both forms must give the same output.
 fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     let (mut input, mut marked) = (Vec::new(), Vec::new());
     for (number, (class, _, text)) in files.iter().enumerate() {
@@ -118,8 +119,8 @@ fn attack_a_file_of_records_is_text_until_the_mark() {
     assert_eq!(output, format!("F /1\n{lines}D /proc\n"));
 }
 
-/// Command lines of QEMU have the same meaning after the script has redacted them as after the rules in Rust. Secrets
-/// in them do not remain.
+/// QEMU command lines have the same meaning whether the script or the rules in Rust redact them. Secrets in them are
+/// removed.
 #[test]
 fn command_lines_of_qemu_are_cleaned_as_the_rules_do() {
     let lines = [
@@ -167,7 +168,7 @@ fn redacted(path: &str, text: &[u8]) -> String {
     String::from_utf8_lossy(&rule(text)).into_owned()
 }
 
-/// Normalises lines: collapses repeated blanks, and removes empty lines at the end.
+/// Normalises lines: collapses repeated blanks, and removes empty lines at the end of the text.
 fn normal(text: &str) -> Vec<String> {
     let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines: Vec<String> = text.lines().map(line).collect();
@@ -186,7 +187,7 @@ fn the_script_cleans_as_the_rules_do() {
     }
 }
 
-/// Returns the output of a command after the script redacted it.
+/// Returns the output of a command as the script redacts it.
 fn printed<'a>(class: &str, argv: &[&str], lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut input = format!("C {class}\n");
     for word in argv {
@@ -298,7 +299,7 @@ fn the_queue_is_cleaned_as_the_rules_do() {
     assert!(ours.len() >= 10 && !ours.join(" ").contains("example"));
 }
 
-/// For any content of a file, the script drops everything that the rules in Rust drop.
+/// For any file content, the script drops everything that the rules in Rust drop.
 #[test]
 fn attack_nothing_gets_through_that_the_rules_leave_out() {
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
@@ -376,8 +377,8 @@ fn what_it_is_made_of_can_stand_in_a_script() {
     assert!(clean_program().len() < 120_000);
 }
 
-/// No variable in the awk programs has the name of a function. mawk rejects variables with the name of another
-/// function, gawk those with the name of a built-in one; other awks permit both.
+/// No variable in the awk programs has the name of a function. mawk rejects a variable with the name of another
+/// function, and gawk rejects one with the name of a built-in function. Other awk programs accept both.
 #[test]
 fn names_of_the_programs_for_awk_are_free() {
     const OF_GAWK: [&str; 12] = [
@@ -438,8 +439,7 @@ fn names_of_the_programs_for_awk_are_free() {
     }
 }
 
-/// Forms in which a tool quotes its input; `@` stands for a secret, and the last forms contain it
-/// in base64.
+/// Forms in which a tool quotes its input. `@` stands for a secret; the last forms contain the secret in base64.
 pub(crate) const FORMS: [&str; 24] = [
     "@",
     "password=@",

@@ -1,5 +1,5 @@
-//! Accounts without an effective password, and sudo rules without a password: passwd(5), shadow(5), sudoers(5). A
-//! fact contains the line number, but no name.
+//! Finds accounts that need no password, and sudo rules that require none: passwd(5), shadow(5), sudoers(5). A fact
+//! contains the line number, but no name.
 
 use super::lines_of_files::{Line, files, note, read};
 use super::sudo_rules::{runs_as_root, without_blanks_in_tags};
@@ -125,7 +125,8 @@ fn note_sudoers(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether a rule gives a user or group all commands as root, or with a password of its own.
+/// Returns whether a sudo rule allows a user or group to run all commands as root. Rules with and without a password
+/// count.
 fn may_run_all(lines: &[Line], user: &str) -> bool {
     lines.iter().any(|line| {
         let text = line.text.trim();

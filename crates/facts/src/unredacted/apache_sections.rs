@@ -1,5 +1,5 @@
-//! Finds sections of Apache's configuration that publish more than a site: directory listings, status pages, the whole
-//! file system. Reads only `<Directory>` and `<Location>` sections in the files of this machine.
+//! Finds sections of Apache's configuration that publish more than a site: directory listings, status pages, or the
+//! whole file system. Reads only `<Directory>` and `<Location>` sections in the files of this machine.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
@@ -14,7 +14,7 @@ const DIRS: [&str; 4] = [
     "/etc/httpd/conf.d",
 ];
 
-/// Directories whose sections stand in the main file of a package.
+/// Directories for which the main file of a package has a section.
 const STOCK: [&str; 9] = [
     "/usr/share",
     "/var/www",
@@ -27,7 +27,7 @@ const STOCK: [&str; 9] = [
     "",
 ];
 
-/// Relevant settings of a section.
+/// The settings of a section that decide what is published.
 struct Section {
     name: String,
     argument: String,
@@ -74,8 +74,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Reads the lines of a file with the values of `Define` put in, without the sections of `<IfDefine>` that do not
-/// count.
+/// Reads the lines of a file. Replaces variables of `Define` by their values, and drops sections of `<IfDefine>` that
+/// do not apply.
 fn read_defined(g: &mut Gather<'_>, path: &str, names: &mut BTreeMap<String, String>) -> Vec<Line> {
     let mut kept = Vec::new();
     let mut conditions: Vec<bool> = Vec::new();
@@ -113,7 +113,7 @@ fn read_defined(g: &mut Gather<'_>, path: &str, names: &mut BTreeMap<String, Str
     kept
 }
 
-/// Notes whether Apache is a forward proxy that no `<Proxy>` section restricts.
+/// Notes whether Apache is a forward proxy without a `<Proxy>` section that restricts access.
 fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
     let (mut forward, mut limited, mut inside) = (None, false, false);
     for path in all {
@@ -141,8 +141,8 @@ fn open_proxy(g: &mut Gather<'_>, all: &[String]) {
     }
 }
 
-/// Returns the sections of a file about directories or locations; of nested sections also the inner ones, each with its
-/// own lines only.
+/// Returns the sections for directories or locations in a file. A nested section is returned separately, and each
+/// section has only its own lines.
 fn parse_sections(lines: Vec<Line>) -> Vec<Section> {
     let mut done = Vec::new();
     let mut open: Vec<Section> = Vec::new();

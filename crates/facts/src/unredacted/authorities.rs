@@ -1,6 +1,6 @@
 //! Checks whether sshd accepts a certificate authority for hosts also as an authority for users. Compares the keys of
-//! TrustedUserCAKeys with the `@cert-authority` lines of the machine's known hosts, and with the authority that signed
-//! the host's certificates. The keys are not reported.
+//! TrustedUserCAKeys with the `@cert-authority` lines of the global known hosts, and with the authority that signed the
+//! host's certificates. The keys are not reported.
 
 use crate::collectors::services::ssh::SERVER;
 use crate::gather::Gather;
@@ -10,7 +10,7 @@ use assay_model::{FactKind, FactPlace};
 use base64::Engine as _;
 use std::path::Path;
 
-/// Known hosts of all users (ssh_config(5), GlobalKnownHostsFile).
+/// Known hosts files for all users (ssh_config(5), GlobalKnownHostsFile).
 const KNOWN_HOSTS: [&str; 2] = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -61,7 +61,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the decoded key or certificate of a line: the first word that is one.
+/// Decodes the first word of a line that is a key or certificate.
 fn find_key(line: &str) -> Option<Vec<u8>> {
     let engine = base64::engine::general_purpose::STANDARD;
     line.split_whitespace().find_map(|word| {
@@ -74,7 +74,7 @@ fn find_key(line: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the key that signed a certificate (PROTOCOL.certkeys of OpenSSH).
+/// Returns the public key of the authority that signed a certificate (PROTOCOL.certkeys of OpenSSH).
 fn find_signer(certificate: &[u8]) -> Option<Vec<u8>> {
     let mut rest = certificate;
     let kind = read_string(&mut rest)?;

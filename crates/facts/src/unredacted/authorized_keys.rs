@@ -1,9 +1,9 @@
 //! Checks whether sshd with StrictModes accepts the authorized_keys files of accounts. The file and each directory up
-//! to the home directory must belong to the account or root, and must not be writable for a group (`safe_path` of
+//! to the home directory must belong to the account or to root, and must not be writable for a group (`safe_path` of
 //! OpenSSH's misc.c).
 //!
-//! Debian permits a group whose only member is the account (its patch user-group-modes), so a group counts only if it
-//! has another member. Names of groups and members are not reported.
+//! Debian accepts a writable group whose only member is the account (its patch user-group-modes). A group therefore
+//! counts only if it has another member. Names of groups and members are not reported.
 
 use crate::collectors::services::authorized_keys::{OfAccount, files};
 use crate::collectors::services::certificates::why_mode_unknown;
@@ -101,8 +101,8 @@ impl Owned {
     }
 }
 
-/// Whether a group has another member than the account: as primary group in passwd(5), or in group(5). An unknown
-/// group, and a group without any member, count as having others.
+/// Returns whether a group has a member other than the account: by primary group in passwd(5), or in group(5). Also
+/// returns true if the group is unknown or has no member.
 fn others_in(group: u32, user: &str, accounts: &str, groups: &str) -> bool {
     let id = group.to_string();
     let mut members: Vec<&str> = Vec::new();

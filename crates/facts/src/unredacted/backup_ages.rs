@@ -1,6 +1,6 @@
-//! Collects how old the newest snapshot or archive is, as far as files show it: rsnapshot, restic, borg and Proxmox
-//! Backup Server on this machine, and ZFS snapshots by their names. `backup_schedules` checks whether backups are
-//! started at all.
+//! Collects the age of the newest snapshot or archive, as far as files show it. Covers rsnapshot, restic, borg and
+//! Proxmox Backup Server on this machine, and ZFS snapshots by their names. `backup_schedules` checks whether backups
+//! are started at all.
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -16,7 +16,7 @@ const BORGMATIC: &str = "/etc/borgmatic/config.yaml";
 const PBS: &str = "/etc/proxmox-backup/datastore.cfg";
 const MOUNTS: &str = "/proc/self/mounts";
 const SANOID: &str = "/etc/sanoid/sanoid.conf";
-/// Directories and file name endings of files that may name a repository of restic or borg.
+/// Files that may contain the path of a restic or borg repository, as (directory, file name ending).
 const JOBS: [(&str, &str); 6] = [
     ("/etc/systemd/system", ".service"),
     ("/etc/cron.d", ""),
@@ -25,8 +25,8 @@ const JOBS: [(&str, &str); 6] = [
     ("/etc/default", ""),
     ("/etc/borgmatic.d", ".yaml"),
 ];
-/// Files that change while a machine runs. The newest modification time is taken as the current time, because a copied
-/// tree may be older than today.
+/// Files that change while a machine runs. The newest modification time of these files serves as the current time,
+/// because a copied tree may be older than today.
 const CLOCKS: [&str; 9] = [
     "/proc/self",
     "/run",
@@ -42,7 +42,7 @@ const CLOCKS: [&str; 9] = [
 const MOST: usize = 500;
 const DAY: i64 = 86400;
 
-/// A backup program, and the time in seconds since 1970 at which its newest copy was made.
+/// Newest copy that a backup program made, with its time in seconds since 1970.
 struct NewestBackup {
     program: &'static str,
     newest: i64,
@@ -80,7 +80,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the modification time of the newest directory entry whose name passes `fits`, in seconds since 1970.
+/// Returns the newest modification time in seconds since 1970 of the directory entries for whose name `fits` returns
+/// true.
 fn newest_in(g: &Gather<'_>, dir: &str, fits: impl Fn(&str) -> bool) -> Option<i64> {
     let names = g.host.list(Path::new(dir)).ok()?;
     let names = names
@@ -93,8 +94,8 @@ fn newest_in(g: &Gather<'_>, dir: &str, fits: impl Fn(&str) -> bool) -> Option<i
         .max()
 }
 
-/// Returns rsnapshot's newest snapshot of each interval. rsnapshot gives it the number 0 and sets its modification
-/// time.
+/// Returns the newest rsnapshot snapshot of each interval. rsnapshot gives this snapshot the number 0 and sets its
+/// modification time.
 fn rsnapshot(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let lines = read(g, "backup_age", RSNAPSHOT);
     let root = lines.iter().find_map(|line| {
@@ -203,8 +204,8 @@ fn repositories(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     all
 }
 
-/// Returns the newest backups of Proxmox Backup Server. Their names contain the time, below `TYPE/ID` or
-/// `ns/NAME/TYPE/ID`.
+/// Returns the newest backups of Proxmox Backup Server. The path of a backup is below `TYPE/ID` or `ns/NAME/TYPE/ID`,
+/// and its name contains the time.
 fn proxmox_backup(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let mut all = Vec::new();
     for line in read(g, "backup_age", PBS) {
@@ -250,7 +251,7 @@ fn proxmox_backup(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     all
 }
 
-/// Returns the newest snapshots that sanoid or zfs-auto-snapshot made of each dataset. Datasets without such a snapshot
+/// Returns the newest snapshot of each dataset that sanoid or zfs-auto-snapshot made. Datasets without such a snapshot
 /// are left out.
 fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     let mut points: Vec<(String, FactPlace)> = Vec::new();
@@ -299,8 +300,8 @@ fn zfs_snapshots(g: &mut Gather<'_>) -> Vec<NewestBackup> {
     all
 }
 
-/// Returns the end of the day in a name, `2026-11-03`, as seconds since 1970. The end is used so that a copy never
-/// looks older than it is.
+/// Parses a date in a name, such as `2026-11-03`, and returns the end of that day in seconds since 1970. The end is
+/// used so that a copy never appears older than it is.
 fn time_in(name: &str) -> Option<i64> {
     let bytes = name.as_bytes();
     let at = bytes.windows(10).position(|part| {

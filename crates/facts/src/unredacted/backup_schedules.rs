@@ -1,9 +1,10 @@
-//! Whether a timer or cron job starts the configured programs for snapshots and backups.
+//! Checks whether a timer or cron job starts the configured programs for snapshots and backups.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::{Gather, lossy};
 
-/// A program, its configuration file, and a predicate on a line that shows that the program is configured.
+/// A program, its configuration file, and a function that returns whether a line of this file means that the program is
+/// configured.
 type Program = (&'static str, &'static str, fn(&str) -> bool);
 
 const PROGRAMS: [Program; 3] = [

@@ -1,5 +1,5 @@
-//! Collects settings that apply at boot: the boot loader's kernel command line, swap on zvols in fstab, limits of the
-//! ARC, and encrypted disks on a processor without AES.
+//! Collects settings that take effect at boot: the kernel command line in the boot loader, swap on zvols in fstab,
+//! limits of the ARC, and encrypted disks on a processor without AES.
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
@@ -7,7 +7,7 @@ use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
 const GRUB: &str = "/etc/default/grub";
-/// Variables with the command line, in the order in which they are joined.
+/// Variables of GRUB whose values form the kernel command line, in the order in which they are joined.
 const GRUB_LINES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
 const GRUB_DIR: &str = "/etc/default/grub.d";
 const CMDLINE: &str = "/etc/kernel/cmdline";
@@ -22,7 +22,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     encrypted_disks(g);
 }
 
-/// Notes whether the machine will boot without the processor's vulnerability mitigations.
+/// Notes whether the next boot disables the processor's vulnerability mitigations.
 fn boot_line(g: &mut Gather<'_>) {
     let mut all = vec![GRUB.to_owned()];
     all.extend(files(g, "boot_line", GRUB_DIR, ".cfg"));
@@ -72,7 +72,7 @@ fn mitigations(text: &str) -> Option<&str> {
         .next_back()
 }
 
-/// Notes swap areas in fstab that are zvols. `collectors::services::swap` collects the swap in use.
+/// Notes swap areas in fstab that are zvols. `collectors::services::swap` collects the active swap areas.
 fn swap_on_zvol(g: &mut Gather<'_>) {
     for line in read(g, "swap", FSTAB) {
         let words: Vec<&str> = line.text.split_whitespace().collect();
@@ -91,8 +91,8 @@ fn swap_on_zvol(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes whether the configured maximum of the ARC is below its minimum. ZFS then ignores one of the two (arc_init in
-/// arc.c).
+/// Notes whether the configured maximum of the ARC is below its minimum. In this case, ZFS ignores one of the two
+/// (arc_init in arc.c).
 fn arc_limits(g: &mut Gather<'_>) {
     let (mut least, mut most): (Option<u64>, Option<(u64, FactPlace)>) = (None, None);
     for path in files(g, "zfs_boot", MODPROBE, ".conf") {
@@ -121,7 +121,7 @@ fn arc_limits(g: &mut Gather<'_>) {
     }
 }
 
-/// Parses a number like the kernel: hexadecimal with 0x, octal with 0.
+/// Parses a number as the kernel does: hexadecimal after `0x`, octal after `0`, else decimal.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -130,7 +130,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// Notes each disk that is unlocked at boot if the processor has no AES instructions.
+/// Notes each encrypted disk that is unlocked at boot, if the processor has no AES instructions.
 fn encrypted_disks(g: &mut Gather<'_>) {
     let lines = read(g, "encrypted_disk", CRYPTTAB);
     let disk = lines.iter().find(|line| {

@@ -1,5 +1,5 @@
-//! Finds broken ciphers in cipher lists of HAProxy, Postfix, PostgreSQL, MariaDB and the control channel of OpenVPN.
-//! Web servers, Dovecot and Postfix's cipher grades are in `collectors::services`.
+//! Finds broken ciphers in the cipher lists of HAProxy, Postfix, PostgreSQL, MariaDB and the control channel of
+//! OpenVPN. `collectors::services` checks web servers, Dovecot and Postfix's cipher grades.
 
 use super::lines_of_files::{Line, files, note, read};
 use crate::collectors::services::ciphers::weak;
@@ -26,7 +26,7 @@ const POSTFIX_LISTS: [&str; 3] = [
     "tls_medium_cipherlist",
     "tls_null_cipherlist",
 ];
-/// Settings that remove ciphers, whatever the grade.
+/// Settings that exclude ciphers from every grade.
 const POSTFIX_EXCLUDES: [&str; 2] = [
     "smtpd_tls_exclude_ciphers",
     "smtpd_tls_mandatory_exclude_ciphers",
@@ -133,7 +133,7 @@ fn postfix(g: &Gather<'_>) -> Vec<List<'static>> {
     lists
 }
 
-/// Returns the last `ssl_ciphers` of each cluster that uses TLS.
+/// Returns the `ssl_ciphers` that applies, the last line, for each cluster that uses TLS.
 fn postgresql(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut lists = Vec::new();
     for version in g.list("cipher_list", POSTGRESQL) {
@@ -174,7 +174,7 @@ fn postgresql(g: &mut Gather<'_>) -> Vec<List<'static>> {
     lists
 }
 
-/// Returns the last `ssl_cipher` that the server reads.
+/// Returns the `ssl_cipher` that applies: the last one that the server reads.
 fn mariadb(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
     for dir in MARIADB_DIRS {
@@ -203,7 +203,7 @@ fn mariadb(g: &mut Gather<'_>) -> Vec<List<'static>> {
     last.into_iter().collect()
 }
 
-/// Returns the `tls-cipher` lists of each configuration; ciphers have IANA or OpenSSL names.
+/// Returns the `tls-cipher` lists of each configuration. The ciphers have IANA or OpenSSL names.
 fn openvpn(g: &mut Gather<'_>) -> Vec<List<'static>> {
     let mut lists = Vec::new();
     for dir in OPENVPN_DIRS {

@@ -1,5 +1,6 @@
-//! Finds settings that the manual of their own program warns against. Each fact is one boolean property with the place
-//! of the line, never a name or an address. Other harmful settings are in the collector of their program.
+//! Finds settings against which the manual of their own program warns. Each fact is a boolean property with the place
+//! of the line, and contains neither names nor addresses. The collectors of single programs find other harmful
+//! settings.
 
 mod apache;
 mod database_options;
@@ -15,7 +16,6 @@ use super::lines_of_files::note;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
-/// Runs the collectors of this module.
 pub(super) fn collect(g: &mut Gather<'_>) {
     nginx::collect(g);
     apache::collect(g);
@@ -28,7 +28,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     fstab_lines::collect(g);
 }
 
-/// A setting that may be a mistake.
+/// A setting that may be a mistake, with its place.
 struct ConfigMistake {
     property: &'static str,
     wrong: bool,
@@ -48,7 +48,7 @@ impl Misuses {
         });
     }
 
-    /// Notes each setting as a separate subject, numbered from 1.
+    /// Notes each setting as a separate subject. The subjects are numbered from 1.
     fn note(self, g: &mut Gather<'_>, kind: &str) {
         for (number, one) in self.0.into_iter().enumerate() {
             let properties = [(one.property, one.wrong.into())];
@@ -57,7 +57,7 @@ impl Misuses {
     }
 }
 
-/// Runs a collector on these files, and returns its facts as `property=wrong`.
+/// Runs a collector on these files. Returns its facts as `property=wrong`.
 #[cfg(test)]
 fn found(files: &[(&str, &str)], collect: fn(&mut Gather<'_>)) -> Vec<String> {
     let host = files

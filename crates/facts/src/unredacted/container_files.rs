@@ -1,5 +1,5 @@
-//! Privileges in definitions of containers: compose files below the usual directories, and Podman's quadlets.
-//! `docker` has the running containers.
+//! Finds privileges in container definitions: compose files below the usual directories, and Podman's quadlets.
+//! `docker` checks the running containers.
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -20,7 +20,7 @@ const QUADLETS: &str = "/etc/containers/systemd";
 /// Maximum number of directories that are read.
 const MOST: usize = 200;
 
-/// Privileges of one container, each with the line number that grants it.
+/// Privileges of one container. Each field is the number of the line that grants the privilege.
 #[derive(Default)]
 struct Given {
     privileged: Option<usize>,
@@ -103,7 +103,7 @@ fn note_given(g: &mut Gather<'_>, number: usize, path: &str, given: &Given) {
     }
 }
 
-/// Returns the privileges that a systemd unit gives to a container that it starts with `docker run` or `podman run`.
+/// Returns the privileges of a container that a systemd unit starts with `docker run` or `podman run`.
 fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
     let command = text.trim().strip_prefix("ExecStart=")?;
     let words: Vec<&str> = command.split_whitespace().collect();
@@ -126,7 +126,7 @@ fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
     starts.then_some(given)
 }
 
-/// Returns the privileges of each service in a compose file.
+/// Returns the privileges of each service in a compose file, by service name.
 fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
     let mut all: BTreeMap<&str, Given> = BTreeMap::new();
     for one in values {

@@ -1,5 +1,5 @@
-//! Collects who can access databases: pg_hba.conf of each PostgreSQL cluster, and access options of MariaDB and MySQL.
-//! `collectors::services::databases` collects the durability settings.
+//! Collects who can access databases, from pg_hba.conf of each PostgreSQL cluster and from access options of MariaDB
+//! and MySQL. `collectors::services::databases` collects the durability settings.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
@@ -11,7 +11,7 @@ const DIRS: [&str; 3] = [
     "/etc/mysql/mariadb.conf.d",
     "/etc/my.cnf.d",
 ];
-/// Groups of the option files that the server reads.
+/// Groups of option files that the server reads.
 const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -74,7 +74,8 @@ fn note_postgresql(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether an earlier record decides every connection that a record is about: the first that matches is used.
+/// Returns whether an earlier record of pg_hba.conf matches every connection that `record` matches. PostgreSQL uses the
+/// first record that matches, so `record` has no effect in this case.
 fn decides_all(earlier: &[&str], record: &[&str]) -> bool {
     let [kind, "all", "all", address, ..] = earlier[..] else {
         return matches!(
@@ -108,7 +109,8 @@ fn last_value<'a>(lines: &'a [Line], name: &str) -> Option<(&'a str, &'a Line)> 
     said.next_back()
 }
 
-/// Whether a cluster listens on more than this machine; without a line, files that are not read here may say so.
+/// Returns whether a cluster listens on addresses beyond this machine. Also returns true if a file that this collector
+/// does not read may set the addresses.
 fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
     let mut lines = read(g, "postgresql.access", &format!("{dir}/postgresql.conf"));
     for path in files(g, "postgresql.access", &format!("{dir}/conf.d"), ".conf") {
@@ -145,7 +147,7 @@ fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
     }
 }
 
-/// A record of pg_hba.conf.
+/// A record of pg_hba.conf: the connections that it matches, and how they authenticate.
 struct Access<'a> {
     method: &'a str,
     remote: bool,
@@ -182,7 +184,7 @@ fn parse_access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
     })
 }
 
-/// Access options in MariaDB's and MySQL's option files; of each option the last line.
+/// Access options in the option files of MariaDB and MySQL. Of each option, only the last line is kept.
 #[derive(Default)]
 struct Options {
     skip_grant_tables: Option<FactPlace>,

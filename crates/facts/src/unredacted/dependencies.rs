@@ -1,5 +1,5 @@
 //! Finds unmet dependencies of installed packages: names that no installed package has or provides (deb-control(5),
-//! Depends and Pre-Depends). Names are not reported. Versions are not checked, because apt already checks them.
+//! Depends and Pre-Depends). The names are not reported. Versions are not compared, because apt already does this.
 
 use crate::collectors::services::packages::STATUS;
 use crate::gather::Gather;
@@ -7,13 +7,13 @@ use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Relevant fields of one package in dpkg's status file.
+/// A package in dpkg's status file, with the fields that decide dependencies.
 #[derive(Default)]
 struct Package<'a> {
     name: &'a str,
     here: bool,
     provides: &'a str,
-    /// Pre-Depends and Depends, each with its line number. dpkg writes each field on one line.
+    /// Depends and Pre-Depends, each with its line number. dpkg writes each field on one line.
     depends: Vec<(usize, &'a str)>,
 }
 
@@ -67,7 +67,8 @@ fn list_packages(text: &str) -> Vec<Package<'_>> {
     found
 }
 
-/// Whether the files of a package are installed: the package was at least unpacked (dpkg(1), PACKAGE STATES).
+/// Returns whether the files of a package are installed. This is so if the package is at least unpacked (dpkg(1),
+/// PACKAGE STATES).
 fn is_here(status: &str) -> bool {
     const STATES: [&str; 5] = [
         "installed",
@@ -80,7 +81,7 @@ fn is_here(status: &str) -> bool {
     state.is_some_and(|state| STATES.contains(&state))
 }
 
-/// Whether one of the alternatives of a group is installed.
+/// Returns whether at least one of the alternatives in a group is installed.
 fn is_met(group: &str, there: &BTreeSet<&str>) -> bool {
     group.trim().is_empty() || group.split('|').any(|one| there.contains(name(one)))
 }

@@ -1,5 +1,5 @@
-//! Docker: whether its daemon accepts commands from the network, and running containers with root rights on the host.
-//! Facts contain the short id of a container, but no names of containers and images.
+//! Collects whether the Docker daemon accepts commands from the network, and which running containers have root rights
+//! on the host. Facts contain the short id of a container, but no names of containers and images.
 
 use super::lines_of_files::{is_loopback, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -22,8 +22,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_containers(g);
 }
 
-/// Notes whether any client on the network gets root rights: a TCP address without client
-/// certificates.
+/// Notes whether any client on the network can get root rights: the daemon listens on a TCP address and does not
+/// require client certificates.
 fn note_daemon(g: &mut Gather<'_>) {
     if let Some(text) = g.read("docker.daemon", DAEMON) {
         let Ok(said) = serde_json::from_str::<Value>(&text) else {

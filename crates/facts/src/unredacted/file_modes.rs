@@ -1,5 +1,5 @@
-//! File permissions from stat: secrets that everyone may read, programs of root that everyone may write, shells with
-//! setuid root, and jobs that are not executable. `search_paths` has the directories of PATH.
+//! Checks file permissions as reported by stat: secrets that everyone may read, programs of root that everyone may
+//! write, shells with setuid root, and jobs that are not executable. `search_paths` checks the directories of PATH.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
@@ -29,7 +29,7 @@ const SECRETS: [&str; 16] = [
     "/etc/dovecot/private/dovecot.key",
     "/var/lib/samba/private/passdb.tdb",
 ];
-/// Directories with secrets, each with the file name ending of its secrets.
+/// Directories that contain secrets, each with the file name ending of the secrets.
 const SECRET_DIRS: [(&str, &str); 6] = [
     ("/etc/ssh", "_key"),
     ("/etc/wireguard", ".conf"),
@@ -68,10 +68,10 @@ const JOBS: [&str; 4] = [
     "/etc/cron.monthly",
 ];
 const UNITS: &str = "/etc/systemd/system";
-/// Directories of the units of packages, of which only changed units are read.
+/// Directories in which packages install units. Units here are read only if they have local changes.
 const PACKAGE_UNITS: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
 
-/// A program that root runs, with the place of the line that starts it.
+/// A program that root runs, with the place of the line that starts the program.
 struct Run {
     program: String,
     by: &'static str,
@@ -199,7 +199,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether a file of a directory of cron is meant to run: run-parts reads its name, and it is no text for people.
+/// Returns whether a file in a cron directory is meant to run: run-parts accepts its name, and the file is not
+/// documentation.
 fn is_job(g: &Gather<'_>, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let read = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -226,8 +227,8 @@ fn name(path: &str) -> String {
     path.trim_start_matches('/').replace('.', "-")
 }
 
-/// Returns the permission bits by path, and whether they come from a copied file tree, whose modes may differ from the
-/// machine's.
+/// Returns the permission bits by path. Also returns whether the files are a copied tree, whose modes may differ from
+/// those of the machine.
 fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> (BTreeMap<String, u32>, bool) {
     let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
     argv.extend(paths.iter().take(MOST).map(String::as_str));
@@ -288,8 +289,8 @@ fn runs_of_cron(g: &mut Gather<'_>) -> Vec<Run> {
     runs
 }
 
-/// Returns programs of units that an administrator wrote or changed and that run as root: a unit with its drop-ins,
-/// of which the last line of a setting counts, and an empty line removes those before.
+/// Returns the programs of units that run as root and that an administrator wrote or changed. A unit is read with its
+/// drop-ins: the last line of a setting applies, and an empty value removes the earlier ones.
 fn runs_of_units(g: &mut Gather<'_>) -> Vec<Run> {
     let mut names: BTreeSet<String> = BTreeSet::new();
     for end in [".service", ".service.d"] {
@@ -324,7 +325,7 @@ fn runs_of_units(g: &mut Gather<'_>) -> Vec<Run> {
     runs
 }
 
-/// Returns the programs of the lines of one unit that stand in files of the administrator.
+/// Returns the programs of one unit that files of the administrator set.
 fn runs_of_unit(lines: &[Line]) -> Vec<Run> {
     let mut user = "root";
     let mut dynamic = false;
@@ -362,7 +363,7 @@ fn runs_of_unit(lines: &[Line]) -> Vec<Run> {
         .collect()
 }
 
-/// Whether a path is likely a program: not a device, log or temporary file.
+/// Returns whether a path is likely a program: not a device, log or temporary file.
 fn is_program(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+@-".contains(&byte);
     let elsewhere = [

@@ -1,8 +1,8 @@
 //! Collects devices of virtual machines other than disks: network cards that QEMU emulates, and displays (VNC, SPICE)
 //! that are reachable from the network.
 //!
-//! Sources are Proxmox, libvirt, running QEMU, and systemd units that start QEMU. For units also collects the processor
-//! and the disks, as `vm.UNIT`.
+//! Sources are Proxmox, libvirt, running QEMU processes, and systemd units that start QEMU. For units, also collects
+//! the processor and the disks as `vm.UNIT`.
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
@@ -29,7 +29,7 @@ const EMULATED: [&str; 7] = [
 /// Operating systems without a virtio driver (Proxmox's `ostype`).
 const OLD_SYSTEMS: [&str; 6] = ["l24", "w2k", "w2k3", "wxp", "wvista", "solaris"];
 
-/// A device, the machine that it belongs to, and where it is defined.
+/// A device with the virtual machine to which it belongs, and the place where it is defined.
 struct Device {
     guest: String,
     place: FactPlace,
@@ -179,8 +179,8 @@ fn of_processes(g: &mut Gather<'_>) -> Vec<Device> {
     devices
 }
 
-/// Returns the devices of guests that systemd units start. A guest that is already running is left out, because its
-/// process is read.
+/// Returns the devices of guests that systemd units start. Running guests are left out, because their processes are
+/// read.
 fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
     let mut devices = Vec::new();
     for path in files(g, "guest_device", UNITS, ".service") {
@@ -216,7 +216,7 @@ fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
     devices
 }
 
-/// Whether a QEMU with this guest name is running.
+/// Returns whether a QEMU with this guest name is running.
 fn runs(g: &Gather<'_>, guest: &str) -> bool {
     let pids = g.host.list(Path::new("/proc")).unwrap_or_default();
     pids.iter().map(|pid| lossy(pid)).any(|pid| {
@@ -263,7 +263,7 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
     devices
 }
 
-/// Whether an address means all addresses of the machine.
+/// Returns whether an address stands for all addresses of the machine.
 fn is_any_address(address: &str) -> bool {
     matches!(
         address.trim_matches(['[', ']']),

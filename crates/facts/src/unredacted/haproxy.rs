@@ -1,4 +1,4 @@
-//! HAProxy: TLS versions, statistics page, and control socket.
+//! Collects the TLS versions, the statistics page and the control socket of HAProxy.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
@@ -10,7 +10,7 @@ const SECTIONS: [&str; 6] = [
     "global", "defaults", "frontend", "backend", "listen", "userlist",
 ];
 
-/// Statistics page and address settings of a section.
+/// A section of HAProxy's configuration, with its settings of the statistics page and its addresses.
 #[derive(Default)]
 struct Section {
     page: Option<FactPlace>,
@@ -41,7 +41,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the lowest TLS version of a line if it is below 1.2.
+/// Notes the minimum TLS version of a line if it is below 1.2.
 fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let speaks =
         words[0] == "ssl-default-bind-options" || (words[0] == "bind" && words.contains(&"ssl"));
@@ -65,7 +65,7 @@ fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     );
 }
 
-/// Notes whether HAProxy accepts any certificate from a server on another machine.
+/// Notes whether HAProxy accepts any certificate of a backend server on another machine.
 fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["server", _, address, options @ ..] = words else {
         return;
@@ -84,7 +84,7 @@ fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usiz
     );
 }
 
-/// Notes whether the control socket gives administrator rights to every local user or to the network.
+/// Notes whether the control socket gives administrator rights to every local user, or to the network.
 fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
     let ["stats", "socket", address, options @ ..] = words else {
         return;

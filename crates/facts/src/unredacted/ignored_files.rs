@@ -1,5 +1,5 @@
-//! Files that programs skip because of their names: cron jobs, sudo rules, kernel settings. Names that mark a backup
-//! or a disabled file are left out.
+//! Finds files that programs skip because of their names: cron jobs, sudo rules and kernel settings. Names that mark a
+//! backup or a disabled file are ignored.
 
 use super::lines_of_files::{exists, note, read};
 use crate::gather::{Gather, lossy};
@@ -7,7 +7,7 @@ use assay_host::FileKind;
 use assay_model::FactPlace;
 use std::path::Path;
 
-/// Directories in which cron and run-parts only read files whose names consist of letters, digits, `_` and `-`.
+/// Directories of which cron and run-parts read only files whose names consist of letters, digits, `_` and `-`.
 const CRON: [&str; 5] = [
     "/etc/cron.d",
     "/etc/cron.hourly",
@@ -15,7 +15,7 @@ const CRON: [&str; 5] = [
     "/etc/cron.weekly",
     "/etc/cron.monthly",
 ];
-/// File name endings of files that were probably disabled on purpose.
+/// File name endings of files that an administrator probably disabled on purpose.
 const ASIDE: [&str; 14] = [
     "~",
     ".bak",
@@ -53,7 +53,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether this Debian uses module-init-tools, which read files of any name (before Debian 7).
+/// Returns whether this Debian uses module-init-tools (before Debian 7), which reads files of any name.
 fn reads_all_names(g: &mut Gather<'_>) -> bool {
     let lines = read(g, "ignored_file", "/etc/debian_version");
     let version = lines
@@ -64,7 +64,7 @@ fn reads_all_names(g: &mut Gather<'_>) -> bool {
         .is_some_and(|major| major < 7)
 }
 
-/// Whether a name indicates that the file was disabled on purpose.
+/// Returns whether a name indicates that the file was disabled on purpose.
 fn is_aside(name: &str) -> bool {
     let ending = name.split_once('.').map_or("", |(_, ending)| ending);
     ASIDE.iter().any(|end| name.ends_with(end))
@@ -72,7 +72,7 @@ fn is_aside(name: &str) -> bool {
         || ending.starts_with("no-")
 }
 
-/// Whether os-release(5) contains Debian or a derived system.
+/// Returns whether os-release(5) contains Debian or a derived system.
 fn is_like_debian(g: &mut Gather<'_>) -> bool {
     read(g, "ignored_file", "/etc/os-release")
         .iter()

@@ -1,4 +1,4 @@
-//! Reads lines of small configuration files with their places. The collectors interpret the lines.
+//! Reads small configuration files line by line. Other modules interpret the lines.
 
 use crate::collectors::services::setting_lines::place;
 use crate::gather::{Gather, lossy};
@@ -9,14 +9,14 @@ use std::path::Path;
 /// Maximum number of files that are read in one directory.
 const MOST: usize = 1000;
 
-/// A line with its place.
+/// A line of a file with its place.
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) place: FactPlace,
 }
 
-/// Reads the lines of a file and joins lines that end with a backslash. A missing file has no lines; any other error is
-/// noted under `key`.
+/// Reads the lines of a file, and joins lines that end with a backslash. A missing file gives no lines. Any other error
+/// is noted under `key`.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     let Some(text) = g.read(key, path) else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns the sorted paths of the files in a directory whose names have this ending.
+/// Returns the sorted paths of the files in a directory whose names end with `end`.
 pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<String> {
     let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
     names.retain(|name| name.ends_with(end) && !name.starts_with('.'));
@@ -55,12 +55,12 @@ pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<
         .collect()
 }
 
-/// Whether a path exists.
+/// Returns whether a path exists.
 pub(super) fn exists(g: &Gather<'_>, path: &str) -> bool {
     g.host.exists(Path::new(path)).unwrap_or(false)
 }
 
-/// Notes properties of one subject, all with the same place in a file.
+/// Notes several properties of one subject, all with the same place in a file.
 pub(super) fn note(
     g: &mut Gather<'_>,
     kind: &str,
@@ -76,7 +76,7 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Whether an address, with or without a port, belongs to the loopback interface.
+/// Returns whether an address, with or without a port, belongs to the loopback interface.
 pub(super) fn is_loopback(address: &str) -> bool {
     let bare = address.trim_matches(['"', '\'']);
     bare.starts_with("127.")

@@ -1,4 +1,4 @@
-//! Finds limits of Postfix that contradict each other: postconf(5), message_size_limit.
+//! Finds limits of Postfix that contradict each other (postconf(5), message_size_limit).
 
 use super::lines_of_files::note;
 use crate::collectors::services::postfix::MAIN;
@@ -8,17 +8,17 @@ use assay_config::effective::{Program, ScopeId, Setting, read_effective};
 use assay_model::FactPlace;
 use std::path::Path;
 
-/// Postfix 3.7's default for the largest message in bytes; below, its default for the largest mailbox.
+/// Default maximum size of a message in bytes in Postfix 3.7 (`MESSAGE`), and of a mailbox (`MAILBOX`).
 const MESSAGE: u64 = 10_240_000;
 const MAILBOX: u64 = 51_200_000;
-/// Mailbox limits, each with the transport setting that selects the delivery program, and the delivery program to which
-/// the limit applies.
+/// Mailbox limits, as (limit, transport setting that selects the delivery program, delivery program to which the limit
+/// applies).
 const MAILBOXES: [(&str, &str, &str); 2] = [
     ("mailbox_size_limit", "local_transport", "local"),
     ("virtual_mailbox_limit", "virtual_transport", "virtual"),
 ];
 
-/// Notes mailbox limits below the maximum message size: the delivery program then refuses to start.
+/// Notes mailbox limits below the maximum message size. With such a limit, the delivery program refuses to start.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(all) = read_effective(Program::Postfix, Path::new(MAIN), &OfHost(g.host)) else {
         return;

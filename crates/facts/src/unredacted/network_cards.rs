@@ -1,4 +1,4 @@
-//! Collects the drivers of the network cards: in a virtual machine an emulated card costs CPU time.
+//! Collects the drivers of network cards. In a virtual machine, an emulated card costs CPU time.
 
 use super::lines_of_files::note;
 use crate::gather::{Gather, lossy};

@@ -1,5 +1,5 @@
-//! Collects the exports of the NFS server and the clients that may mount them: /etc/exports and
-//! /etc/exports.d/*.exports (exports(5)).
+//! Collects the exports of the NFS server, and which clients may mount them: /etc/exports and /etc/exports.d/*.exports
+//! (exports(5)).
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::gather::Gather;

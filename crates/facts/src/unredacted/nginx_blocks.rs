@@ -1,10 +1,10 @@
-//! Looks up settings in the blocks of an nginx configuration. `nginx_pitfalls`, `nginx_headers` and `served_files`
-//! interpret them.
+//! Looks up settings in the blocks of an nginx configuration. The modules `nginx_pitfalls`, `nginx_headers` and
+//! `served_files` interpret the settings.
 
 use super::lines_of_files::is_loopback;
 use assay_config::effective::{Effective, ScopeId, Setting};
 
-/// Returns the settings of a name in the block itself, without those of outer blocks.
+/// Returns the values of a setting in the block itself, not in outer blocks.
 pub(super) fn own_values<'a>(
     all: &'a Effective,
     id: ScopeId,
@@ -14,7 +14,7 @@ pub(super) fn own_values<'a>(
     all.settings().iter().filter(of_block)
 }
 
-/// Returns the first setting of a name in the block itself.
+/// Returns the first value of a setting in the block itself.
 pub(super) fn own_value<'a>(all: &'a Effective, id: ScopeId, key: &'a str) -> Option<&'a Setting> {
     own_values(all, id, key).next()
 }
@@ -25,7 +25,7 @@ pub(super) fn words(said: &Setting) -> Vec<String> {
     said.words.iter().map(text).collect()
 }
 
-/// Whether the `server` that contains a block listens on the loopback interface only.
+/// Returns whether the `server` that contains a block listens on the loopback interface only.
 pub(super) fn is_local(all: &Effective, id: ScopeId) -> bool {
     let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
     let server = around.find(|id| {

@@ -1,10 +1,10 @@
-//! Determines which characters a group of a regular expression can capture: `(.*)` captures any host, `([a-z]+)`
-//! nothing with a dot.
+//! Determines which characters a group of a regular expression can capture. For example, `(.*)` captures any host, and
+//! `([a-z]+)` captures no text with a dot.
 
 use regex_syntax::hir::{Capture, Class, Hir, HirKind};
 
-/// Whether a group can capture a character; `None` if the expression has no such group, or uses syntax that only PCRE
-/// has.
+/// Returns whether a group can capture a character. Returns `None` if the expression has no such group, or uses syntax
+/// that only PCRE supports.
 ///
 /// `group` is the number or the name of the group, as after the `$` of its variable.
 pub(super) fn can_capture(pattern: &str, group: &str, letter: char) -> Option<bool> {
@@ -28,8 +28,8 @@ fn find_group<'a>(tree: &'a Hir, group: &str) -> Option<&'a Capture> {
         .find_map(|sub| find_group(sub, group))
 }
 
-/// Whether a character class in the expression contains a character. Literal characters do not count, because the
-/// client cannot choose them.
+/// Returns whether a character class in the expression contains a character. Literal characters do not count, because
+/// the client cannot choose them.
 fn matches_letter(tree: &Hir, letter: char) -> bool {
     match tree.kind() {
         HirKind::Class(Class::Unicode(class)) => class

@@ -1,5 +1,5 @@
 //! Finds mistakes with headers in nginx blocks: security headers that an inner block drops, HSTS without effect, and
-//! `Host` headers that are forwarded unchecked. `nginx_pitfalls` has the other mistakes.
+//! `Host` headers that are forwarded unchecked. `nginx_pitfalls` finds the other mistakes.
 
 use super::lines_of_files::note;
 use super::nginx_blocks::{own_value, own_values, words};
@@ -22,8 +22,8 @@ pub(super) fn note_headers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, whi
     note_host(g, all, id, which);
 }
 
-/// Notes the security headers of an outer block that this block drops, because a block with its own `add_header`
-/// inherits none.
+/// Notes the security headers of an outer block that this block drops. A block with an `add_header` of its own inherits
+/// no headers.
 fn note_lost(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     let Some(parent) = all.scope(id).parent else {
         return;
@@ -61,7 +61,7 @@ fn note_lost(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     );
 }
 
-/// Notes HSTS headers that browsers ignore: those without `max-age`. A header that only fails the stricter rules of the
+/// Notes HSTS headers without `max-age`, which browsers ignore. A header that only violates the stricter rules of the
 /// preload list is not noted, because browsers honour it.
 fn note_strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "add_header").enumerate() {
@@ -94,7 +94,7 @@ fn note_strict_transport(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which
     }
 }
 
-/// Notes each `proxy_set_header Host` whose value the client chooses and nothing checks.
+/// Notes each `proxy_set_header Host` with a value that the client chooses and that nothing checks.
 fn note_host(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "proxy_set_header").enumerate() {
         let words = words(said);

@@ -1,5 +1,5 @@
 //! Finds nginx blocks with unintended effects: files outside of an alias, public status pages, and redirects or proxies
-//! that a client controls. Headers are in `nginx_headers`, TLS settings in `collectors::services::nginx`.
+//! that a client controls. `nginx_headers` checks headers, `collectors::services::nginx` checks TLS settings.
 
 use super::lines_of_files::note;
 use super::nginx_blocks::{is_local, own_value, own_values, words};
@@ -86,15 +86,15 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
     }
 }
 
-/// Whether strangers are kept out of a block.
+/// Returns whether a block requires a login or refuses unknown clients ("strangers").
 fn is_guarded(all: &Effective, id: ScopeId) -> bool {
     GUARDS.iter().any(|key| !all.get(id, key).is_empty())
         || is_local(all, id)
         || refuses_strangers(all, id)
 }
 
-/// Whether `deny` refuses strangers: the first rule that is about all addresses decides, of the innermost block
-/// with rules.
+/// Returns whether `deny` refuses strangers. The innermost block with rules applies, and in it the first rule that
+/// matches all addresses.
 fn refuses_strangers(all: &Effective, id: ScopeId) -> bool {
     let is_rule = |said: &&Setting| said.key == "allow" || said.key == "deny";
     let mut around = std::iter::successors(Some(id), |id| all.scope(*id).parent);
@@ -117,8 +117,8 @@ fn refuses_strangers(all: &Effective, id: ScopeId) -> bool {
     rules.find(decides).is_some_and(|said| said.key == "deny")
 }
 
-/// Whether the pattern of a location lists scripts by name, as Nextcloud's configuration does: an anchored list in
-/// which most entries have no wildcard.
+/// Returns whether the pattern of a location lists scripts by name, as Nextcloud's configuration does. Such a pattern
+/// is an anchored list in which most entries have no wildcard.
 fn names_scripts(pattern: &str) -> bool {
     let Some(list) = pattern
         .strip_prefix("^/(")
@@ -163,7 +163,7 @@ fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
 }
 
 /// Notes redirects that contain the decoded path. A line break in the path (`%0d%0a` in the request) ends the header,
-/// so that a client can add headers.
+/// so that the client can add headers.
 fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for (number, said) in own_values(all, id, "return").enumerate() {
         let code = said.word().unwrap_or_default();
@@ -191,7 +191,7 @@ fn note_redirects(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str)
     }
 }
 
-/// Notes each `proxy_pass` to a server that the client's request names.
+/// Notes each `proxy_pass` whose server the client's request determines.
 fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     if let Some(said) = own_value(all, id, "proxy_pass") {
         let target = said.word().unwrap_or_default();
@@ -220,7 +220,7 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     }
 }
 
-/// Variables whose whole value the client's request determines.
+/// Variables that the client's request determines completely.
 const OF_REQUEST: [&str; 7] = [
     "arg_",
     "args",
@@ -231,9 +231,11 @@ const OF_REQUEST: [&str; 7] = [
     "query_string",
 ];
 
-/// Whether the client's request determines the host that a variable contains; `part` is the text after its `$`.
+/// Returns whether the client's request determines the host in a variable. `part` is the text after the `$` of the
+/// variable.
 ///
-/// A capture group of the location's expression counts if it can capture a dot, and a slash if a domain follows it.
+/// A capture group of the location's expression counts if it can capture a dot. If a domain follows the group, it
+/// counts if it can capture a slash.
 fn is_chosen(all: &Effective, id: ScopeId, part: &str) -> bool {
     let part = part.trim_start_matches('{');
     let end = part

@@ -1,9 +1,9 @@
-//! Finds databases and control services that listen on all addresses, and whether a packet filter exists.
+//! Finds databases and control services that listen on all addresses, and checks whether there is a packet filter.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Ports of services that few clients should reach, with their names.
+/// Ports of services that only few clients should reach, with the names of the services.
 const PORTS: [(u16, &str); 14] = [
     (2375, "Docker"),
     (2379, "etcd"),
@@ -64,7 +64,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the port of a line of /proc/net/tcp if it listens on all addresses.
+/// Returns the port of a line of /proc/net/tcp, if the socket listens on all addresses.
 fn port_on_all_addresses(line: &str) -> Option<u16> {
     let mut words = line.split_whitespace();
     let (_, local, _, state) = (words.next()?, words.next()?, words.next()?, words.next()?);
@@ -73,7 +73,7 @@ fn port_on_all_addresses(line: &str) -> Option<u16> {
     u16::from_str_radix(port, 16).ok().filter(|_| all)
 }
 
-/// Whether a line of a rule set rejects or drops packets.
+/// Returns whether a line of a rule set rejects or drops packets.
 fn is_rule(line: &str) -> bool {
     let line = line.trim();
     let words = ["drop", "reject", "DROP", "REJECT"];

@@ -1,11 +1,11 @@
-//! Finds copies of OpenSSL that are linked into programs, because package updates do not replace them.
+//! Finds statically linked copies of OpenSSL in programs, because package updates do not replace such copies.
 //!
-//! Such a program contains texts of the library itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`,
+//! A program with a copy contains texts of the library itself: `OPENSSLDIR: "` next to its version (`OpenSSL_version`,
 //! crypto/cversion.c of 0.9.8 to 3.x), or `SHA1 part of OpenSSL 1.0.1f 6 Jan 2014` (all before 1.1.0). A dynamically
 //! linked program contains at most the version.
 //!
 //! Searches the running programs. On the machine itself, or in a tree of its files, also searches /usr/local and /opt,
-//! where packages install nothing. For programs of users only the kind of directory is reported.
+//! where packages install nothing. For programs in directories of users, only the kind of directory is reported.
 
 use crate::collectors::services::mapped;
 use crate::gather::{Gather, lossy};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// Directories that do not belong to a user.
 const COMMON: [&str; 5] = ["/usr/", "/opt/", "/bin/", "/sbin/", "/lib/"];
-/// Directories in which packages install nothing, only the administrator.
+/// Directories in which only the administrator installs files, not packages.
 const BY_HAND: [&str; 4] = [
     "/usr/local/bin",
     "/usr/local/sbin",
@@ -87,20 +87,21 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 
 /// A file that may contain a copy of OpenSSL.
 struct Program {
-    /// Reported path.
+    /// Path that the fact contains.
     path: PathBuf,
-    /// Path that is opened: the file of a running process may be deleted or inside of a container.
+    /// Path that is opened. It may differ from the reported path, because the file of a running process may be deleted
+    /// or inside of a container.
     open: PathBuf,
 }
 
-/// Returns path and size of assay's own file, if it collects from the machine on which it runs.
+/// Returns path and size of assay's own executable. `None` if assay does not collect from the machine on which it runs.
 fn this_program(g: &Gather<'_>) -> Option<(PathBuf, u64)> {
     let own = Path::new("/proc/self/exe");
     let path = g.host.link(own).ok()?;
     Some((path, g.host.stat(own).ok()?.size))
 }
 
-/// Returns the running programs.
+/// Returns the executables of the running programs.
 fn list_programs(g: &mut Gather<'_>) -> Vec<Program> {
     let mut found = Vec::new();
     let mut closed: Vec<HostError> = Vec::new();
@@ -124,7 +125,7 @@ fn list_programs(g: &mut Gather<'_>) -> Vec<Program> {
     found
 }
 
-/// Returns the files in directories where packages install nothing.
+/// Returns the files in directories in which packages install nothing.
 fn by_hand(g: &Gather<'_>) -> Vec<Program> {
     let list = |dir: &Path| {
         let names = g.host.list(dir).unwrap_or_default();
@@ -149,8 +150,9 @@ fn by_hand(g: &Gather<'_>) -> Vec<Program> {
         .collect()
 }
 
-/// Returns the version of the OpenSSL copy in a file; `None` if it contains no copy. Searches only the parts that are
-/// loaded as data when the program starts: code and debug information are most of a file, but contain no texts.
+/// Returns the version of the OpenSSL copy in a file; `None` if the file contains no copy. Searches only the parts that
+/// are loaded as data when the program starts, because code and debug information are most of a file but contain no
+/// texts.
 fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     let mut found = Found::default();
     let mut parts = None;
@@ -172,8 +174,8 @@ fn release(g: &Gather<'_>, path: &Path) -> Option<String> {
     scanned.ok().and_then(|()| found.release())
 }
 
-/// Returns the byte ranges of a program file that may contain its texts, given the start of the file. A file that is
-/// not a program has none. If the header cannot be parsed, the range is the whole file.
+/// Returns the byte ranges of a program file that may contain texts. `start` is the start of the file. A file that is
+/// not a program has no ranges. If the header cannot be parsed, the range is the whole file.
 fn parts_with_text(start: &[u8]) -> Vec<Range<u64>> {
     if !start.starts_with(&object::elf::ELFMAG) {
         return Vec::new();
@@ -203,7 +205,7 @@ fn loaded_parts<H: FileHeader<Endian = Endianness>>(start: &[u8]) -> Option<Vec<
     Some(parts.map(range).collect())
 }
 
-/// Texts of OpenSSL that were found in a file so far.
+/// Versions from texts of OpenSSL that were found in a file so far.
 #[derive(Default)]
 struct Found {
     /// Version from a text that only the library itself contains.
@@ -214,7 +216,7 @@ struct Found {
 }
 
 impl Found {
-    /// Searches a chunk; returns whether the search is complete.
+    /// Searches a chunk of a file. Returns whether the search is complete.
     fn look(&mut self, piece: &[u8]) -> bool {
         let begins = |at: usize, letter: u8| at > 0 && piece[at - 1] == letter;
         self.directory =
@@ -237,8 +239,7 @@ impl Found {
     }
 }
 
-/// Returns the version in `1.0.1f 6 Jan 2014`, the format of the library's header
-/// (OPENSSL_VERSION_TEXT).
+/// Parses the version in a text such as `1.0.1f 6 Jan 2014`, the format of the library's header (OPENSSL_VERSION_TEXT).
 fn parse_dated_version(text: &[u8]) -> Option<String> {
     let text = &text[..text.len().min(64)];
     let text = text.split(|byte| *byte == 0).next()?;

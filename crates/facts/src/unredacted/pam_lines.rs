@@ -1,10 +1,10 @@
-//! Finds lines of PAM that admit everyone, name a missing module, or use an old password hash (pam.d(5)).
+//! Finds PAM lines that admit everyone, refer to a missing module, or use an old password hash (pam.d(5)).
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::gather::Gather;
 
 const DIR: &str = "/etc/pam.d";
-/// PAM services for remote logins or changes of user, and the files that they include.
+/// PAM services for remote logins or for changing the user, and the files that these services include.
 const DOORS: [&str; 20] = [
     "common-auth",
     "system-auth",
@@ -27,7 +27,7 @@ const DOORS: [&str; 20] = [
     "cron",
     "polkit-1",
 ];
-/// Modules that never reject a wrong password.
+/// PAM modules that never reject a wrong password.
 const ASK_NOTHING: [&str; 9] = [
     "pam_env.so",
     "pam_permit.so",
@@ -39,7 +39,7 @@ const ASK_NOTHING: [&str; 9] = [
     "pam_group.so",
     "pam_mail.so",
 ];
-/// Directories of PAM modules.
+/// Directories in which PAM modules are installed.
 const MODULES: [&str; 7] = [
     "/lib/x86_64-linux-gnu/security",
     "/usr/lib/x86_64-linux-gnu/security",
@@ -50,7 +50,7 @@ const MODULES: [&str; 7] = [
     "/lib/security",
 ];
 
-/// A parsed line: its type, its control value, and its module.
+/// A parsed PAM line: its type, its control value, and its module.
 struct Entry {
     kind: String,
     control: String,
@@ -85,7 +85,7 @@ impl Entry {
         })
     }
 
-    /// Whether a failure of the module rejects the login, now or at the end of the stack.
+    /// Returns whether a failure of the module rejects the login, immediately or at the end of the stack.
     fn binds(&self) -> bool {
         let words = ["required", "requisite", "include", "substack"];
         words.contains(&self.control.as_str())
@@ -141,7 +141,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether this line of pam_permit admits a user with a wrong password.
+/// Returns whether this line of pam_permit admits a user with a wrong password.
 fn admits_everybody(entries: &[(&Line, Entry)], at: usize) -> bool {
     let of_auth = |entry: &Entry| entry.kind.trim_start_matches('-') == "auth";
     let (_, this) = &entries[at];

@@ -1,13 +1,14 @@
-//! Collects tunnels from the saved configuration of a pfSense firewall (config.xml) in a tree of files: the same facts
-//! as from OpenVPN's own files, and whether a firewall rule passes all traffic of the tunnels. The settings are mapped
-//! like in `openvpn_reconfigure` (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys are ignored.
+//! Collects OpenVPN tunnels from the saved configuration of a pfSense firewall (config.xml) in a tree of files. The
+//! facts are the same as for OpenVPN's own files, plus whether a firewall rule passes all traffic of the tunnels. The
+//! settings are mapped as in `openvpn_reconfigure` (src/etc/inc/openvpn.inc of pfSense 2.6). Names, addresses and keys
+//! are ignored.
 
 use crate::collectors::services::openvpn;
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 use roxmltree::{Document, Node};
 
-/// Path on a running firewall, and path in a backup.
+/// Path of the configuration on a running firewall, and in a backup.
 const FILES: [&str; 2] = ["/cf/conf/config.xml", "/conf/config.xml"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -119,7 +120,7 @@ fn note_firewall(g: &mut Gather<'_>, path: &str, document: &Document<'_>) {
     );
 }
 
-/// Whether a rule for the OpenVPN interface passes all traffic, like the rule that pfSense's wizard creates.
+/// Returns whether a rule for the OpenVPN interface passes all traffic. pfSense's wizard creates such a rule.
 fn passes_all(rule: Node<'_, '_>) -> bool {
     let is = |tag, word: &str| value(rule, tag).is_some_and(|(found, _)| found == word);
     let any = |tag| children(rule, tag).any(|end| has(end, "any"));
@@ -142,14 +143,14 @@ fn has(node: Node<'_, '_>, tag: &'static str) -> bool {
     children(node, tag).next().is_some()
 }
 
-/// Returns the text of an element, if it exists.
+/// Returns the text of an element and the element, if it exists.
 fn value<'a, 'b: 'a>(node: Node<'a, 'b>, tag: &'static str) -> Option<(String, Node<'a, 'b>)> {
     let child = children(node, tag).next()?;
     let text = child.text().unwrap_or_default().trim();
     (!text.is_empty()).then(|| (text.to_owned(), child))
 }
 
-/// Whether a text may be the name of a cipher or digest.
+/// Returns whether a text has only characters that occur in names of ciphers and digests.
 fn is_word(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(known)

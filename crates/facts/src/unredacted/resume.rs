@@ -1,5 +1,5 @@
-//! Checks whether the swap for resuming from hibernation exists: compares RESUME of initramfs-tools with the swap in
-//! fstab(5). Names of devices and file systems are not reported.
+//! Checks whether the swap area for resuming from hibernation exists: compares RESUME of initramfs-tools with the swap
+//! areas in fstab(5). Names of devices and file systems are not reported.
 
 use crate::collectors::services::setting_lines::place;
 use crate::gather::Gather;
@@ -7,7 +7,7 @@ use assay_model::FactKind;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Files of initramfs-tools (initramfs.conf(5)).
+/// Files of initramfs-tools that may set RESUME (initramfs.conf(5)).
 const FILES: [&str; 2] = [
     "/etc/initramfs-tools/conf.d/resume",
     "/etc/initramfs-tools/initramfs.conf",
@@ -40,8 +40,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the UUIDs of the swap areas in fstab; `None` if an entry has a name of another kind, which may be the same
-/// device.
+/// Returns the UUIDs of the swap areas in fstab. Returns `None` if an entry has another kind of name, which may refer
+/// to the same device.
 fn list_swaps(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim);
     let fields = lines

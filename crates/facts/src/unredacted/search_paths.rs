@@ -1,4 +1,4 @@
-//! Finds lines that set PATH for all accounts or for root to directories in which everyone may put programs.
+//! Finds lines that add a directory to the PATH of all accounts or of root in which everyone may put programs.
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
@@ -52,7 +52,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Replaces each `${…}` by a plain variable, because a colon inside of it does not separate directories.
+/// Replaces each `${…}` by a simple variable, because a colon within it does not separate directories.
 fn without_expansions(value: &str) -> String {
     let mut out = String::new();
     let mut rest = value;

@@ -1,5 +1,5 @@
-//! Finds files that a web server serves although nobody meant to publish them: repositories, settings with passwords,
-//! dumps, and copies of scripts. Reads only the first level of each served directory.
+//! Finds files that a web server serves although they were probably not meant to be public: repositories, settings with
+//! passwords, dumps, and copies of scripts. Reads only the first level of each served directory.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use super::nginx_blocks::{is_local, own_value};
@@ -11,8 +11,8 @@ use assay_model::FactPlace;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Files that reveal a repository or contain settings, each with the word by which a rule that blocks the file is
-/// recognised.
+/// Files that reveal a repository or contain settings. Each has a word that the pattern of a blocking rule contains if
+/// the rule blocks the file.
 const HIDDEN: [(&str, &str); 5] = [
     (".git/HEAD", "git"),
     (".svn/wc.db", "svn"),
@@ -90,10 +90,11 @@ fn found_in(g: &Gather<'_>, root: &str, hides: &dyn Fn(&str, &str) -> bool) -> O
     })
 }
 
-/// A served directory, the line that serves it, and a function that returns whether a rule of the server blocks a file.
+/// A served directory, the line that makes the server serve it, and a function that returns whether a rule of the
+/// server blocks a file.
 type Root = (String, FactPlace, Box<dyn Fn(&str, &str) -> bool>);
 
-/// Returns the root directories of nginx servers that serve files themselves, and not only to this machine.
+/// Returns the root directories of nginx servers that serve files themselves and are reachable from other machines.
 fn nginx_roots(g: &Gather<'_>) -> Vec<Root> {
     let Ok(all) = read_effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) else {
         return Vec::new();
@@ -131,7 +132,8 @@ fn is_below(all: &Effective, inner: ScopeId, outer: ScopeId) -> bool {
         && std::iter::successors(Some(inner), |id| all.scope(*id).parent).any(|id| id == outer)
 }
 
-/// Whether a server serves files to everyone: it does not only redirect or forward requests, and requires no password.
+/// Returns whether a server serves files to everyone. Servers that only redirect or forward requests, or that require a
+/// password, do not.
 fn sends_files(all: &Effective, server: ScopeId) -> bool {
     let closed = |id: ScopeId| {
         ["auth_basic", "auth_request", "deny", "return"]
@@ -160,7 +162,7 @@ fn sends_files(all: &Effective, server: ScopeId) -> bool {
     !is_local(all, server) && !closed(server) && !whole.any(|(id, _)| hands_on(id) || closed(id))
 }
 
-/// Whether a location refuses all requests that match it.
+/// Returns whether a location refuses all requests that match it.
 fn is_closed(all: &Effective, id: ScopeId) -> bool {
     let refuses = |said: &Setting| {
         let word = said.word().unwrap_or_default();
@@ -174,8 +176,8 @@ fn is_closed(all: &Effective, id: ScopeId) -> bool {
         .any(|said| said.scope == id && refuses(said))
 }
 
-/// Whether the pattern of a blocking rule covers a file: it contains the file's name, or covers all names that begin
-/// with a dot.
+/// Returns whether the pattern of a blocking rule covers a file. The pattern contains the file's name, or covers all
+/// names that begin with a dot.
 fn covers(pattern: &str, file: &str, word: &str) -> bool {
     let dots = ["/\\.", "^\\.", "(^|/)\\.", "/[.]"].iter().any(|all| {
         pattern.find(all).is_some_and(|at| {
@@ -249,7 +251,7 @@ fn apache_roots(g: &mut Gather<'_>) -> Vec<Root> {
     roots
 }
 
-/// Whether the `<Directory>` section of a path restricts access.
+/// Returns whether the `<Directory>` section of a path restricts access.
 fn is_closed_directory(lines: &[Line], path: &str) -> bool {
     let mut inside = false;
     for line in lines {

@@ -1,6 +1,5 @@
-//! Collects settings of small servers outside of their usual file: further instances, included files, options in units,
-//! `/etc/default` and `/etc/sysconfig`, and lists that are defined under a name. The usual files are in
-//! `collectors::daemons`.
+//! Collects settings of small servers outside of their usual files: further instances, included files, options in
+//! units, `/etc/default` and `/etc/sysconfig`, and named lists. `collectors::daemons` reads the usual files.
 
 use super::lines_of_files::{Line, exists, files, note, read};
 use crate::collectors::daemons::access_points;
@@ -29,7 +28,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     php(g);
 }
 
-/// Notes Redis and Valkey instances with other file names, and main files that include others.
+/// Notes the settings of Redis and Valkey instances with other file names, and of main files that include other files.
 fn redis(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/redis.conf".to_owned()];
     for dir in ["/etc/redis", "/etc/valkey"] {
@@ -74,7 +73,7 @@ fn redis(g: &mut Gather<'_>) {
     }
 }
 
-/// Adds the lines of a Redis file and of the files that it includes to `lines`, in the order in which they apply.
+/// Appends the lines of a Redis file and of its included files to `lines`, in the order in which they apply.
 fn follow(g: &mut Gather<'_>, path: &str, lines: &mut Vec<Line>, included: &mut BTreeSet<String>) {
     for line in read(g, "redis_instance", path) {
         if let ["include", target] = words(&line).iter().map(String::as_str).collect::<Vec<_>>()[..]
@@ -88,7 +87,7 @@ fn follow(g: &mut Gather<'_>, path: &str, lines: &mut Vec<Line>, included: &mut 
     }
 }
 
-/// Returns the words of a line without quotation marks; a comment has none.
+/// Returns the words of a line without quotation marks. A comment gives no words.
 fn words(line: &Line) -> Vec<String> {
     let text = line.text.trim();
     if text.starts_with(['#', ';']) {
@@ -137,7 +136,7 @@ fn memcached(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes options in a unit that starts etcd.
+/// Notes the options in systemd units that start etcd.
 fn etcd(g: &mut Gather<'_>) {
     for dir in UNITS {
         let path = format!("{dir}/etcd.service");
@@ -167,7 +166,7 @@ fn etcd(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes whether Squid admits a named list that contains the whole Internet.
+/// Notes whether Squid admits clients by a named list that contains the whole Internet.
 fn squid(g: &mut Gather<'_>) {
     let mut lines = Vec::new();
     for line in read(g, "squid_list", SQUID) {
@@ -236,10 +235,10 @@ fn squid(g: &mut Gather<'_>) {
     }
 }
 
-/// Most files of BIND that are read.
+/// Maximum number of BIND files that are read.
 const MOST_FILES: usize = 200;
 
-/// Lists of BIND that name an `acl`, with what it holds, and lists in included files.
+/// Notes the address lists of BIND that refer to an `acl`, with the content of the `acl`, and lists in included files.
 fn bind(g: &mut Gather<'_>) {
     const LISTS: [&str; 4] = [
         "allow-recursion",
@@ -315,7 +314,7 @@ fn bind(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the file that Debian's hostapd service reads.
+/// Notes the networks in the file that Debian's hostapd service reads.
 fn hostapd(g: &mut Gather<'_>) {
     let mut all = BTreeSet::new();
     for line in read(g, "hostapd_file", HOSTAPD) {
@@ -332,7 +331,7 @@ fn hostapd(g: &mut Gather<'_>) {
     access_points::note_files(g, "hostapd_file", all);
 }
 
-/// Notes PHP settings in conf.d, and those that a pool sets for its workers.
+/// Notes PHP settings in conf.d, and settings that a pool sets for its workers.
 fn php(g: &mut Gather<'_>) {
     let mut number = 0;
     for version in g
@@ -394,7 +393,7 @@ fn php(g: &mut Gather<'_>) {
     }
 }
 
-/// Stores the setting of a line in `last` if a check uses it.
+/// If a check uses the setting on this line, stores the setting in `last`.
 fn take(
     line: &Line,
     name_of: impl Fn(&str) -> String,

@@ -1,6 +1,6 @@
-//! Checks whether the certificate of a site matches its names: each `server` of nginx with a certificate, and each
-//! VirtualHost of Apache. A client rejects a certificate for another name (RFC 9525). Postfix is left out, because
-//! clients of a mail server need not request its name (MX records decide, RFC 7672).
+//! Checks whether the certificate of a site matches the names of the site: each `server` of nginx with a certificate,
+//! and each VirtualHost of Apache. A client rejects a certificate for another name (RFC 9525). Postfix is left out,
+//! because clients of a mail server need not request its name (MX records decide, RFC 7672).
 
 use crate::collectors::nginx::FILE as NGINX;
 use crate::collectors::services::apache_reading::{self, Reading, Server};
@@ -17,7 +17,7 @@ use std::path::Path;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 
-/// A site: its server program, names and certificates.
+/// A site with its server program, its names and its certificates.
 struct Site {
     program: &'static str,
     names: Vec<String>,
@@ -77,7 +77,7 @@ fn list_nginx_sites(host: &dyn Host) -> Vec<Site> {
     servers.filter_map(|id| build_site(&all, id)).collect()
 }
 
-/// Returns the addresses on which a server listens, and whether they use TLS.
+/// Returns the addresses on which a server listens, each with whether it uses TLS.
 fn list_listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
     let lines = all.get(id, "listen").into_iter();
     let words = lines.filter_map(|said| {
@@ -89,9 +89,8 @@ fn list_listens(all: &Effective, id: ScopeId) -> Vec<(String, bool)> {
     words.collect()
 }
 
-/// Whether a server sends a certificate to clients: it listens with TLS, or on an address for which
-/// another server enables TLS, and it does not reject the handshake. On a local socket another
-/// server terminates TLS.
+/// Returns whether a server sends a certificate to clients. It must listen with TLS, or on an address for which another
+/// server enables TLS, and must not reject the handshake. On a local socket, another server terminates TLS.
 fn sends_certificate(all: &Effective, id: ScopeId, with_tls: &BTreeSet<String>) -> bool {
     let on = |key: &str| all.value(id, key).and_then(|said| said.word()).as_deref() == Some("on");
     let tls =
@@ -178,8 +177,8 @@ fn virtual_host(reading: &Reading, server: &Server) -> Option<Site> {
     })
 }
 
-/// Whether a client may request the name: not a regular expression, a name with a variable, or `_`, which matches
-/// nothing.
+/// Returns whether a client may request the name. Regular expressions, names with a variable, and `_`, which matches
+/// nothing, do not count.
 fn is_name(name: &str) -> bool {
     let byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-.*".contains(&byte);
     // A name without a dot is local: `localhost`, or a machine of this network.
@@ -207,8 +206,8 @@ fn certificate_names(file: &[u8]) -> Option<Vec<String>> {
     Some(dns.collect())
 }
 
-/// Whether a certificate name `of` matches a site `name`: they are equal, or `of` has a wildcard as its first label. A
-/// site `*.example.org` needs a certificate with exactly this name.
+/// Returns whether a certificate name `of` matches a site `name`: the names are equal, or the first label of `of` is a
+/// wildcard. A site `*.example.org` needs a certificate with exactly this name.
 fn matches_name(of: &str, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.trim_end_matches('.');

@@ -1,6 +1,6 @@
-//! Compares sshd's own interpretation of its files with assay's. For each Match block it constructs a matching
-//! connection, for which `sshd -T -C` prints the effective values. A difference is a finding itself, because other
-//! findings may then be wrong.
+//! Compares sshd's interpretation of its files with assay's. For each Match block, constructs a matching connection,
+//! for which `sshd -T -C` prints the effective values. A difference is reported as a finding, because other findings
+//! may then be wrong.
 //!
 //! Reports only the keywords that differ, not sshd's values, and no user or host of the connections.
 
@@ -16,12 +16,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout. The command only reads, but a name service that hangs may delay it.
+/// Limits of the command. It only reads, but a name service that does not respond may delay it.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(5),
 };
 
-/// Maximum number of Match blocks. Each needs one start of sshd, which takes about ten milliseconds.
+/// Maximum number of Match blocks that are compared. Each needs one start of sshd, which takes about ten milliseconds.
 const MOST: usize = 64;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -72,8 +72,7 @@ fn ask(host: &dyn Host, argv: &[&str]) -> Option<CommandOutput> {
     host.run(&argv, LIMITS).ok()
 }
 
-/// Notes that sshd rejects its configuration. Other failures, such as unreadable keys, do not
-/// count.
+/// Notes that sshd rejects its configuration. Other failures, such as unreadable keys, are not noted.
 fn note_refusal(g: &mut Gather<'_>, output: &CommandOutput) {
     let says = String::from_utf8_lossy(&output.stderr);
     let bad = |line: &&str| {
@@ -106,7 +105,7 @@ fn note_refusal(g: &mut Gather<'_>, output: &CommandOutput) {
         .known("sshd.refused", true, FactKind::Runtime, place);
 }
 
-/// Parses the output of `sshd -T`: values by keyword.
+/// Parses the output of `sshd -T` into values by keyword.
 fn parse_dump(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .map(|line| line.split_once(' ').unwrap_or((line, "")))
@@ -146,7 +145,7 @@ fn normalize_value(value: &str) -> String {
     }
 }
 
-/// Account names and groups from the machine's files and its `id` command.
+/// Account names and groups, from the machine's files and its `id` command.
 struct OfMachine<'a> {
     host: &'a dyn Host,
     groups: String,

@@ -1,4 +1,4 @@
-//! Finds sudo rules that grant more than intended (sudoers(5)). `accounts` finds rules without a password.
+//! Finds sudo rules that grant more than was probably intended (sudoers(5)). `accounts` finds rules without a password.
 
 use super::lines_of_files::{Line, files, note, read};
 use crate::gather::Gather;
@@ -46,7 +46,7 @@ const SHELLS: [&str; 26] = [
     "su",
 ];
 
-/// The programs of `SHELLS` in which the user can start a shell interactively, whatever the arguments are.
+/// Programs of `SHELLS` in which the user can start a shell interactively, whatever the arguments are.
 const FROM_INSIDE: [&str; 8] = [
     "vi",
     "vim",
@@ -120,7 +120,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the commands of each Cmnd_Alias; one line may define several, separated by colons.
+/// Returns the commands of each Cmnd_Alias, by its name. One line may define several aliases, separated by colons.
 fn command_aliases(lines: &[Line]) -> BTreeMap<&str, Vec<&str>> {
     let mut aliases = BTreeMap::new();
     for line in lines {
@@ -165,8 +165,8 @@ pub(super) fn without_blanks_in_tags(commands: &str) -> String {
         .replace("EXEC :", "EXEC:")
 }
 
-/// Whether the last list of users in parentheses, if there is one, contains root. A list that begins with a colon
-/// names groups only.
+/// Returns whether the last list of users in parentheses includes root. Without a list, or for an empty list, returns
+/// true. A list that begins with a colon contains only groups.
 pub(super) fn runs_as_root(before: &str) -> bool {
     let Some((_, list)) = before.rsplit_once('(') else {
         return true;
@@ -200,8 +200,8 @@ fn without_tags(command: &str) -> &str {
     rest
 }
 
-/// Whether a command lets the user start a shell: the program is in `SHELLS`, and either the rule permits any arguments
-/// or the program is in `FROM_INSIDE`.
+/// Returns whether a command lets the user start a shell. The program must be in `SHELLS`. In addition, the rule must
+/// permit any arguments, or the program must be in `FROM_INSIDE`.
 fn is_shell(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let path = words.next().unwrap_or_default();
@@ -210,7 +210,7 @@ fn is_shell(command: &str) -> bool {
     path.starts_with('/') && any && SHELLS.contains(&name)
 }
 
-/// Whether the arguments contain a wildcard. In sudoers it also matches blanks and further arguments.
+/// Returns whether the arguments contain a wildcard. In sudoers, a wildcard also matches blanks and further arguments.
 fn has_pattern(command: &str) -> bool {
     let Some((path, arguments)) = command.split_once(char::is_whitespace) else {
         return false;

@@ -1,5 +1,5 @@
 //! Collects the state of the whole system: a pending reboot, failed units, time synchronisation, mounts that delay the
-//! boot, system files that everyone may write, and running programs that no rule of the catalogue covers.
+//! boot, system files that everyone may write, and running programs for which the catalogue has no rule.
 
 use super::lines_of_files::{exists, files, note, read};
 use crate::collectors::fstab::FSTAB;
@@ -7,8 +7,7 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// Files that packages of Debian and Ubuntu write after an upgrade of the kernel or of common
-/// libraries.
+/// Files that packages of Debian and Ubuntu write if an upgrade of the kernel or of common libraries requires a reboot.
 const REBOOT: [&str; 2] = ["/run/reboot-required", "/var/run/reboot-required"];
 const FAILED: [&str; 5] = [
     "systemctl",
@@ -17,7 +16,7 @@ const FAILED: [&str; 5] = [
     "--plain",
     "--no-legend",
 ];
-/// Programs that synchronise the clock, by `/proc/PID/comm` (15 characters).
+/// Programs that synchronise the clock, by their name in `/proc/PID/comm` (at most 15 characters).
 const CLOCKS: [&str; 9] = [
     "chronyd",
     "ntpd",
@@ -29,7 +28,7 @@ const CLOCKS: [&str; 9] = [
     "vmtoolsd",
     "VBoxService",
 ];
-/// Network file systems.
+/// Types of network file systems.
 const NETWORK: [&str; 9] = [
     "nfs",
     "nfs4",
@@ -41,10 +40,10 @@ const NETWORK: [&str; 9] = [
     "ceph",
     "9p",
 ];
-/// File system types of SMB; below, mount options that let the boot continue if the server is not reachable.
+/// File system types of SMB. `NO_WAIT` are the mount options that let the boot continue if the server is not reachable.
 const SMB: [&str; 2] = ["cifs", "smb3"];
 const NO_WAIT: [&str; 3] = ["nofail", "noauto", "x-systemd.automount"];
-/// Directories from which root runs programs, and files that control access, which only root should be able to write.
+/// Directories from which root runs programs, and files that control access. Only root should be able to write to them.
 const GUARDED: [&str; 12] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -67,7 +66,7 @@ const SCRIPTS: [&str; 5] = [
     "/etc/cron.monthly",
 ];
 
-/// Server programs for which the catalogue has no rule, by process name (first 15 characters), with a description.
+/// Server programs for which the catalogue has no rule, as (process name of at most 15 characters, description).
 const WITHOUT_RULES: [(&str, &str); 31] = [
     ("dnsmasq", "DNS and DHCP server"),
     ("pdns_server", "DNS server"),
@@ -131,7 +130,7 @@ fn failed_units(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes programs without rules, and whether a program that synchronises the clock runs.
+/// Notes running programs that no rule covers, and whether a program that synchronises the clock is running.
 fn note_processes(g: &mut Gather<'_>) {
     let mut clock = None;
     let mut first = None;
@@ -199,7 +198,7 @@ fn network_mounts(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether an option of mount.cifs(8) contains a password: `password=`, or `user=NAME%PASSWORD`.
+/// Returns whether an option of mount.cifs(8) contains a password: `password=`, or `user=NAME%PASSWORD`.
 fn holds_password(option: &str) -> bool {
     let Some((name, value)) = option.split_once('=') else {
         return false;

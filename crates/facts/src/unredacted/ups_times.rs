@@ -1,6 +1,6 @@
-//! Checks whether a UPS warns early enough for the machine to shut down: NUT's `battery.runtime.low` and
-//! `battery.charge.low` compared with FINALDELAY, and the limits of apcupsd. `collectors::services::power` checks
-//! whether a low battery shuts the machine down at all.
+//! Checks whether a UPS warns early enough for the machine to shut down. Compares NUT's `battery.runtime.low` and
+//! `battery.charge.low` with FINALDELAY, and checks the limits of apcupsd. `collectors::services::power` checks whether
+//! a low battery shuts the machine down at all.
 
 use super::lines_of_files::{note, read};
 use crate::gather::Gather;
@@ -8,10 +8,10 @@ use crate::gather::Gather;
 const UPS: &str = "/etc/nut/ups.conf";
 const UPSMON: &str = "/etc/nut/upsmon.conf";
 const APCUPSD: &str = "/etc/apcupsd/apcupsd.conf";
-/// Seconds that a machine may need to shut down: systemd kills a unit after 90 (DefaultTimeoutStopSec).
+/// Seconds that a machine may need to shut down: systemd kills a unit after 90 seconds (DefaultTimeoutStopSec).
 const STOP: u64 = 90;
-/// Seconds of battery time that a UPS has left when it reports a low battery, if no other value is set. Two minutes are
-/// common.
+/// Seconds of battery time that a UPS has left when it reports a low battery, unless another value is set. Two minutes
+/// are common.
 const LEFT: u64 = 120;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -74,8 +74,8 @@ fn nut(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes whether apcupsd shuts the machine down too late. The first limit that is reached starts the shutdown, so all
-/// limits must be too late.
+/// Notes whether apcupsd shuts the machine down too late. The first limit that is reached starts the shutdown. The
+/// shutdown is therefore too late only if all limits are.
 fn apcupsd(g: &mut Gather<'_>) {
     let lines = read(g, "ups_time", APCUPSD);
     let last = |key: &str| {

@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Keys with which a document may begin: in fio's order, or sorted by another tool.
+/// Keys with which a document may begin, in fio's order or in the order of a tool that sorts keys.
 const FIRST_KEYS: [&str; 8] = [
     "fio version",
     "timestamp",
@@ -21,7 +21,7 @@ const FIRST_KEYS: [&str; 8] = [
     "client_stats",
     "disk_util",
 ];
-/// Maximum number of `{` that look like the start of a document but are not; after that the search stops.
+/// Maximum number of `{` that look like the start of a document but are not. After this number, the search ends.
 const MAX_FALSE_STARTS: usize = 64;
 
 pub(super) fn read_documents(text: &str) -> Result<Vec<FioDocument>, JsonError> {
@@ -113,14 +113,14 @@ fn find_hint(text: &str) -> String {
 #[derive(Default)]
 struct State {
     document: FioDocument,
-    /// For each job: values that depend on the whole document.
+    /// For each job, values that can only be interpreted after the whole document was read.
     notes: Vec<Notes>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Notes {
     elapsed_s: u64,
-    /// `io_bytes` may count KiB, because `io_kbytes` and `bw_bytes` are missing.
+    /// For each direction, whether `io_bytes` may count KiB, because `io_kbytes` and `bw_bytes` are missing.
     maybe_kib: [bool; 3],
     unified: bool,
     all_clients: bool,
@@ -172,8 +172,8 @@ impl State {
     }
 }
 
-/// Declares a seed that parses an object key by key into `self.0`. The last value of a repeated key counts;
-/// unknown keys are skipped.
+/// Declares a seed that parses an object key by key into `self.0`. If a key is repeated, its last value applies.
+/// Unknown keys are skipped.
 macro_rules! object_seed {
     ($seed:ident, $target:ty, $what:literal, |$state:ident, $key:ident, $map:ident| $body:expr) => {
         struct $seed<'a>(&'a mut $target);
@@ -252,7 +252,7 @@ object_seed!(
     }
 );
 
-/// Declares a seed that parses an array of objects and keeps the complete ones of a truncated array.
+/// Declares a seed that parses an array of objects. If the array is truncated, keeps its complete objects.
 macro_rules! array_seed {
     ($seed:ident, $target:ty, $what:literal, |$state:ident, $seq:ident| $body:expr) => {
         struct $seed<'a>(&'a mut $target);
@@ -381,7 +381,7 @@ object_seed!(
     }
 );
 
-/// Stores the operations of one direction. For a repeated key the last value counts.
+/// Stores the operations of one direction. If the key is repeated, its last value applies.
 fn set(job: &mut Worker, kind: Operation, done: Option<Operations>) {
     match done {
         Some(done) => job.operations.insert(kind, done),
@@ -428,7 +428,7 @@ struct Direction {
     plain_bytes: bool,
 }
 
-/// Parses one direction; returns `None` if the job did no operations in it.
+/// Parses one direction. Returns `None` if the job executed no operations in this direction.
 fn read_direction<'de, A: MapAccess<'de>>(
     map: &mut A,
     maybe_kib: &mut bool,

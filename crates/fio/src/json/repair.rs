@@ -1,7 +1,7 @@
-//! Repairs output of fio that is not valid JSON: `nan` and `inf` from divisions by zero, and lines of warnings
-//! within the document (axboe/fio#731, #1685).
+//! Repairs output of fio that is not valid JSON. Such output contains `nan` and `inf` from divisions by zero, or lines
+//! of warnings within the document (axboe/fio#731, #1685).
 
-/// Replaces the invalid parts of `text` so that all other bytes keep their positions; `None` if nothing needs repair.
+/// Replaces the invalid parts of `text` so that all other bytes keep their positions. `None` if no repair is needed.
 pub(super) fn repair_json(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut changed = false;
@@ -34,7 +34,7 @@ pub(super) fn repair_json(text: &str) -> Option<String> {
     changed.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Replaces everything except the line end by spaces.
+/// Replaces all characters except the line end by spaces.
 fn blank(line: &mut [u8]) {
     for byte in line.iter_mut().filter(|byte| **byte != b'\n') {
         *byte = b' ';

@@ -1,11 +1,11 @@
-//! Parses scalars as fio and related tools write them: borrowed keys, numbers of all kinds, options.
+//! Parses scalars in the notations of fio and related tools: keys, numbers and option values.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A key, borrowed if it has no escapes.
+/// A key. It is borrowed from the input if it contains no escapes.
 pub(super) struct Key<'de>(pub(super) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// A number in any notation; negative and missing ones are 0.
+/// A number in any notation. Negative and missing numbers become 0.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Number(f64, u64);
 
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Value of an option: fio prints strings; other tools may convert them to numbers.
+/// Value of an option. fio prints strings, but other tools may convert them to numbers.
 pub(super) struct OptionValue(pub(super) String);
 
 impl<'de> Deserialize<'de> for OptionValue {

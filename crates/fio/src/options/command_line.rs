@@ -1,4 +1,4 @@
-//! Parses command lines as people type or copy them.
+//! Parses fio command lines that people typed or copied.
 
 use super::runner::{Runs, is_fio, is_no_job, looks_like_a_job, looks_like_fio, resolve};
 use super::shell::UNKNOWN;
@@ -8,7 +8,7 @@ use assay_model::secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// fio's own options with a value in the next word (`fio --help`, 3.33).
+/// Options of fio itself whose value is the next word (`fio --help`, 3.33).
 const OWN_WITH_VALUE: [&str; 22] = [
     "output",
     "output-format",
@@ -33,7 +33,7 @@ const OWN_WITH_VALUE: [&str; 22] = [
     "aux-path",
     "profile",
 ];
-/// fio's own options without a value.
+/// Options of fio itself that have no value.
 const OWN: [&str; 11] = [
     "parse-only",
     "merge-blktrace-only",
@@ -48,53 +48,53 @@ const OWN: [&str; 11] = [
     "warnings-fatal",
 ];
 
-/// One fio command.
+/// One call of fio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Invocation {
-    /// Jobs in order.
+    /// Jobs on the command line, in order.
     pub jobs: Vec<JobOptions>,
-    /// Names of the job files.
+    /// Paths of the job files.
     pub job_files: Vec<String>,
-    /// Corrections that were necessary for parsing, such as a dash that a web page changed.
+    /// Corrections that were necessary to parse the text, for example of a dash that a web page changed.
     pub mended: Vec<String>,
     /// Environment variables that the job files may use.
     pub environment: BTreeMap<String, String>,
-    /// Files that the surrounding script writes, by name. The job files may include them.
+    /// Files that the surrounding script writes, by name. Job files may include them.
     pub files: Arc<BTreeMap<String, String>>,
-    /// Standard input, which fio reads as job file `-`.
+    /// Text of the standard input, which fio reads as the job file `-`.
     pub input: Option<String>,
-    /// Values of loop variables and branches of the script for this command: `NAME=VALUE …`.
+    /// Values of loop variables and branches in the script that give this call: `NAME=VALUE …`.
     pub chosen: String,
 }
 
 /// All commands in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commands {
-    /// fio commands. A command in a loop is listed once for each value.
+    /// Calls of fio. A call in a loop is listed once for each value.
     pub calls: Vec<Invocation>,
-    /// Commands of other programs, from the program's name on; unknown values are `$…`.
+    /// Commands of other programs, beginning with the name of the program. Unknown values are `$…`.
     pub others: Vec<Vec<String>>,
-    /// fio commands that could not be parsed, with reasons.
+    /// Calls of fio that could not be parsed, with the reasons.
     pub unread: Vec<OptionsError>,
-    /// Notes about corrections of the text, and about parts of the script that could not be evaluated.
+    /// Notes on corrections of the text, and on parts of the script that could not be evaluated.
     pub notes: Vec<String>,
     /// Whether the text calls fio without a job, as in `fio --version`.
     pub without_job: bool,
-    /// Commands already in `calls`, because a loop may repeat the same command.
+    /// Calls that are already in `calls`, because a loop may repeat a call.
     seen: BTreeSet<String>,
 }
 
 const NO_JOB: &str =
     "no job in it: fio needs --name=… for a job on the command line, or a job file";
 
-/// Maximum nesting of texts within texts (`ssh host "sh -c '…'"`).
+/// Maximum nesting of command texts within command texts (`ssh host "sh -c '…'"`).
 const DEEPEST: usize = 6;
 
-/// Parses every call of fio in `text`: with or without the first word, a prompt, line continuations, other
-/// commands before and after, redirections.
+/// Parses every call of fio in `text`. The text may contain a prompt, line continuations, redirections, and other
+/// commands before and after fio. The word `fio` may be missing.
 ///
 /// # Errors
-/// Unbalanced quotes, no call of fio, no job, or a value that fio would refuse.
+/// Unbalanced quotes, no call of fio, no job, or a value that fio would reject.
 pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     let mut found = read_commands(text, &BTreeMap::new())?;
     if let Some(error) = found
@@ -124,7 +124,7 @@ pub fn command_line(text: &str) -> Result<Vec<Invocation>, OptionsError> {
     Ok(found.calls)
 }
 
-/// Parses every command in `text`; `known` contains variables that are set outside.
+/// Parses every command in `text`. `known` contains variables that are set outside of the text.
 ///
 /// # Errors
 /// A quotation mark is not closed.
@@ -165,7 +165,7 @@ pub fn read_commands(
     Ok(found)
 }
 
-/// Values that the commands around a text define: variables, files and standard input.
+/// Values that the surrounding commands define for a text: variables, files and standard input.
 #[derive(Clone, Default)]
 struct Given {
     chosen: Vec<(String, String)>,
@@ -207,10 +207,10 @@ fn collect(
     Ok(())
 }
 
-/// A program's words, its variables, and its standard input.
+/// The words of a program call, its environment variables, and its standard input.
 type Program = (Vec<String>, BTreeMap<String, String>, Option<String>);
 
-/// Records a call of fio or of another program. Returns the texts among its words that another shell will read.
+/// Records a call of fio or of another program. Returns the words that another shell will interpret as commands.
 fn take_program(
     (words, environment, input): Program,
     found: &mut Commands,
@@ -274,8 +274,8 @@ fn take_program(
     Vec::new()
 }
 
-/// Returns texts with commands among the words of an unknown program, for example of a function in another file: words
-/// after `eval`, and quoted words that start with a call of fio.
+/// Returns the words of an unknown program that contain commands, for example if the program is a function in another
+/// file. These are words after `eval`, and quoted words that start with a call of fio.
 fn texts_within(words: &[String]) -> Vec<String> {
     if let Some(at) = words.iter().position(|word| word == "eval") {
         return vec![words[at + 1..].join(" ")];
@@ -296,7 +296,7 @@ fn texts_within(words: &[String]) -> Vec<String> {
     quoted.filter(begins).cloned().collect()
 }
 
-/// Parses one call of fio that is already split into words.
+/// Parses one call of fio that was already split into words.
 ///
 /// # Errors
 /// As [`command_line`].
@@ -318,13 +318,13 @@ pub fn command_words(words: &[String]) -> Result<Invocation, OptionsError> {
     Ok(call)
 }
 
-/// Formats a word; its unknown parts become `$…`.
+/// Formats a word. Its unknown parts become `$…`.
 fn show_unknown_parts(word: &str) -> String {
     let shown = word.replace(UNKNOWN, "$…");
     secrets::withhold_in_text(&shown).escape_debug().to_string()
 }
 
-/// Reverts the typographic changes of web pages and word processors.
+/// Reverts typographic changes by web pages and word processors. Records each kind of change in `mended`.
 fn undo_typography(text: &str, mended: &mut Vec<String>) -> String {
     let mut out = text.replace("\r\n", "\n");
     for (from, to) in [('“', '"'), ('”', '"'), ('‘', '\''), ('’', '\'')] {
@@ -348,7 +348,7 @@ fn undo_typography(text: &str, mended: &mut Vec<String>) -> String {
     joined
 }
 
-/// Returns the name after the dashes of an option, including typographic dashes.
+/// Returns the name of an option after its dashes, which may be typographic dashes.
 fn strip_dashes(word: &str) -> Option<(&str, bool)> {
     let dashes = ['-', '–', '—', '−', '‐', '‑'];
     let rest = word.trim_start_matches(dashes);
@@ -441,7 +441,7 @@ fn parse_invocation(
     Ok(result)
 }
 
-/// Returns whether a partly unknown word is the path of a job file.
+/// Returns whether a word that is partly unknown is the path of a job file.
 fn is_job_file(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     !name.contains(UNKNOWN)
@@ -470,8 +470,8 @@ fn finish(
     Ok(())
 }
 
-/// Returns the only option that starts with `key`, as getopt_long(3) does for fio; `key` if fio knows it, or several
-/// or no options start with it. Job files know no abbreviations.
+/// Returns the only option that starts with `key`, as getopt_long(3) does for fio. Returns `key` if it is an option
+/// itself, or if no option or several options start with it. In job files, abbreviations are not permitted.
 fn expand_abbreviation(key: &str) -> &str {
     let names = || {
         let aliases = ALIASES.iter().map(|(alias, _)| *alias);
@@ -488,7 +488,7 @@ fn expand_abbreviation(key: &str) -> &str {
     }
 }
 
-/// Builds a job from options of which some have unknown values.
+/// Creates a job from options of which some have unknown values.
 pub(super) fn with_unknown(
     name: &str,
     given: impl IntoIterator<Item = (String, String)>,

@@ -1,12 +1,12 @@
-//! Describes in a line what a job really does.
+//! Describes on one line what a job really does.
 
 use super::engines::{EngineKind, find_engine};
 use super::{JobOptions, SyncOption};
 
 impl JobOptions {
-    /// Returns a description on one line: `random read, 4 KiB, queue depth 32, direct, libaio`. It contains what fio
-    /// does, not what the options ask for: an engine that does one I/O at a time has queue depth 1. Options with an
-    /// unknown value are left out.
+    /// Returns a description on one line: `random read, 4 KiB, queue depth 32, direct, libaio`. It describes what fio
+    /// does, not what the options request: for an engine that executes one I/O at a time, the queue depth is 1. Options
+    /// with an unknown value are left out.
     #[must_use]
     pub fn describe(&self) -> String {
         let is_known = |option: &str| !self.unknown.contains(option);

@@ -1,22 +1,22 @@
-//! fio's I/O engines, and which of them do one I/O at a time.
+//! fio's I/O engines, and which of them execute one I/O at a time.
 
 use strsim::damerau_levenshtein;
 
-/// Kind of an engine.
+/// How an engine executes I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// One I/O at a time, whatever the `iodepth`: `queue` returns when the I/O is done (FIO_SYNCIO).
+    /// One I/O at a time, whatever the `iodepth`: `queue` returns when the I/O is complete (FIO_SYNCIO).
     Synchronous,
-    /// Several I/Os at once.
+    /// Several I/Os at the same time.
     Asynchronous,
-    /// No I/O on data: names, sizes, the CPU.
+    /// No I/O on data: the engine uses file names, file sizes or the CPU.
     NoData,
 }
 
 use EngineKind::{Asynchronous, NoData, Synchronous};
 
-/// Engines in `engines/` of fio (August 2026) and of older releases, with the flags in their `ioengine_ops`.
-/// `libiscsi` and `sg` have FIO_SYNCIO, but the first queues anyway.
+/// Engines in `engines/` of fio (August 2026) and of older releases, classified by the flags in their `ioengine_ops`.
+/// `libiscsi` and `sg` have FIO_SYNCIO, but `libiscsi` has several I/Os in flight anyway.
 const ENGINES: [(&str, EngineKind); 55] = [
     ("cpuio", NoData),
     ("dev-dax", Synchronous),
@@ -75,14 +75,14 @@ const ENGINES: [(&str, EngineKind); 55] = [
     ("xnvme", Asynchronous),
 ];
 
-/// Returns the kind of an engine; `None` if fio has no such engine.
+/// Returns how an engine executes I/O; `None` if fio has no such engine.
 #[must_use]
 pub fn find_engine(name: &str) -> Option<EngineKind> {
     let found = ENGINES.iter().find(|(known, _)| *known == name);
     found.map(|(_, kind)| *kind)
 }
 
-/// Returns the existing engine that was probably meant by a misspelt name.
+/// Returns the engine that `name` is probably a misspelling of.
 #[must_use]
 pub fn nearest_engine(name: &str) -> Option<&'static str> {
     ENGINES

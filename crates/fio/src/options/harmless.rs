@@ -1,5 +1,5 @@
-//! Removes possible secrets from options. Engines for object stores, web servers and commands have passwords as
-//! options, and fio repeats the options in its result.
+//! Removes possible secrets from options. Engines for object stores, web servers and commands have options with
+//! passwords, and fio repeats the options in its result.
 
 use super::{ALIASES, NAMES, canonical_name};
 use assay_model::secrets::{self, WITHHELD, is_plain, names_a_secret};
@@ -31,8 +31,8 @@ const TEXTS: [&str; 5] = [
     "description",
 ];
 
-/// Returns the value of an option if it is known to be harmless, else [`WITHHELD`]. Harmless are numbers, words and
-/// lists of options that fio documents, and paths. From addresses the login is removed.
+/// Returns the value of an option if it is known to be harmless, else [`WITHHELD`]. Harmless values are numbers, words
+/// and lists that fio documents, and paths. The login is removed from addresses.
 #[must_use]
 pub fn harmless_value(key: &str, value: &str) -> String {
     let key = canonical_name(key);
@@ -57,7 +57,7 @@ pub fn harmless_value(key: &str, value: &str) -> String {
     }
 }
 
-/// Removes logins from several file names, which are separated by colons.
+/// Removes logins from file names, which are separated by colons.
 fn place(value: &str) -> String {
     let clean = secrets::withhold_in_text(value);
     // `user:password@host` without a protocol before it.
@@ -68,7 +68,7 @@ fn place(value: &str) -> String {
     }
 }
 
-/// Returns the name of an option if it may be printed; `None` if it does not look like an option name.
+/// Returns the name of an option if it may be printed. `None` if the text does not look like the name of an option.
 pub(crate) fn harmless_name(key: &str) -> Option<&str> {
     (key.len() <= 64 && is_plain(key)).then_some(key)
 }

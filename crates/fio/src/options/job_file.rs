@@ -1,4 +1,4 @@
-//! Parses job files (ini).
+//! Parses fio's job files, which are in ini format.
 
 use super::command_line::with_unknown;
 use super::shell::UNKNOWN;
@@ -6,39 +6,39 @@ use super::{JobOptions, OptionsError, canonical_name};
 use assay_model::secrets;
 use std::collections::BTreeMap;
 
-/// Maximum nesting of includes.
+/// Maximum nesting of included files.
 const DEEPEST: usize = 8;
-/// Maximum number of lines including those of included files. It bounds a file that includes another one twice, which
+/// Maximum number of lines, including those of included files. It limits files that include another file twice, which
 /// doubles the lines at each level.
 const MOST_LINES: usize = 1 << 20;
 
-/// Function that returns the text of an included file, or why it is unavailable.
+/// Function that returns the text of an included file, or the reason why it is unavailable.
 pub type Include<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
-/// Files and variables that the parsing of a job file may use.
+/// Files and variables that a job file may use.
 #[derive(Default)]
 pub struct Surroundings<'a> {
-    /// Returns the text of a file that `include` names; without it, includes are not followed.
+    /// Returns the text of a file in an `include`. If it is missing, includes are not read.
     pub included: Option<&'a mut Include<'a>>,
-    /// Variables by name, without `$`: from the environment, and fio's own `ncpus`, `mb_memory` and
+    /// Variables by name, without `$`. They are those of the environment, and fio's own `ncpus`, `mb_memory` and
     /// `pagesize`.
     pub set: BTreeMap<String, String>,
 }
 
-/// Parses the jobs of a job file; `file` is its name in messages.
+/// Parses the jobs of a job file. `file` is the name of the file for messages.
 ///
 /// # Errors
-/// An option outside of a section, an `include`, or a value that fio would refuse: the message contains the line. A
+/// An option outside of a section, an `include`, or a value that fio would reject; the message contains the line. A
 /// file without a job.
 pub fn job_file(text: &str, file: &str) -> Result<Vec<JobOptions>, OptionsError> {
     job_file_in(text, file, &mut Surroundings::default(), &mut Vec::new())
 }
 
-/// Keywords that fio replaces (`fio_keywords`, options.c). `$jobname` is not replaced here.
+/// Keywords that fio replaces by values (`fio_keywords`, options.c). `$jobname` is not replaced here.
 const KEYWORDS: [&str; 3] = ["pagesize", "mb_memory", "ncpus"];
 
-/// Replaces variables in a value as fio does: `${NAME}` from the environment, keywords, and an expression that
-/// contains a keyword (`fio_keyword_replace`, options.c).
+/// Replaces variables in a value as fio does: `${NAME}` by an environment variable, keywords by their values, and an
+/// expression with a keyword by its result (`fio_keyword_replace`, options.c).
 fn fill(value: &str, set: &BTreeMap<String, String>, missing: &mut Vec<String>) -> String {
     let mut out = String::new();
     let mut rest = value;
@@ -77,7 +77,7 @@ fn fill(value: &str, set: &BTreeMap<String, String>, missing: &mut Vec<String>) 
     out
 }
 
-/// Numbers the lines of the given file, and replaces includes by their lines.
+/// Numbers the lines of the job file, and replaces includes by the lines of the included files.
 fn number_lines(
     text: &str,
     at: &dyn Fn(usize, String) -> OptionsError,
@@ -112,12 +112,12 @@ fn number_lines(
     Ok(())
 }
 
-/// Reason for an include that is not followed, because the job file was not given as a file.
+/// Reason for an include that is not read, because the text of the job file was given without its path.
 const NOT_FOLLOWED: &str =
     "`include` is not followed here: give the included file as well, or paste it in";
 
-/// Like [`job_file`], with included files and variables. An unknown variable makes its option unknown and is reported
-/// in `notes`.
+/// Like [`job_file`], but also reads included files and uses variables. If a variable is unknown, its option is
+/// unknown, and `notes` contains the variable.
 ///
 /// # Errors
 /// As [`job_file`], or an included file cannot be read.
@@ -199,7 +199,7 @@ pub fn job_file_in(
     Ok(jobs)
 }
 
-/// Options with their line numbers.
+/// Options as (name, value, line number).
 type Lines = Vec<(String, String, usize)>;
 
 struct Section {
@@ -209,7 +209,7 @@ struct Section {
 }
 
 impl Section {
-    /// Adds a job, or adds global options for all later jobs.
+    /// Adds a job. For a global section, adds its options to the global options of all later jobs.
     fn finish(
         self,
         global: &mut Lines,

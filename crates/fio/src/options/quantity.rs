@@ -2,8 +2,8 @@
 
 use assay_model::Nanos;
 
-/// Parses `text` into bytes. With `kb_base` 1024, fio's default, `k` and `kb` mean 1024 but `kib` means 1000;
-/// with 1000 they are swapped. `0x` means hexadecimal.
+/// Parses `text` into bytes. With `kb_base` 1024, fio's default, `k` and `kb` mean 1024 but `kib` means 1000. With
+/// `kb_base` 1000, the meanings are swapped. `0x` means hexadecimal.
 #[must_use]
 pub fn parse_bytes(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim();
@@ -37,12 +37,13 @@ pub fn parse_bytes(text: &str, kb_base: u64) -> Option<u64> {
     (value.is_finite() && value < u64::MAX as f64).then_some(value as u64)
 }
 
-/// Returns whether a suffix is `kib`, `mib` …
+/// Returns whether a suffix is one of those with swapped meaning: `kib`, `mib` and so on.
 fn is_swapped_suffix(suffix: &str) -> bool {
     suffix.len() == 3 && suffix.ends_with("ib")
 }
 
-/// Returns fio's value of `text` and the intended value, if they differ: `4kib` is 4000 for fio.
+/// Returns fio's value of `text` and the value that was probably intended, if they differ. For example, `4kib` is 4000
+/// for fio.
 #[must_use]
 pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     if kb_base == 1000 {
@@ -58,7 +59,7 @@ pub fn unit_trap(text: &str, kb_base: u64) -> Option<(u64, u64)> {
     (got != meant).then_some((got, meant))
 }
 
-/// Parses `text` as a time. Without a suffix the unit is seconds.
+/// Parses `text` as a time. Without a suffix, the unit is seconds.
 #[must_use]
 pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     let text = text.trim().to_ascii_lowercase();
@@ -82,7 +83,7 @@ pub(super) fn parse_time(text: &str) -> Option<Nanos> {
     (value.is_finite() && value < u64::MAX as f64).then_some(Nanos(value as u64))
 }
 
-/// Evaluates an integer expression with `+ - * / %` and brackets; `None` if it is invalid.
+/// Evaluates an integer expression with `+ - * / %` and brackets; `None` if the expression is invalid.
 #[must_use]
 pub(super) fn sum(text: &str) -> Option<u64> {
     let chars: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -91,7 +92,7 @@ pub(super) fn sum(text: &str) -> Option<u64> {
     (at == chars.len()).then(|| u64::try_from(value).ok())?
 }
 
-/// Maximum nesting of brackets.
+/// Maximum nesting of brackets in an expression.
 const DEEPEST: usize = 32;
 
 fn parse_sum(chars: &[char], at: &mut usize, depth: usize) -> Option<i128> {

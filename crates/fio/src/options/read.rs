@@ -1,10 +1,10 @@
-//! Distinguishes job files from commands, and interprets the options in a result.
+//! Distinguishes job files from commands, and evaluates the options in a result.
 
 use super::job_file::{Surroundings, job_file_in};
 use super::{Commands, Invocation, JobOptions, OptionsError, command_line, read_commands};
 use assay_model::sample::Worker;
 
-/// Returns whether fio counted several I/Os in flight, which is impossible with a synchronous engine.
+/// Returns whether fio counted several I/Os in flight. With a synchronous engine, this is impossible.
 #[must_use]
 pub fn reached_depth(job: &Worker) -> bool {
     const ALONE: f64 = 50.0;
@@ -14,16 +14,16 @@ pub fn reached_depth(job: &Worker) -> bool {
         && levels.get("1").copied().unwrap_or(0.0) < ALONE
 }
 
-/// Parsed contents of a text.
+/// What a text contains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Text {
-    /// A job file: its jobs, and notes on unknown values.
+    /// A job file, as its jobs and the notes on unknown values.
     JobFile(Vec<JobOptions>, Vec<String>),
-    /// Commands.
+    /// Commands, for example of a script.
     Commands(Commands),
 }
 
-/// Parses a job file, or a text with fio commands such as a script; `file` is its name in messages.
+/// Parses a job file, or a text with fio commands such as a script. `file` is the name of the file for messages.
 ///
 /// # Errors
 /// As [`job_file`] and [`command_line`].
@@ -42,7 +42,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Invocation>, OptionsError
     }
 }
 
-/// Like [`read_text`], with included files and variables.
+/// Like [`read_text`], but also reads included files and uses variables.
 ///
 /// # Errors
 /// As [`read_text`], or an included file cannot be read.
@@ -91,7 +91,8 @@ pub fn read_text_in(
     }
 }
 
-/// Returns whether a line starts a section of a job file, and is not a test or prompt of a shell.
+/// Returns whether a line starts a section of a job file. Tests and prompts of a shell look similar, but are not
+/// sections.
 fn is_section(line: &str) -> bool {
     line.starts_with('[')
         && !line.starts_with("[[ ")

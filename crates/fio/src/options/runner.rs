@@ -1,21 +1,21 @@
-//! Determines the program that a command actually runs: after a prompt, `sudo`, `timeout 60`, `docker run`, or
-//! in the quoted words of `ssh` and `sh -c`.
+//! Determines the program that a command really runs. The program may come after a prompt, `sudo`, `timeout 60` or
+//! `docker run`, or may be in the quoted words of `ssh` and `sh -c`.
 
 use super::shell::UNKNOWN;
 
-/// Program that a command runs.
+/// What a command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Runs {
-    /// A program: its words from its name on, and the variables that `env` sets.
+    /// A program, as the words from its name on, and the variables that `env` sets.
     Program(Vec<String>, Vec<(String, String)>),
-    /// Text for a shell, local or remote.
+    /// Text that a local or remote shell interprets.
     Text(String),
     /// No relevant program.
     Nothing,
 }
 
-/// A program that runs another: its name, its options with a value in the next word, and the number of its own
-/// words before the other program.
+/// A program that runs another program, as (name, options whose value is the next word, number of own words before the
+/// other program).
 type Wrapper = (&'static str, &'static [&'static str], usize);
 
 const WRAPPERS: [Wrapper; 27] = [
@@ -76,7 +76,7 @@ const WRAPPERS: [Wrapper; 27] = [
     ("catchsegv", &[], 0),
 ];
 
-/// Programs that mention fio but do not run it.
+/// Programs whose arguments may contain the word fio, but that do not run fio.
 const OTHERS: [&str; 58] = [
     "apt", "apt-get", "aptitude", "yum", "dnf", "zypper", "apk", "pacman", "brew", "pkg", "port",
     "emerge", "nix-env", "snap", "dpkg", "rpm", "pip", "pip3", "conda", "which", "type", "hash",
@@ -92,7 +92,7 @@ fn base_name(word: &str) -> &str {
     word.rsplit(['/', '\\']).next().unwrap_or(word)
 }
 
-/// Returns whether a word is the program fio, by name or path.
+/// Returns whether a word is the name or a path of the program fio.
 pub(super) fn is_fio(word: &str) -> bool {
     base_name(word).trim_end_matches(".exe") == "fio"
 }
@@ -145,7 +145,7 @@ pub(super) fn resolve(words: &[String]) -> Runs {
     Runs::Nothing
 }
 
-/// Whether a word is a shell prompt: `$`, `#`, `%`, `>`, `user@host:~$`, `[root@host`, `~]#`, `PS C:\>`.
+/// Returns whether a word is a shell prompt: `$`, `#`, `%`, `>`, `user@host:~$`, `[root@host`, `~]#`, `PS C:\>`.
 fn is_prompt(word: &str) -> bool {
     let ends = word.ends_with(['$', '#', '%', '>', '❯']);
     let alone = matches!(word, "$" | "#" | "%" | ">" | "❯" | "$>" | "PS");
@@ -154,7 +154,7 @@ fn is_prompt(word: &str) -> bool {
         || word.starts_with('[') && word.contains('@')
 }
 
-/// Returns the words after the wrapper's options and own words.
+/// Returns the words after the options and own words of a program that runs another program.
 fn behind_options<'w>(
     words: &'w [String],
     values: &[&str],
@@ -188,13 +188,13 @@ fn behind_options<'w>(
     words.get(at..).unwrap_or_default()
 }
 
-/// Options of ssh with a value in the next word (ssh(1)).
+/// Options of ssh whose value is the next word (ssh(1)).
 const OF_SSH: [&str; 21] = [
     "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-P", "-p",
     "-Q", "-R", "-S", "-W", "-w",
 ];
 
-/// Returns the commands after the host in an ssh command, which the remote shell reads.
+/// Returns the text after the host in an ssh command, which the remote shell interprets.
 fn remote_commands(words: &[String]) -> Runs {
     let (mut at, mut named) = (1, false);
     while let Some(word) = words.get(at) {
@@ -228,8 +228,8 @@ fn text_behind(words: &[String], option: &str) -> Runs {
     }
 }
 
-/// Returns the program in a container: `docker run … IMAGE fio …`, `kubectl exec … -- fio …`, and images that
-/// run fio.
+/// Returns the program that a container runs: `docker run … IMAGE fio …`, `kubectl exec … -- fio …`, and images that
+/// run fio themselves.
 fn container_commands(words: &[String], environment: Vec<(String, String)>) -> Runs {
     let Some(verb) = words
         .iter()
@@ -273,7 +273,7 @@ fn container_commands(words: &[String], environment: Vec<(String, String)>) -> R
     }
 }
 
-/// Returns whether the words after `fio` request something other than running a job, such as `--version`.
+/// Returns whether the words after `fio` request something else than running a job, such as `--version`.
 pub(super) fn is_no_job(arguments: &[String]) -> bool {
     const ASKS: [&str; 14] = [
         "--help",
@@ -300,8 +300,8 @@ pub(super) fn is_no_job(arguments: &[String]) -> bool {
         || arguments.iter().all(|word| word == &UNKNOWN.to_string())
 }
 
-/// Returns whether the words after `fio` look like a job. Used if it is uncertain whether the word `fio` is the
-/// program.
+/// Returns whether the words after `fio` look like a job. Used if it is uncertain whether the word `fio` is a program
+/// call.
 pub(super) fn looks_like_a_job(arguments: &[String]) -> bool {
     let option = |word: &String| {
         let name = word
@@ -314,7 +314,7 @@ pub(super) fn looks_like_a_job(arguments: &[String]) -> bool {
         .any(|word| option(word) || word.ends_with(".fio"))
 }
 
-/// Returns whether options can belong only to fio.
+/// Returns whether at least one of the options exists only in fio.
 pub(super) fn looks_like_fio(arguments: &[String]) -> bool {
     let has = |name: &str| {
         let given = |word: &String| {

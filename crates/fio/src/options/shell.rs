@@ -1,9 +1,9 @@
-//! Interprets shell scripts to find the commands that they run, without executing anything.
+//! Interprets shell scripts to find the commands that they run. Nothing is executed.
 //!
-//! Users often submit incomplete scripts: with a prompt, with quotes changed by a web page, or without the
-//! end. A strict grammar would refuse all of it. So this parser accepts what it understands: words with
-//! quotes, variables and arrays, `for`, `if`, `case`, functions, here-documents, `$( )`. Module
-//! [`super::runner`] determines the program among the words of a command.
+//! Users often submit incomplete scripts: with a prompt, with quotes that a web page changed, or without the end. A
+//! strict grammar would reject the whole script. This parser therefore uses the parts that it understands: words with
+//! quotes, variables and arrays, `for`, `if`, `case`, functions, here-documents and `$( )`. The module
+//! [`super::runner`] determines which of the words of a command is the program.
 
 mod expand;
 mod lexer;
@@ -14,7 +14,7 @@ mod word_expansion;
 pub(super) use lexer::Unclosed;
 pub(super) use run::read;
 
-/// Placeholder for a value that the text does not contain. No option of fio starts with it.
+/// Placeholder for a value that the text does not contain. No option of fio starts with this character.
 pub const UNKNOWN: char = '\u{1a}';
 
 /// Returns whether a word may be the name of a variable.

@@ -1,7 +1,7 @@
-//! Decodes text files of various editors and shells.
+//! Decodes text files that various editors and shells wrote.
 
-/// Decodes UTF-8, or UTF-16 as written by PowerShell's `>` and some editors, recognised by a byte order mark
-/// or by every other byte being zero. Returns `None` for other bytes.
+/// Decodes UTF-8, or UTF-16 as PowerShell's `>` and some editors write it. UTF-16 is recognised by a byte order mark,
+/// or because every other byte is zero. Returns `None` for other bytes.
 #[must_use]
 pub fn decode(bytes: Vec<u8>) -> Option<String> {
     let (big, rest) = match bytes.as_slice() {

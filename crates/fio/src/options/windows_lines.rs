@@ -1,9 +1,9 @@
-//! Rewrites commands that were typed into a Windows prompt (cmd or PowerShell) in the syntax of a Linux shell: the
-//! prompt, paths with backslashes, and the characters that continue a line.
+//! Rewrites commands at a Windows prompt (cmd or PowerShell) in the syntax of a Linux shell. Changes the prompt, paths
+//! with backslashes, and the characters that continue a line.
 
 use std::borrow::Cow;
 
-/// Rewrites the Windows commands in a text; other lines stay as they are.
+/// Rewrites the Windows commands in a text. Other lines are left unchanged.
 pub(super) fn rewrite_windows_lines(text: &str) -> Cow<'_, str> {
     let lower = text.to_ascii_lowercase();
     if !lower.contains("fio") || !lower.contains(['\\', '^', '`', '&']) && !lower.contains(".exe") {
@@ -34,12 +34,13 @@ pub(super) fn rewrite_windows_lines(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a line contains the program fio as a word of its own.
+/// Returns whether a line contains the program name fio as a separate word.
 fn names_fio(line: &str) -> bool {
     line.split_whitespace().any(|word| word == "fio")
 }
 
-/// Rewrites a fio command after a Windows prompt, or with a Windows path, in Linux syntax; `None` for all other lines.
+/// Rewrites a fio command that follows a Windows prompt or contains a Windows path in Linux syntax. Returns `None` for
+/// all other lines.
 fn rewrite_call(line: &str) -> Option<String> {
     let line = line.trim_start();
     let behind = strip_windows_prompt(line);
@@ -57,7 +58,7 @@ fn rewrite_call(line: &str) -> Option<String> {
     (is_fio && of_windows).then(|| format!("fio{}", keep_backslashes(rest)))
 }
 
-/// Returns the text behind a prompt such as `D:\>`, `C:\Users\x>` or `PS C:\Program Files> `.
+/// Returns the text after a prompt such as `D:\>`, `C:\Users\x>` or `PS C:\Program Files> `.
 pub(crate) fn strip_windows_prompt(line: &str) -> Option<&str> {
     let own = line.strip_prefix("PS ").unwrap_or(line);
     let mut chars = own.chars();
@@ -87,7 +88,7 @@ fn keep_backslashes(words: &str) -> String {
 mod tests {
     use crate::options::command_line;
 
-    /// Returns the options of the only job of a text.
+    /// Returns the options of the job in a text that contains only one job.
     fn given(text: &str) -> std::collections::BTreeMap<String, String> {
         let mut calls = command_line(text).unwrap();
         assert_eq!((calls.len(), calls[0].jobs.len()), (1, 1), "{text}");

@@ -1,5 +1,5 @@
-//! Takes the options of a job from a fio command before the result, as it appears in a copied terminal session or on a
-//! web page.
+//! Finds the fio command before a result, as in a copied terminal session or on a web page, and adds its options to the
+//! jobs.
 
 use crate::options::command_line;
 use assay_model::sample::Worker;
@@ -7,20 +7,20 @@ use assay_model::sample::Worker;
 /// Maximum length in bytes of a command that is joined from continued lines.
 const LONGEST: usize = 64 << 10;
 
-/// fio commands in the text before the current line.
+/// fio commands that were found in the text before the current line.
 #[derive(Default)]
 pub(super) struct SeenCommand {
-    /// Command of the run whose result is being read.
+    /// Command of the run whose result is currently parsed.
     current: Option<String>,
-    /// Command of the next run, found after the result of the current run.
+    /// Command of the next run. It was found after the result of the current run.
     next: Option<String>,
-    /// Lines of an unfinished command.
+    /// Text of a command that continues on the next line.
     partial: Option<String>,
 }
 
 impl SeenCommand {
-    /// Looks for a fio command in a line. `after_result` is whether results of the current run were already read, so
-    /// that the command belongs to the next run.
+    /// Searches a line for a fio command. `after_result` is true if results of the current run were already parsed, so
+    /// that a command belongs to the next run.
     pub fn read_line(&mut self, line: &str, after_result: bool) {
         let whole = match self.partial.take() {
             Some(partial) => format!("{partial} {line}"),
@@ -35,12 +35,12 @@ impl SeenCommand {
         }
     }
 
-    /// Ends a run: the next command becomes the current one.
+    /// Ends a run. The command of the next run becomes the current command.
     pub fn end_run(&mut self) {
         self.current = self.next.take();
     }
 
-    /// Adds the options of the current command to a job, which then has all its options.
+    /// Adds the options of the current command to a job. All options of the job are then known.
     pub fn complete_options(&self, job: &mut Worker) {
         let Some(calls) = self
             .current

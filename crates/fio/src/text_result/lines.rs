@@ -7,7 +7,7 @@ use assay_model::sample::{Latency, Operation, Operations};
 use assay_model::{Bytes, Nanos, secrets};
 use std::collections::BTreeMap;
 
-/// Error of a line that cannot be parsed: the expected content.
+/// Error of a line that cannot be parsed. The text is the expected content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineError(pub String);
 
@@ -15,7 +15,7 @@ fn fail<T>(expected: &str) -> Result<T, LineError> {
     Err(LineError(format!("expected {expected}")))
 }
 
-/// First line of a job's result.
+/// Values on the first line of a job's result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct JobStart {
     pub name: String,
@@ -23,7 +23,7 @@ pub(super) struct JobStart {
     pub jobs: u32,
     pub error: i32,
     pub pid: Option<String>,
-    /// Local time of the output in milliseconds since 1970, as if the time zone were UTC.
+    /// Local time of the output in milliseconds since 1970. The time zone is interpreted as UTC.
     pub time: Option<i64>,
 }
 
@@ -65,7 +65,7 @@ fn parse_job_rest(name: &str, rest: &str) -> Result<JobStart, LineError> {
     })
 }
 
-/// Parses `Fri Oct 14 17:03:30 2016` as UTC, because the text has no time zone.
+/// Parses a time such as `Fri Oct 14 17:03:30 2016`. The text has no time zone, so it is interpreted as UTC.
 fn parse_time(text: &str) -> Option<i64> {
     let time = jiff::civil::DateTime::strptime("%a %b %d %H:%M:%S %Y", text).ok()?;
     let zoned = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
@@ -133,7 +133,7 @@ fn parse_blocks(text: &str) -> Result<(&'static str, String), LineError> {
     }
 }
 
-/// Whether a line contains nothing but fio's version: `fio-3.33`, `2.0.8`, `fio 2.0.7`.
+/// Returns whether a line contains only fio's version: `fio-3.33`, `2.0.8`, `fio 2.0.7`.
 pub(super) fn is_version(line: &str) -> bool {
     let number = line
         .strip_prefix("fio-")
@@ -151,7 +151,7 @@ pub(super) fn is_version(line: &str) -> bool {
         && (number.len() < line.len() || number.matches('.').count() == 2)
 }
 
-/// Parses the line of a direction: `read: IOPS=28.4k, BW=111MiB/s (116MB/s)(222MiB/2003msec)`, or
+/// Parses the line with the rates of a direction: `read: IOPS=28.4k, BW=111MiB/s (116MB/s)(222MiB/2003msec)`, or
 /// `write: io=6266.4MB, bw=213877KB/s, iops=53469, runt= 30002msec` (fio 2).
 pub(super) fn parse_direction(line: &str) -> Result<Option<(Operation, Operations)>, LineError> {
     let Some((word, rest)) = line.split_once(':') else {
@@ -223,8 +223,8 @@ fn build_operations(per_s: f64, bytes_per_s: u64, bytes: u64, ms: u64) -> Operat
     }
 }
 
-/// Parses `clat (usec): min=45, max=60520, avg=595.59, stdev=1185.38` into kind, latency, and nanoseconds per printed
-/// unit.
+/// Parses a line such as `clat (usec): min=45, max=60520, avg=595.59, stdev=1185.38`. Returns the kind, the latency,
+/// and the printed unit in nanoseconds.
 pub(super) fn parse_latency(line: &str) -> Result<Option<(LatencyKind, Latency, f64)>, LineError> {
     let Some((kind, unit, rest)) = split_latency_title(line) else {
         return Ok(None);
@@ -252,7 +252,7 @@ pub(super) fn parse_latency(line: &str) -> Result<Option<(LatencyKind, Latency, 
     Ok(Some((kind, latency, unit)))
 }
 
-/// Splits `clat (usec): …` into kind, nanoseconds per unit, and the rest.
+/// Splits `clat (usec): …` into the kind, the unit in nanoseconds, and the rest of the line.
 fn split_latency_title(line: &str) -> Option<(LatencyKind, f64, &str)> {
     let (title, rest) = line.split_once(':')?;
     let (word, unit) = title.trim().strip_suffix(')')?.split_once('(')?;
@@ -279,7 +279,7 @@ pub(super) fn parse_percentiles_title(line: &str) -> Option<(LatencyKind, f64)> 
     (line.contains("percentiles") && rest.trim().is_empty()).then_some((kind, unit))
 }
 
-/// Parses ` 1.00th=[  123],  5.00th=[  322],` into percent and nanoseconds.
+/// Parses ` 1.00th=[  123],  5.00th=[  322],` into pairs of percentage and nanoseconds.
 pub(super) fn parse_percentiles(line: &str, unit: f64) -> Result<Vec<(f64, u64)>, LineError> {
     let parts = line
         .split(']')
@@ -296,7 +296,8 @@ pub(super) fn parse_percentiles(line: &str, unit: f64) -> Result<Vec<(f64, u64)>
     }
 }
 
-/// Parses `cpu : usr=4.00%, sys=34.47%, ctx=18976, …` into user time and system time in percent, and context switches.
+/// Parses `cpu : usr=4.00%, sys=34.47%, ctx=18976, …`. Returns user time and system time in percent, and the number of
+/// context switches.
 pub(super) fn parse_cpu(line: &str) -> Result<Option<(f64, f64, u64)>, LineError> {
     let Some(rest) = strip_label(line, "cpu") else {
         return Ok(None);
@@ -332,7 +333,7 @@ pub(super) fn parse_depths(line: &str) -> Result<Option<BTreeMap<String, f64>>, 
     }
 }
 
-/// Counts of reads, writes, trims and syncs.
+/// Numbers of issued reads, writes, trims and syncs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Issued {
     pub total: Vec<u64>,

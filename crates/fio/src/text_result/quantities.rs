@@ -1,6 +1,6 @@
-//! Numbers with units in fio's text. Options and job files are parsed in [`crate::options`].
+//! Parses numbers with units in fio's text. [`crate::options`] parses those in options and job files.
 
-/// Parses a size with fio's units: `4096B`, `16.0KiB`, `4K` (1024), `6266.4MB` (1024 before fio 3).
+/// Parses a size with fio's units, such as `4096B`, `16.0KiB`, `4K` (1024) or `6266.4MB` (factor 1024 before fio 3).
 pub(super) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (number, unit) = split_unit(text)?;
@@ -15,7 +15,7 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
     Some((number * 1024f64.powi(power)).round() as u64)
 }
 
-/// Parses a count with SI suffix: `12.3k`, `1.5M`.
+/// Parses a count with an SI suffix, such as `12.3k` or `1.5M`.
 pub(super) fn parse_count(text: &str) -> Option<f64> {
     let (number, unit) = split_unit(text.trim())?;
     let factor = match unit {

@@ -1,4 +1,4 @@
-//! Results that fio 3.33 printed. Results of fio 2 were written by hand in the format of those releases.
+//! Results that fio 3.33 printed. The results of fio 2 were written by hand in the format of those releases.
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn a_title_without_figures_is_no_result() {
     assert_eq!(error.line, 5, "{error}");
 }
 
-/// A command at a Windows prompt, and jobs without lines of CPU times and latencies.
+/// The text contains a command at a Windows prompt, and jobs without lines of CPU times and latencies.
 #[test]
 fn a_command_of_windows_completes_the_options() {
     let text = "I:\\>fio --name=read --iodepth=1 --rw=read --bs=8k --direct=1 --size=1g --thread=1\n\

@@ -1,4 +1,4 @@
-//! Decodes a bundle: marker line, compression, archive. Enforces limits, whatever sizes a header declares.
+//! Decodes a bundle: marker line, compression, archive. The limits hold whatever sizes a header declares.
 
 use super::Entry;
 use crate::MAX_BYTES;
@@ -8,22 +8,22 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use tar::{Archive, EntryType};
 
-/// Maximum bytes of a bundle, compressed and uncompressed.
+/// Maximum size of a bundle in bytes, both compressed and uncompressed.
 pub const MAX_BUNDLE: u64 = 128 << 20;
 
-/// Maximum number of entries.
+/// Maximum number of entries in a bundle.
 const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum bytes of a name.
 const MAX_NAME: usize = 4096;
 
-/// Maximum depth of a path; the deepest paths are in /sys, about a dozen levels.
+/// Maximum depth of a path. The deepest paths are in /sys, with about a dozen levels.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum bytes before a bundle, for a login banner or the output of a shell profile.
+/// Maximum number of bytes before a bundle. They may be a login banner or the output of a shell profile.
 const MAX_BEFORE: usize = 64 << 10;
 
-/// Start of the marker line before a bundle; the line ends with the compression.
+/// Start of the marker line before a bundle. The line ends with the name of the compression.
 const MARK: &[u8] = b"assay-bundle 1 ";
 
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -126,7 +126,7 @@ fn read_head(from: &mut impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns the position of the marker at the start of a line.
+/// Returns the position of the marker, which must be at the start of a line.
 fn find(head: &[u8]) -> Option<usize> {
     let begins = |at: &usize| *at == 0 || head[*at - 1] == b'\n';
     head.windows(MARK.len())
@@ -136,7 +136,7 @@ fn find(head: &[u8]) -> Option<usize> {
         .find(begins)
 }
 
-/// Returns the start of the bundle, and whether a marker line precedes it.
+/// Returns the position at which the bundle starts, and whether a marker line precedes it.
 fn start(head: &[u8]) -> Result<(usize, bool), String> {
     if let Some(at) = find(head) {
         let line = head[at..].iter().position(|&byte| byte == b'\n');
@@ -162,7 +162,7 @@ fn start(head: &[u8]) -> Result<(usize, bool), String> {
     ))
 }
 
-/// Normalises a path: absolute and without dots. Returns `None` for the root itself.
+/// Normalises a path to an absolute path without dots. Returns `None` for the root itself.
 fn parse_absolute_path(name: &[u8]) -> Result<Option<PathBuf>, String> {
     let path = Path::new(OsStr::from_bytes(name));
     let mut out = PathBuf::from("/");

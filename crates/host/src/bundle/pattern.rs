@@ -1,5 +1,5 @@
-//! Path patterns of a collector: `*`, `?` and `[…]` within a name, and `**` for any number of directories,
-//! also at the end.
+//! Path patterns that a collector read: `*`, `?` and `[…]` within a name, and `**` for any number of directories, also
+//! at the end.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,7 +24,8 @@ impl Patterns {
         self.0.is_empty()
     }
 
-    /// Whether a pattern matches the path, or matches a parent directory whose content was listed because of a star.
+    /// Returns whether a pattern matches the path. A pattern with a star also matches the parent directory that was
+    /// listed for it.
     pub(super) fn covers(&self, path: &Path) -> bool {
         let parts: Vec<&OsStr> = path
             .components()
@@ -61,7 +62,7 @@ fn name_matches(pattern: &str, name: &OsStr) -> bool {
     glob_matches(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Matches like fnmatch(3) without options.
+/// Returns whether a pattern matches a text, like fnmatch(3) without options.
 fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -89,7 +90,7 @@ fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// Returns the length of a character class such as `[a-z]` at the start of the pattern, if it matches the byte.
+/// If the pattern starts with a character class such as `[a-z]` that matches the byte, returns the length of the class.
 fn class_length(pattern: &[u8], byte: u8) -> Option<usize> {
     let end = pattern.iter().position(|&byte| byte == b']')?;
     let inner = &pattern[1..end];

@@ -109,8 +109,8 @@ fn attack_names_that_lead_out_and_things_that_are_no_files() {
     insta::assert_snapshot!(error.to_string(), @"/loop: too many levels of symbolic links");
 }
 
-/// Two hundred files, each below two thousand nested directories. Such a bundle has only 5 KB, but decoding it once
-/// took half a gigabyte of memory.
+/// The bundle has two hundred files, each below two thousand nested directories. It has only 5 KB, but an earlier
+/// version needed half a gigabyte of memory to decode it.
 #[test]
 fn attack_few_files_in_many_directories() {
     let deep = |count: usize, dir: &str, times: usize| {
@@ -133,7 +133,7 @@ fn attack_few_files_in_many_directories() {
     assert!(read(&deep(20, &wide, 32)).is_ok());
 }
 
-/// Data far above the limit, compressed to a small bundle.
+/// The bundle is small, but its decompressed size is far above the limit.
 #[test]
 fn attack_bombs_are_cut_off() {
     struct Zeros;

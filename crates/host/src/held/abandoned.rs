@@ -1,4 +1,5 @@
-//! Recognises and removes files that a killed assay left, as opposed to files of others or of a running assay.
+//! Recognises files that a killed assay left, and removes them. Files of other users and of running assay processes are
+//! not touched.
 
 use super::{Access, Directory, Held, Removed};
 use crate::error::HostError;
@@ -6,7 +7,8 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 
 impl Held {
-    /// Whether a file may have been created by this user's assay: it belongs to this user and has only one hard link.
+    /// Returns whether an assay process of this user may have created the file. The file must belong to this user and
+    /// have only one hard link.
     ///
     /// # Errors
     /// As fstat(2).
@@ -16,9 +18,9 @@ impl Held {
 }
 
 impl Directory {
-    /// Removes a file with a name in assay's format that a killed assay left. The file must belong to this user, have
-    /// one hard link, and not be locked, because a running assay locks its files. Returns `None` if a condition is not
-    /// met.
+    /// Removes a file that a killed assay left under a name in assay's format. The file must belong to this user and
+    /// have one hard link. It must not be locked, because a running assay locks its files. Returns `None` if one of
+    /// these conditions is not met.
     ///
     /// # Errors
     /// As unlinkat(2).

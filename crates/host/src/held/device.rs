@@ -8,20 +8,20 @@ use std::fs::File;
 use std::path::Path;
 
 impl Held {
-    /// Opens a block device for reading; the last component may not be a link.
+    /// Opens a block device for reading. The last component must not be a link.
     ///
     /// # Errors
-    /// The device does not exist, is not permitted, is a link (ELOOP), or is not a block device.
+    /// The device does not exist, access is not permitted, it is a link (ELOOP), or it is not a block device.
     pub fn device(path: &Path) -> Result<Self, HostError> {
         open(path, OFlags::empty())
     }
 
-    /// Like [`Held::device`], and claims the device: while it is open, nobody else can mount it, add it to an array or
-    /// claim it in another way (open(2), "O_EXCL ... block device"). It can still be opened without a claim, as in
-    /// [`Held::reopen`].
+    /// Like [`Held::device`], but also claims the device. While the result exists, nobody else can mount the device,
+    /// add it to an array, or claim it in another way (open(2), "O_EXCL ... block device"). Other programs can still
+    /// open the device without claiming it, as [`Held::reopen`] does.
     ///
     /// # Errors
-    /// As [`Held::device`]; EBUSY if it is already claimed.
+    /// As [`Held::device`]; EBUSY if the device is already claimed.
     pub fn device_exclusively(path: &Path) -> Result<Self, HostError> {
         open(path, OFlags::EXCL)
     }

@@ -1,16 +1,16 @@
-//! Detects whether a directory changed during a search. A file that is renamed during the search may be found under
+//! Detects whether a directory changed during a search. If a file is renamed during the search, the search may find
 //! neither its old nor its new name.
 
 use super::{Directory, fail};
 use crate::error::HostError;
 use std::time::Duration;
 
-/// Longer than one clock tick. File systems use the time of the last tick as timestamp, so that two changes within a
-/// tick have the same (CONFIG_HZ is at least 100 on Debian).
+/// Time that is longer than one clock tick. File systems use the time of the last tick as timestamp, so that two
+/// changes within a tick get the same timestamp (CONFIG_HZ is at least 100 on Debian).
 const TICK: Duration = Duration::from_millis(25);
 
-/// Calls `look`, and returns its result and whether the directory stayed unchanged. Compares the ctime, because the
-/// owner of the directory can set the mtime but not the ctime (inode(7)).
+/// Calls `look`. Returns its result, and whether the directory remained unchanged during the call. Compares the ctime,
+/// because the owner of the directory can set the mtime but not the ctime (inode(7)).
 pub(crate) fn read_while_unchanged<T>(
     above: &Directory,
     mut look: impl FnMut() -> Result<T, HostError>,

@@ -1,4 +1,4 @@
-//! Detects users of an open file that are in no process list: a loop device, a process of another container, a swap
+//! Detects users of an open file that no process list shows: a loop device, a process of another container, or a swap
 //! file.
 
 use super::Held;
@@ -6,28 +6,28 @@ use crate::error::HostError;
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-/// Kernel's answer to a request for a lease (F_SETLEASE, fcntl(2)).
+/// The kernel's answer to a request for a lease (F_SETLEASE, fcntl(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
     /// No other process has the file open or mapped.
     Alone,
-    /// Another process has it open or mapped.
+    /// Another process has the file open or mapped.
     Shared,
-    /// The file system or the user's rights do not permit a lease, so other users are unknown.
+    /// The file system or the user's rights do not permit a lease, so it is unknown whether the file has other users.
     NotGranted,
 }
 
-/// A lock of another process on a file.
+/// A byte-range lock of another process on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherLock {
-    /// Process number; `None` for a lock of an open file description (F_OFD_SETLK), as used by QEMU.
+    /// Process number. `None` for a lock of an open file description (F_OFD_SETLK), which QEMU uses.
     pub process: Option<i32>,
-    /// First locked byte.
+    /// Offset of the first locked byte.
     pub start: i64,
 }
 
 impl Held {
-    /// Checks whether this descriptor is the only one of the file, by requesting a lease and releasing it.
+    /// Checks whether the file is open only here, by requesting a lease and releasing it again.
     ///
     /// # Errors
     /// The lease was granted but cannot be released.
@@ -53,8 +53,8 @@ impl Held {
         }
     }
 
-    /// Returns another process's lock on any byte of the file, as used by databases (F_SETLK) and QEMU
-    /// (F_OFD_SETLK on bytes 100 and following, block/file-posix.c). Locks of flock(2) are not detected.
+    /// Returns a lock that another process has on any byte of the file. Databases lock files with F_SETLK, and QEMU
+    /// with F_OFD_SETLK on bytes 100 and following (block/file-posix.c). Locks of flock(2) are not detected.
     ///
     /// # Errors
     /// The file system does not support the query.

@@ -1,9 +1,9 @@
-//! Creates files and directories that must be found again after this process is killed, even if they were renamed
-//! since then. The caller records the identity (device and inode) of each object.
+//! Creates files and directories that assay must find again after this process was killed, even if another user renamed
+//! them. The caller records the identity (device and inode) of each object.
 //!
-//! A file gets its name only after it is recorded. A directory must be created with its name, and so must a file on a
-//! file system without unnamed files. Until such an object is recorded, it has a mode that nobody else uses, by which
-//! [`Directory::remove_unentered`] finds it.
+//! A file gets its name only after it was recorded. A directory, and a file on a file system without unnamed files,
+//! must be created with a name. Until such an object is recorded, it has a mode that nobody else uses, by which
+//! [`Directory::remove_unentered`] recognises it.
 
 use super::{Access, Directory, Held, Identity, fail, plain, read_while_unchanged};
 use crate::error::HostError;
@@ -12,18 +12,18 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Prefix of names that assay assigns.
+/// Prefix of temporary names that assay assigns.
 const PREFIX: &[u8] = b".assay-";
-/// Number of attempts to find an object in a directory whose names change during the search.
+/// Maximum number of attempts to find an object in a directory whose names change during the search.
 const ATTEMPTS: usize = 16;
-/// Mode of a directory that is not recorded yet.
+/// Mode that marks a directory that is not yet recorded.
 const NEW_DIRECTORY: Mode = Mode::SVTX.union(Mode::RUSR).union(Mode::XUSR);
-/// Mode of a file that is not recorded yet.
+/// Mode that marks a file that is not yet recorded.
 const NEW_FILE: Mode = Mode::WUSR.union(Mode::XUSR);
 
 impl Directory {
-    /// Like [`Directory::make`], for a directory that must be found after this process is killed. `known` must record
-    /// its identity; until then the directory has the special mode.
+    /// Like [`Directory::make`], for a directory that assay must find after this process was killed. `known` must
+    /// record the identity of the directory. Until then, the directory has the mode `NEW_DIRECTORY`.
     ///
     /// # Errors
     /// As [`Directory::make`], and errors of `known`.
@@ -38,7 +38,7 @@ impl Directory {
         Ok(made)
     }
 
-    /// Creates a directory with this mode and opens it.
+    /// Creates a directory with the mode `mode`, and opens it.
     pub(super) fn make_as(&self, name: &OsStr, mode: Mode) -> Result<Self, HostError> {
         let shown = self.shown.join(name);
         plain(name).map_err(fail(&shown))?;
@@ -57,9 +57,9 @@ impl Directory {
         Ok(made)
     }
 
-    /// Like [`Directory::create`], for a file that must be found after this process is killed. `known` must record its
-    /// identity, and is called before the file has a name, so that nobody can rename the file before. On a file system
-    /// without unnamed files, `known` is called right after the creation.
+    /// Like [`Directory::create`], for a file that assay must find after this process was killed. `known` must record
+    /// the identity of the file. It is called before the file has a name, so that nobody can rename the file earlier.
+    /// On a file system without unnamed files, `known` is called right after the creation.
     ///
     /// # Errors
     /// As [`Directory::create`], and errors of `known`.
@@ -82,8 +82,8 @@ impl Directory {
         })
     }
 
-    /// Like [`Directory::create_known`], for file systems without unnamed files: the special mode marks the file until
-    /// it is recorded.
+    /// Like [`Directory::create_known`], for file systems without unnamed files. The mode `NEW_FILE` marks the file
+    /// until the file is recorded.
     pub(super) fn create_marked<E: From<HostError>>(
         &self,
         name: &OsStr,
@@ -99,10 +99,10 @@ impl Directory {
         Ok(held)
     }
 
-    /// Removes an object that was created in this directory as `own`, and that somebody renamed before it was recorded,
-    /// because its process was killed. Such an object is empty, belongs to this user, and has the special mode. Objects
-    /// with another temporary name of assay are left to the process that created them. Returns whether an object was
-    /// removed.
+    /// Removes an object that assay created in this directory as `own`, if the process was killed before it recorded
+    /// the object and another user renamed the object. Such an object is empty, belongs to this user, and has the
+    /// special mode of unrecorded objects. Objects with another temporary name of assay are not removed, because the
+    /// process that created them may still need them. Returns whether an object was removed.
     ///
     /// # Errors
     /// As getdents64(2), fstatat(2) and unlinkat(2).
@@ -147,11 +147,11 @@ impl Directory {
     }
 }
 
-/// `errno` of a non-empty directory (rmdir(2)).
+/// `errno` of rmdir(2) for a directory that is not empty.
 const NOT_EMPTY: i32 = rustix::io::Errno::NOTEMPTY.raw_os_error();
 
-/// Replaces the special mode `mark` by `mode` after the object was recorded. On a file system without modes it does
-/// nothing.
+/// Replaces the special mode `mark` by `mode` after the object was recorded. Does nothing on a file system without
+/// modes.
 fn entered(fd: impl AsFd, mark: Mode, mode: Mode) -> Result<(), rustix::io::Errno> {
     match has_mode(&rustix::fs::fstat(&fd)?, mark) {
         true => rustix::fs::fchmod(fd, mode),
@@ -159,7 +159,7 @@ fn entered(fd: impl AsFd, mark: Mode, mode: Mode) -> Result<(), rustix::io::Errn
     }
 }
 
-/// Returns the file type of an object that was created by assay and not recorded; `None` for other objects.
+/// Returns the file type of an object that assay created but did not record; `None` for other objects.
 fn find_unregistered(found: &Stat) -> Option<FileType> {
     let kind = FileType::from_raw_mode(found.st_mode);
     let marked = match kind {
@@ -172,8 +172,8 @@ fn find_unregistered(found: &Stat) -> Option<FileType> {
     (marked && is_ours(found)).then_some(kind)
 }
 
-/// Whether an object has this mode, ignoring the set-group-ID bit that a directory may inherit from its parent
-/// (mkdir(2)).
+/// Returns whether an object has this mode. The set-group-ID bit is ignored, because a directory may inherit it from
+/// its parent (mkdir(2)).
 fn has_mode(found: &Stat, mode: Mode) -> bool {
     Mode::from_raw_mode(found.st_mode).difference(Mode::SGID) == mode
 }

@@ -127,8 +127,8 @@ fn a_file_is_known_before_it_has_its_name() {
     }
 }
 
-/// The process is killed before `known` returns, and the owner of the parent directory renames the object: the next
-/// assay still finds it.
+/// The process is killed before `known` returns, and the owner of the parent directory renames the object. The next
+/// assay process still finds the object.
 #[test]
 fn attack_what_was_renamed_before_it_was_entered_is_found_by_its_mark() {
     let killed = |shown: &Path| Err(HostError::path(shown, "killed"));

@@ -1,4 +1,4 @@
-//! Creates an output folder that the user named. It has a hidden name until it is complete.
+//! Creates an output folder that the user named. The folder has a hidden name until it is complete.
 
 use super::{file_name, link_safe_directory};
 use crate::error::HostError;
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A new folder. It is private and has a hidden name until [`Self::publish`] gives it the user's name. If it is dropped
-/// before, it is removed with its content.
+/// A new folder that only this user can access. It has a hidden name until [`Self::publish`] gives it the user's name.
+/// If the value is dropped earlier, the folder is removed with its content.
 #[derive(Debug)]
 pub struct OutputFolder {
     shown: PathBuf,
@@ -22,10 +22,10 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Creates the folder; its parent must exist, and the name must be unused.
+    /// Creates the folder. Its parent must exist, and its name must not.
     ///
     /// # Errors
-    /// The name exists, a link in the path belongs to another user, or it is not permitted.
+    /// The name exists, a link in the path belongs to another user, or access is not permitted.
     pub fn create(path: &Path) -> Result<Self, HostError> {
         let name = path.file_name().map_or_else(|| file_name(path), Ok)?;
         let above = link_safe_directory::open_parent(path)?;
@@ -44,16 +44,16 @@ impl OutputFolder {
         })
     }
 
-    /// Returns a path into the open folder that stays valid after a rename.
+    /// Returns a path of the open folder that remains valid after a rename.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.through()
     }
 
-    /// Gives the folder its name. The caller must have synced the files.
+    /// Gives the folder its final name. The caller must have synced the files in it.
     ///
     /// # Errors
-    /// The name exists by now, or as rename(2).
+    /// The name exists at this time, or as rename(2).
     pub fn publish(mut self) -> Result<(), HostError> {
         let (above, flags) = (&self.above, RenameFlags::NOREPLACE);
         self.folder.sync()?;
@@ -80,12 +80,12 @@ impl OutputFolder {
     }
 }
 
-/// Opens a directory into which files will be written, and creates missing parts of its path. Refuses a directory in
-/// which another user can write, because that user could place links in it.
+/// Opens a directory for output files, and creates missing parts of its path. Fails if another user can write to the
+/// directory, because that user could place links in it.
 ///
 /// # Errors
-/// The directory belongs to another user, others may write it, a link in the path belongs to another user, or it is not
-/// permitted.
+/// The directory belongs to another user, others can write to it, a link in the path belongs to another user, or access
+/// is not permitted.
 pub fn open_own_directory(path: &Path) -> Result<Directory, HostError> {
     let folder = link_safe_directory::make_directory(path)?;
     let found = rustix::fs::fstat(&folder).map_err(|error| HostError::io(path, &error.into()))?;

@@ -1,4 +1,4 @@
-//! Opens the directory of an output file, and follows only links that no other user can have placed.
+//! Opens the directory of an output file. Follows only links that no other user can have created.
 
 use crate::error::HostError;
 use crate::held::Directory;
@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Maximum number of links, as in the kernel (path_resolution(7)).
+/// Maximum number of links in a path, the same as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// Opens the directory of a file that a user named. Follows a link if it belongs to this user, to root or to
-/// the owner of `/`.
+/// Opens the directory that contains an output file. Follows a link only if it belongs to this user, to root or to the
+/// owner of `/`.
 ///
 /// # Errors
-/// The directory does not exist, is not permitted, is not a directory, or a link belongs to another user.
+/// The directory does not exist, access is not permitted, it is not a directory, or a link belongs to another user.
 pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -26,16 +26,16 @@ pub(super) fn open_parent(path: &Path) -> Result<Directory, HostError> {
     walk(parent, false)
 }
 
-/// Like [`open_parent`], for a directory that a user named; creates missing parts.
+/// Like [`open_parent`], for an output directory that a user named. Creates missing parts of the path.
 pub(super) fn make_directory(path: &Path) -> Result<Directory, HostError> {
     walk(path, true)
 }
 
-/// Refuses a file that a user named if a link in its path, or the file itself as a link, belongs to another user. For
-/// callers that open the file themselves.
+/// Checks that no link in the path of a file, and not the file itself as a link, belongs to another user. For callers
+/// that open the file themselves.
 ///
 /// # Errors
-/// Such a link exists. Other problems are reported when the file is opened.
+/// A link belongs to another user. Other problems are reported when the file is opened.
 pub fn check_links(path: &Path) -> Result<(), HostError> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -70,7 +70,7 @@ pub fn check_links(path: &Path) -> Result<(), HostError> {
     Err(HostError::path(&path, "too many links on the way"))
 }
 
-/// Whether links that belong to this user id are followed: those of this user, of root, and of the owner of `/`,
+/// Returns whether links of this user id are followed. These are links of this user, of root, and of the owner of `/`,
 /// because in a user namespace root may have no number.
 fn is_trusted(user: u32) -> Result<bool, Errno> {
     let root = rustix::fs::stat("/")?;

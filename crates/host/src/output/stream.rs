@@ -1,4 +1,4 @@
-//! Opens outputs that must not be replaced by a new file: inherited descriptors, terminals, /dev/null.
+//! Opens outputs that are written directly: inherited descriptors, terminals and /dev/null.
 
 use crate::error::HostError;
 use rustix::fs::{Mode, OFlags, Stat, major, minor};
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::Path;
 
-/// Opens the descriptor that a path names: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` and
-/// `/proc/self/fd/N`. Returns `None` for other paths.
+/// Opens the descriptor to which a path refers: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` or `/proc/self/fd/N`.
+/// Returns `None` for other paths.
 ///
 /// # Errors
 /// This process did not inherit the descriptor: it is closed, or assay opened it.
@@ -49,10 +49,10 @@ fn parse_descriptor(path: &Path) -> Option<RawFd> {
     }
 }
 
-/// Opens a device that only receives data: /dev/null, /dev/full, a terminal. Returns `None` for others,
+/// Opens a device that only receives data: /dev/null, /dev/full or a terminal. Returns `None` for other devices,
 /// because writing to a device can have any effect.
 ///
-/// Numbers from devices.txt of the kernel: 1 is memory, 5 is the terminal of this process, 4 and 136 to 143
+/// Major numbers are from devices.txt of the kernel: 1 is memory, 5 is the terminal of this process, 4 and 136 to 143
 /// are terminals.
 pub(super) fn open_device(fd: BorrowedFd<'_>, found: &Stat) -> Result<Option<File>, Errno> {
     let harmless = matches!(

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{chown, symlink};
 use std::sync::atomic::AtomicBool;
 
-/// User id of `nobody`.
+/// User id of the account `nobody`, which plays another user in the tests.
 const OTHER: u32 = 65534;
 
 fn read(path: &Path) -> String {
@@ -135,7 +135,8 @@ fn attack_another_name_of_a_file_is_not_changed() {
     assay_testing::attacked("a hard link as output", 1, 1);
 }
 
-/// Creates a directory of `OTHER` that contains a link to root's directory; `None` if the test does not run as root.
+/// Creates a directory that belongs to `OTHER` and contains a link to a directory of root. Returns `None` if the test
+/// does not run as root.
 fn theirs() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
         assay_testing::skipped("root", "only root has something to lose here");

@@ -1,4 +1,4 @@
-//! Reads a program's two output pipes while it runs, so that neither fills up and blocks.
+//! Reads a program's two output pipes while the program runs, so that no full pipe blocks the program.
 
 use super::{ProgramEnd, Running};
 use rustix::process::Signal;
@@ -7,61 +7,62 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Limits of the output, and what to do with processes that the program leaves.
+/// Limits of the output, and what happens to processes that the program leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// Maximum bytes of standard output to keep.
+    /// Maximum number of bytes of standard output that are kept.
     pub stdout: usize,
-    /// Maximum bytes of standard error to keep.
+    /// Maximum number of bytes of standard error that are kept.
     pub stderr: usize,
-    /// What to do with processes that remain in the program's process group.
+    /// What happens to processes that remain in the program's process group.
     pub leftovers: Leftovers,
 }
 
-/// What to do with processes of its group that a program leaves when it ends by itself.
+/// What happens to processes in its process group when a program ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// Kill them. For load generators, whose remaining processes would run during the next measurement.
+    /// They are killed. For load generators, whose remaining processes would disturb the next measurement.
     Kill,
-    /// Leave them. For administrators' commands, which may have started a service.
+    /// They continue to run. For administrators' commands, which may have started a service.
     Leave,
 }
 
-/// Output of a program that ended, and how it ended.
+/// Output of a program that has ended, and how it ended.
 #[derive(Debug)]
 pub struct Collected {
-    /// End of the program.
+    /// How the program ended.
     pub ended: ProgramEnd,
-    /// Time of the end.
+    /// Time when the program ended.
     pub at: Instant,
     /// Whether the program was killed because `stop` returned true.
     pub stopped: bool,
     /// Whether an output exceeded its limit.
     pub overfull: bool,
-    /// Start of standard output.
+    /// Start of the standard output, up to the limit.
     pub stdout: Vec<u8>,
-    /// Start of standard error.
+    /// Start of the standard error, up to the limit.
     pub stderr: Vec<u8>,
 }
 
-/// Parameters of each call of `stop`.
+/// Values that are passed to each call of `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopQuery {
-    /// Current time.
+    /// Time at which `stop` is called.
     pub now: Instant,
     /// Whether an output has exceeded its limit.
     pub overfull: bool,
 }
 
-/// Maximum interval between two calls of `stop`.
+/// Maximum time between two calls of `stop`.
 const LOOK: Duration = Duration::from_millis(40);
 
 impl Running {
-    /// Reads the program's output until it ends. Calls `stop` several times a second and kills the process group if
-    /// `stop` returns true. Does not wait for processes that outlive the program and keep a pipe open.
+    /// Reads the program's output until the program ends. Calls `stop` several times a second, and kills the process
+    /// group if `stop` returns true. Does not wait for other processes that keep a pipe open after the program has
+    /// ended.
     ///
     /// # Errors
-    /// As poll(2) and wait4(2); the program is killed then.
+    /// As poll(2) and wait4(2). The program is killed in this case.
     pub fn collect(
         mut self,
         keep: Keep,
@@ -104,9 +105,9 @@ impl Running {
     }
 }
 
-/// An output pipe; only the start of its content is kept.
+/// An output pipe. Only the start of its content is kept.
 struct Pipe {
-    /// The open pipe; `None` after its end.
+    /// The open pipe; `None` after the end of the output.
     file: Option<File>,
     start: Vec<u8>,
     keep: usize,

@@ -21,7 +21,7 @@ fn sh(script: &str) -> Command {
     command(&["sh", "-c", script])
 }
 
-/// Returns the running process whose number is the first line of the output.
+/// Returns the running process whose number is on the first line of the output.
 fn names(output: impl io::Read) -> ProcessId {
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).unwrap();
@@ -32,7 +32,7 @@ fn lives(process: ProcessId) -> bool {
     ProcessId::of(process.pid.unsigned_abs()) == Some(process)
 }
 
-/// Waits until a process is gone: the kernel kills with a delay.
+/// Waits until a process is gone, because the kernel kills processes with a delay.
 fn ends(process: ProcessId) -> bool {
     let patience = Instant::now() + Duration::from_secs(20);
     while lives(process) && Instant::now() < patience {
@@ -48,7 +48,7 @@ const WAYS: [(&str, Dies); 4] = [
     ("own", Dies::OnItsOwn),
 ];
 
-/// Stands for assay in the next test: starts a program, prints its process number and waits to be killed.
+/// Plays the role of assay in the next test: starts a program, prints its process number, and waits to be killed.
 #[test]
 fn holder() {
     let Ok(way) = std::env::var("ASSAY_TEST_HOLDER") else {

@@ -15,10 +15,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Name of the extended attribute with an access control list (acl(5)).
+/// Name of the extended attribute that contains an access control list (acl(5)).
 const ACL: &str = "system.posix_acl_access";
 
-/// `FS_NOCOMP_FL` and below it `FS_DAX_FL` (ioctl_iflags(2)), for which rustix has no names.
+/// The flags `FS_NOCOMP_FL` (`NO_COMPRESSION`) and `FS_DAX_FL` (`DAX`) of ioctl_iflags(2), for which rustix has no
+/// names.
 const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
 const DAX: IFlags = IFlags::from_bits_retain(0x0200_0000);
 
@@ -39,7 +40,7 @@ fn settable_flags() -> IFlags {
         | IFlags::PROJECT_INHERIT
 }
 
-/// Refuses a file that cannot be replaced: it or its directory is immutable, append-only or sealed.
+/// Fails if a file cannot be replaced, because the file or its directory is immutable, append-only or sealed.
 ///
 /// # Errors
 /// The reason, and the command that permits the replacement.
@@ -63,7 +64,7 @@ pub(super) fn refuse_unreplaceable(directory: &Directory, model: &Held) -> Resul
     Err(HostError::path(model.shown(), reason))
 }
 
-/// Writes content to a new file, and copies all attributes of the file `model`.
+/// Writes content to a new file, and copies all attributes of the file `model` to it.
 ///
 /// # Errors
 /// The file cannot be written, or its file system cannot store an attribute that determines who may read the file or
@@ -115,8 +116,8 @@ fn fill_file(
     file.sync_all()
 }
 
-/// Copies the inode flags that users set. Clears flags that the new file inherited from its directory and the model
-/// does not have.
+/// Copies the inode flags that users set. Clears flags that the new file inherited from its directory but that the
+/// model does not have.
 fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
     let Ok(wanted) = rustix::fs::ioctl_getflags(model.file()) else {
         // This file system has no flags.
@@ -137,7 +138,7 @@ fn copy_flags(model: &Held, made: &Held) -> Result<(), HostError> {
     })
 }
 
-/// Copies extended attributes. Skips those that this user may not set, unless they determine who may read the
+/// Copies extended attributes. Skips attributes that this user may not set, unless they determine who may read the
 /// file.
 fn copy_attributes(from: &File, to: &File) -> std::io::Result<()> {
     // Maximum sizes in Linux (XATTR_LIST_MAX, XATTR_SIZE_MAX).

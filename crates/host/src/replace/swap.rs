@@ -1,11 +1,11 @@
-//! Exchanges a file and its replacement, then checks the old file. If somebody edited the old file at this moment, it
-//! goes back to its place.
+//! Exchanges a file and its replacement, then checks the old file. If another process edited the old file at this
+//! moment, the old file is put back.
 //!
 //! - `renameat2(2)` exchanges two names atomically, so that no name is ever missing and nothing is lost.
-//! - On file systems without it (NFS, OpenZFS before 2.2, some FUSE) the old file first gets a second name (`link`),
-//!   and the replacement is renamed over the old name. If another process renames a file to the same name within these
+//! - On file systems without it (NFS, OpenZFS before 2.2, some FUSE), the old file first gets a second name (`link`).
+//!   Then the replacement is renamed over the old name. If another process renames a file to the same name within these
 //!   microseconds, that file is lost; an edit in place is not.
-//! - On file systems without hard links the old file is compared again right before it is replaced.
+//! - On file systems without hard links, the old file is compared once more right before it is replaced.
 
 #![allow(
     unsafe_code,
@@ -25,27 +25,27 @@ use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Time to wait after the exchange for writers that had opened the old file before.
+/// Time to wait after the exchange for processes that had opened the old file for writing.
 const STRAGGLERS: Duration = Duration::from_millis(10);
-/// `F_SETSIG` (fcntl(2)), which libc does not define on every target.
+/// `F_SETSIG` of fcntl(2), which libc does not define for every target.
 const SET_SIGNAL: libc::c_int = 10;
 
-/// How two files are exchanged, the best way first.
+/// Ways to exchange two files, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
-    /// Atomic exchange.
+    /// An atomic exchange of the two names.
     Exchange,
-    /// A second name for the old file, then a rename.
+    /// A second name for the old file, followed by a rename.
     Links,
     /// Only a rename.
     Rename,
 }
 
-/// Replaces a file that was read by the file `from`, if the file still exists and is unmodified. Otherwise changes
-/// nothing.
+/// Replaces a file by the file `from`. `seen` is the state of the replaced file when it was read. If it no longer
+/// exists or was modified since, changes nothing.
 ///
 /// # Errors
-/// [`HostError::is_meanwhile`] if somebody replaced or wrote the file, or has it open for writing.
+/// [`HostError::is_meanwhile`] if another process replaced or wrote the file, or has it open for writing.
 pub(crate) fn exchange(from: &Path, seen: &FileVersion) -> Result<(), HostError> {
     exchange_by(from, seen, Means::Exchange)
 }
@@ -99,8 +99,8 @@ fn exchange_by(from: &Path, seen: &FileVersion, means: Means) -> Result<(), Host
     }
 }
 
-/// Checks that the old file is the one that was read, still has the same content, and has no writers. Processes that
-/// open it for writing wait while the lease is held.
+/// Checks that the old file is the file that was read, has the same content, and is not open for writing. While the
+/// returned lease exists, processes that open the file for writing wait.
 fn inspect_old_file(swap: &Swap<'_>, seen: &FileVersion) -> Result<Option<Lease>, HostError> {
     let (held, found) = open(swap.directory, swap.aside).map_err(|_| changed_meanwhile(seen))?;
     same(seen, &found)?;
@@ -133,7 +133,7 @@ fn changed_meanwhile(seen: &FileVersion) -> HostError {
     )
 }
 
-/// Returns whether a file has the content that was read.
+/// Returns whether a file still has the content that was read.
 fn is_content(held: &Held, seen: &FileVersion) -> Result<bool, HostError> {
     let Some(wanted) = seen.content else {
         return Ok(true);
@@ -146,7 +146,7 @@ fn is_content(held: &Held, seen: &FileVersion) -> Result<bool, HostError> {
     Ok(blake3::hash(&bytes) == wanted)
 }
 
-/// Two names in one directory and their files.
+/// Two names in one directory, with their files.
 struct Swap<'a> {
     directory: &'a Directory,
     name: &'a OsStr,
@@ -156,7 +156,8 @@ struct Swap<'a> {
 }
 
 impl Swap<'_> {
-    /// Exchanges new and old file in the first way that works, from `means` on. Returns the way used.
+    /// Exchanges the new and the old file, in the first way that works, beginning with `means`. Returns the way that
+    /// worked.
     fn forth(&self, means: Means) -> Result<Means, Errno> {
         if means == Means::Exchange {
             match self.exchange() {
@@ -182,8 +183,8 @@ impl Swap<'_> {
         rustix::fs::renameat_with(directory, self.aside, directory, self.name, flags)
     }
 
-    /// Replaces the file in three steps, of which only the second changes the name, and does so atomically: the name
-    /// always refers to one of the two files.
+    /// Replaces the file in three steps. Only the second step changes the name, and it does so atomically, so that the
+    /// name always refers to one of the two files.
     fn replace_linked(&self) -> Result<(), Errno> {
         let directory = self.directory;
         let mut spare = OsString::from(self.aside);
@@ -203,8 +204,8 @@ impl Swap<'_> {
         rustix::fs::renameat(directory, &spare, directory, self.aside)
     }
 
-    /// Puts the old file back and removes the new one. If somebody has replaced the new file since, the replacement
-    /// stays.
+    /// Puts the old file back, and removes the new file. If another process has replaced the new file since the
+    /// exchange, its file remains.
     fn back(&self, means: Means) -> Result<(), HostError> {
         let failed = |error: Errno| fail(&self.directory.shown().join(self.name))(error.into());
         if means == Means::Links {
@@ -242,20 +243,20 @@ impl Swap<'_> {
     }
 }
 
-/// A lease on a file (fcntl(2)): while it is held, writers that open the file wait.
+/// A lease on a file (fcntl(2)). While it exists, processes that open the file for writing wait.
 struct Lease {
     descriptor: RawFd,
     _held: Held,
 }
 
-/// Kernel's answer to a request for a lease.
+/// The kernel's answer to a request for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Granted {
-    /// No process has the file open for writing. The lease is on this descriptor.
+    /// No process has the file open for writing. The lease belongs to this descriptor.
     Lease(RawFd),
-    /// Somebody has the file open for writing.
+    /// Another process has the file open for writing.
     Writers,
-    /// The file system or the user's rights do not permit a lease.
+    /// Unknown, because the file system or the user's rights do not permit a lease.
     Unknown,
 }
 
@@ -280,7 +281,7 @@ impl Lease {
 }
 
 impl Granted {
-    /// Whether a process waits to open the file for writing.
+    /// Returns whether a process is waiting to open the file for writing.
     fn is_wanted(self) -> bool {
         let Self::Lease(descriptor) = self else {
             return false;

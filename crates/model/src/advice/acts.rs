@@ -1,32 +1,32 @@
-//! Describes what a change acts on: the `[acts]` table of an advice page, by which `assay tune` selects and orders
-//! candidates. `assay-tune` converts it to candidates.
+//! Defines what a change acts on: the `[acts]` table of an advice page, by which `assay tune` selects and orders
+//! candidates. `assay-tune` converts the table to candidates.
 
 use crate::criterion::Metric;
 use crate::result::LimitKind;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What a change acts on: the parts of the machine, the operations that it can affect, and its expected gain.
+/// What a change acts on: the parts of the machine, the operations that the change can affect, and its expected gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActsOn {
-    /// Parts of the machine that the change acts on; at least one.
+    /// Parts of the machine that the change affects; at least one.
     pub on: Vec<MachinePart>,
-    /// Limits that the change can remove or raise; at least one.
+    /// Limits that the change can remove or raise, as [`LimitKind`]; at least one.
     pub relieves: Vec<LimitKind>,
-    /// Kinds of load that the change can affect; empty for all.
+    /// Kinds of load that the change can affect. Empty if it can affect all kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadName>,
-    /// How the change is applied and reverted.
+    /// Cost of applying and reverting the change.
     pub toggle: ToggleCost,
     /// Ids of pages that cannot be combined with this one. Pages that change the same setting need not be listed,
-    /// because they exclude each other anyway.
+    /// because assay never combines them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
-    /// Reason why `assay tune` never keeps the change, if there is one.
+    /// Reason why `assay tune` never keeps the change; absent if it may keep the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never: Option<String>,
-    /// Operations that the change can affect; all if absent.
+    /// Operations that the change can affect. If absent, it can affect all operations.
     #[serde(default, skip_serializing_if = "MovedOperations::is_any")]
     pub moves: MovedOperations,
     /// Expected gain before any measurement.
@@ -49,47 +49,47 @@ pub struct ActsOn {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum MachinePart {
-    /// The file system.
+    /// The file system and its options.
     FileSystem,
     /// The journal or log of a file system.
     Journal,
     /// The page cache and writeback.
     PageCache,
-    /// The format of a disk image.
+    /// The format of a disk image, such as qcow2.
     Image,
     /// The virtual disk of a guest: cache mode and I/O backend.
     VirtualDisk,
     /// A ZFS file system or volume.
     Dataset,
-    /// A ZFS pool: transaction groups, queues of its devices.
+    /// A ZFS pool: transaction groups, and the queues of its devices.
     Pool,
-    /// ZFS's cache in memory or on a fast device.
+    /// The cache of ZFS, in memory (ARC) or on a fast device (L2ARC).
     Arc,
-    /// dm-crypt.
+    /// Encryption of a block device by dm-crypt.
     Crypt,
-    /// Software RAID.
+    /// Software RAID (md).
     Md,
     /// The queue of a block device.
     DeviceQueue,
     /// The flush of a device's write cache.
     DeviceFlush,
-    /// Memory management.
+    /// Memory management of the kernel.
     Memory,
     /// Frequency, idle states and scheduling of CPUs.
     Cpu,
-    /// The kernel's network stack.
+    /// The kernel's network stack, such as its buffers and congestion control.
     NetworkStack,
-    /// The queue of connections that are not accepted yet.
+    /// The server's queue of connections that it has not yet accepted.
     AcceptQueue,
-    /// Processes of a server.
+    /// The processes of a server program.
     Server,
-    /// A database: its cache, log and plans.
+    /// A database: its cache, log and query plans.
     Database,
     /// Authentication and the start of a session.
     Login,
 }
 
-/// A kind of load, named like `kind` of a load.
+/// A kind of load, with the names that files use for a load's `kind`.
 #[derive(
     Clone,
     Copy,
@@ -105,19 +105,19 @@ pub enum MachinePart {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadName {
-    /// fio.
+    /// I/O by fio.
     Fio,
     /// HTTP requests.
     Http,
     /// IMAP sessions.
     Imap,
-    /// Small files with an extended attribute.
+    /// Creation of small files with an extended attribute.
     Attributes,
-    /// A command.
+    /// A command that runs repeatedly.
     Command,
 }
 
-/// Cost of switching between the two sides of a trial.
+/// What it takes to switch between the two sides of a trial.
 #[derive(
     Clone,
     Copy,
@@ -133,7 +133,7 @@ pub enum LoadName {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ToggleCost {
-    /// A value is written to the kernel and is effective at once.
+    /// A value is written to the kernel, with immediate effect.
     Live,
     /// A file system is remounted.
     Remount,
@@ -141,20 +141,20 @@ pub enum ToggleCost {
     Reload,
     /// A service is restarted.
     Restart,
-    /// Two objects are created and measured side by side; nothing is switched.
+    /// Two objects are created and measured side by side, so that no setting is switched.
     Recreate,
-    /// The change is effective only after the next boot.
+    /// The change has an effect only after the next boot.
     Reboot,
 }
 
-/// Operations that a change can affect. An absent field does not restrict them.
+/// Operations that a change can affect. Each field restricts the operations; an absent field does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MovedOperations {
-    /// Kinds of operation: reads, writes, flushes.
+    /// Only these kinds of operation: reads, writes, flushes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<MovedOperation>,
-    /// Metrics: `iops`, `p99`.
+    /// Only these metrics, such as `iops` or `p99`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
     /// Only operations through the page cache, or only direct operations.
@@ -163,13 +163,13 @@ pub struct MovedOperations {
     /// Only random or only sequential operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessOrder>,
-    /// Only writes with a flush, or only those without.
+    /// Only writes with a flush if true, only writes without one if false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
-    /// Only blocks of these sizes, in bytes.
+    /// Only blocks of a size in this range, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Between<Bytes>>,
-    /// Only loads with this number of operations in flight.
+    /// Only loads with a number of operations in flight in this range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<Between<u32>>,
 }
@@ -216,7 +216,7 @@ pub enum CachePath {
     Direct,
 }
 
-/// The order of offsets.
+/// The order of offsets in a file or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {
@@ -226,14 +226,14 @@ pub enum AccessOrder {
     Sequential,
 }
 
-/// An inclusive range; one end may be open.
+/// An inclusive range. One of its ends may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Between<T> {
-    /// Smallest value.
+    /// Smallest value; absent if the range has no lower limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<T>,
-    /// Largest value.
+    /// Largest value; absent if the range has no upper limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<T>,
 }
@@ -245,7 +245,7 @@ impl<T: PartialOrd + Copy> Between<T> {
         self.from.is_none_or(|from| from <= value) && self.to.is_none_or(|to| value <= to)
     }
 
-    /// Returns whether the range contains no value, or is open at both ends.
+    /// Returns whether the range contains no value, or has no limits at all.
     #[must_use]
     pub fn is_empty_or_open(&self) -> bool {
         match (self.from, self.to) {
@@ -256,16 +256,16 @@ impl<T: PartialOrd + Copy> Between<T> {
     }
 }
 
-/// Expected gain of a change before any measurement. It influences only the order of trials, never a verdict.
+/// Expected gain of a change before any measurement. It affects only the order of trials, never a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedGain {
-    /// Probability that the change helps on a machine to which it applies, 0 to 1.
+    /// Probability from 0 to 1 that the change helps on a machine to which the advice applies.
     pub helps: f64,
-    /// Smallest and largest usual gain if the change helps, as a fraction: 0.1 means 10 % more, or a time that is
-    /// shorter by 1 − 1/1.1.
+    /// Smallest and largest usual gain if the change helps, as fractions. 0.1 means 10 % more of a rate, or a time that
+    /// is shorter by 1 − 1/1.1.
     pub gain: [f64; 2],
-    /// Source of the figures, or their derivation.
+    /// Source of these figures, or their derivation.
     pub from: String,
 }
 

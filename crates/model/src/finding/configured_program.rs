@@ -1,10 +1,10 @@
-//! Programs whose configuration assay changes, and the syntax of their files.
+//! Programs whose configuration assay changes, with the syntax of their files.
 
 use crate::change::ConfigLanguage;
 use serde::{Deserialize, Serialize};
 
-/// Programs whose configuration `assay check --fix` changes. `assay-changes` validates and reloads
-/// the configuration of each.
+/// Programs whose configuration `assay check --fix` changes. `assay-changes` validates the configuration of each
+/// program and makes the program reload it.
 #[derive(
     Clone,
     Copy,
@@ -34,7 +34,7 @@ pub enum Configured {
     Samba,
     /// Options of the services in Postfix's master.cf.
     PostfixServices,
-    /// Kernel parameters: files of sysctl.d and the running values.
+    /// Kernel parameters, in files of sysctl.d and in the running kernel.
     Sysctl,
     /// Apache httpd.
     Apache,
@@ -46,7 +46,7 @@ pub enum Configured {
     Php,
     /// `PostgreSQL`.
     Postgresql,
-    /// Access rules of `PostgreSQL`.
+    /// Access rules of `PostgreSQL` (`pg_hba.conf`).
     PostgresqlAccess,
     /// `MariaDB`.
     Mariadb,
@@ -62,7 +62,7 @@ pub enum Configured {
     Rsyncd,
     /// tftpd-hpa.
     Tftpd,
-    /// memcached with options in a file of the shell.
+    /// memcached, whose options are in a file with shell syntax.
     Memcached,
     /// chrony.
     Chrony,
@@ -72,19 +72,19 @@ pub enum Configured {
     Apt,
     /// systemd-journald.
     Journald,
-    /// Boot options of GRUB.
+    /// Boot options in the configuration of GRUB.
     Grub,
-    /// Environment of logins.
+    /// Environment variables of login sessions.
     Login,
-    /// Mask of new files of login shells.
+    /// umask of login shells.
     Mask,
-    /// Trusted hosts of rlogin and sshd.
+    /// hosts.equiv: hosts that rlogin and sshd trust.
     HostsEquiv,
-    /// Table of mounts.
+    /// Mount table /etc/fstab.
     Fstab,
     /// NFS exports.
     Exports,
-    /// Parameters of kernel modules.
+    /// Parameters of kernel modules (modprobe.d).
     Modprobe,
     /// smartd.
     Smartd,
@@ -114,13 +114,13 @@ pub enum Configured {
     Cups,
     /// Exim as Debian configures it.
     Exim,
-    /// Units of systemd that the administrator wrote.
+    /// systemd units that the administrator wrote.
     Units,
-    /// Sources of packages of apt.
+    /// Package sources of apt.
     AptSources,
     /// inetd and xinetd.
     Inetd,
-    /// libvirt's drivers.
+    /// Configuration of libvirt's drivers.
     Libvirt,
     /// PAM.
     Pam,
@@ -131,7 +131,7 @@ pub enum Configured {
 }
 
 impl Configured {
-    /// Returns the syntax of its files.
+    /// Returns the syntax of the program's configuration files.
     #[must_use]
     pub fn language(self) -> ConfigLanguage {
         match self {

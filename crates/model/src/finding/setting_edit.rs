@@ -1,55 +1,55 @@
-//! Changes of settings and permissions that fix a finding, as pages describe them.
+//! Edits of settings and permissions that fix a finding, as pages describe them.
 
 use super::Configured;
 use serde::{Deserialize, Serialize};
 
-/// A change of one setting at the place of a fact: sets a value, or drops, replaces or adds some
-/// words of it; with none of these it deletes the line. An edit whose key the line does not have is
-/// skipped if another edit of the page applies.
+/// An edit of one setting. The place of a fact determines the file and the block. The edit sets a value, or drops,
+/// replaces or adds words of the value; without any of these, it deletes the line. If the key of the edit is missing in
+/// the line, the edit is skipped, provided that another edit of the page applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// Fact whose place determines the file and block: a property of the subject, or a key of the
-    /// machine if the check has no subject.
+    /// Fact whose place determines the file and the block: a property of the subject, or a key of the machine if the
+    /// check has no subject.
     pub fact: String,
     /// Program whose configuration is changed.
     pub program: Configured,
-    /// Name of the directive in that configuration; `*` for the one in the line. `{property}` is
-    /// replaced by a value of the subject.
+    /// Name of the directive to change; `*` for the directive in the line of the fact. `{property}` is replaced by a
+    /// value of the subject.
     pub key: String,
-    /// Applies only if the path of the file begins with this.
+    /// If present, the edit applies only to files whose path begins with this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Directive in the line of the fact, if `key` is another directive of the same block. `{}` if
-    /// the line is the head of the block.
+    /// Directive in the line of the fact, if `key` is another directive of the same block. `{}` if this line is the
+    /// head of the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
-    /// Applies only if the fact has this value.
+    /// If present, the edit applies only if the fact has this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<serde_json::Value>,
-    /// New value; the line is added if the block has none.
+    /// New value. If the block has no line for the key, the line is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Words that are dropped from the value. If no word remains, the line is deleted.
+    /// Words to drop from the value. If no word remains, the line is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<Words>,
-    /// Parts of the value and their replacements, in order.
+    /// Parts of the value with their replacements, applied in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replace: Vec<[String; 2]>,
-    /// Words that are added to the value, unless it has them.
+    /// Words to add to the value, unless the value already contains them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<Words>,
-    /// Parts of the whole line of the fact and their replacements, in any language. A blank at an end of a
-    /// part stands for a blank or an end of the line; `^` for the beginning of the statement; `*` for a run of
-    /// letters. `key` is the first word of the line, or `*` for any. With `beside` it is the nearest line,
-    /// upwards, whose first word is that.
+    /// Parts of the whole line of the fact with their replacements, for a file in any language. A blank at an end of a
+    /// part matches a blank or an end of the line, `^` matches the beginning of the statement, and `*` matches a run of
+    /// letters. `key` is the first word of the line, or `*` for any word. With `beside`, the edited line is the nearest
+    /// line above whose first word is `key`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line: Vec<[String; 2]>,
-    /// Sign of a comment: the line of the fact becomes a comment.
+    /// Comment sign that is put before the line of the fact, to disable the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Permission bits that files gain or lose, as chmod(1) writes them: `o-rwx`, `a+x`. `key` names the files,
-    /// with blanks between them.
+    /// Permission bits that files gain or lose, as chmod(1) writes them: `o-rwx`, `a+x`. `key` contains the paths of
+    /// the files, separated by blanks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
@@ -62,7 +62,7 @@ pub struct ModeBits {
 }
 
 impl ModeBits {
-    /// Parses one clause of chmod(1) with users, `+` or `-`, and `r`, `w` or `x`: `o-rwx`.
+    /// Parses one clause of chmod(1) such as `o-rwx`: users, `+` or `-`, and the letters `r`, `w` or `x`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (users, rights) = text.split_once(['+', '-'])?;
@@ -89,7 +89,7 @@ impl ModeBits {
         })
     }
 
-    /// Returns the mode with the change.
+    /// Returns the file mode after the change.
     #[must_use]
     pub fn applied_to(self, mode: u32) -> u32 {
         match self.gains {
@@ -99,13 +99,13 @@ impl ModeBits {
     }
 }
 
-/// Words of a list in a value.
+/// Words in a value that is a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
-    /// Separator of the words.
+    /// Character that separates the words.
     pub between: char,
-    /// Every word that contains one of these is dropped, except words that exclude something: those
-    /// that begin with `!` or `-`. When words are added, the words themselves.
+    /// When words are dropped: texts of which a word must contain one to be dropped. Words that begin with `!` or `-`
+    /// stay, because they exclude something. When words are added: the words to add.
     pub with: Vec<String>,
 }

@@ -1,80 +1,81 @@
-//! An HTTP load as in files and the store.
+//! An HTTP load, in the form that files and the store use.
 
 use crate::secrets::{self, WITHHELD};
 use crate::web::Pace;
 use serde::{Deserialize, Serialize};
 
-/// A load of HTTP requests: a closed loop over several connections, or an open loop with a schedule.
+/// A load of HTTP requests. It is a closed loop over several connections, or an open loop with a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// URL, `http://HOST:PORT/PATH` or `https://…`; if absent, the target of the measurement.
+    /// URL, such as `http://HOST:PORT/PATH` or `https://…`. If absent, the target of the measurement is used.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Number of concurrent connections; in an open loop the maximum number.
+    /// Number of concurrent connections. In an open loop this is the maximum number.
     #[serde(default = "default_one")]
     pub connections: u32,
-    /// Whether to use HTTP/2. It is negotiated in the TLS handshake; without TLS it is used by prior knowledge.
+    /// Whether to use HTTP/2: negotiated in the TLS handshake, or by prior knowledge without TLS.
     #[serde(default, skip_serializing_if = "is_no")]
     pub http2: bool,
-    /// Concurrent requests (streams) on each HTTP/2 connection. The total concurrency is connections × streams.
+    /// Number of concurrent requests (streams) on each HTTP/2 connection. The total concurrency is connections ×
+    /// streams.
     #[serde(default = "default_one", skip_serializing_if = "is_one")]
     pub streams: u32,
-    /// Whether connections are reused; if not, each request opens a new connection.
+    /// Whether connections are reused. If not, each request opens a new connection.
     #[serde(default = "default_true")]
     pub keep_alive: bool,
-    /// Requests per second of an open loop; if absent, the load is a closed loop.
+    /// Requests per second of an open loop. If absent, the load is a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Whether the intervals between requests are random (exponentially distributed) instead of constant.
     #[serde(default, skip_serializing_if = "is_no")]
     pub poisson: bool,
-    /// Rate as a fraction of the measured capacity; only `assay web` measures a capacity.
+    /// Rate as a fraction of the measured capacity. Permitted only for `assay web`, which measures the capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// Path of a file with one URL or path per line; they are requested in turn.
+    /// Path of a file with one URL or path per line, which are requested in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<String>,
-    /// Path of an access log whose requests are replayed at the times in the log.
+    /// Path of an access log. Its requests are replayed at the times in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Factor by which the replay is faster than the log.
+    /// Factor by which the replay is faster than the log; 2 means twice as fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Paths to request in turn, instead of the path of the URL.
+    /// Paths that are requested in turn, instead of the path of the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// Whether the paths are selected at random instead of in turn.
     #[serde(default, skip_serializing_if = "is_no")]
     pub shuffle: bool,
-    /// Method; GET if absent.
+    /// HTTP method; GET if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Headers as `Name: value`. The values are stored only for headers that never contain secrets.
+    /// Headers as `Name: value`. The value of a header is stored only if this header never contains a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
-    /// Body of each request. It is not stored.
+    /// Body of each request. The body is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Expected status code; 200 if absent. Another status counts as failed.
+    /// Expected status code; 200 if absent. A response with another status counts as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Whether every body must equal the first one.
+    /// Whether the body of every response must equal that of the first response.
     #[serde(default, skip_serializing_if = "is_no")]
     pub same_body: bool,
-    /// Number of requests after which a connection is closed.
+    /// Number of requests after which a connection is closed. Without a value, connections stay open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<u32>,
     /// Whether to accept any certificate.
     #[serde(default, skip_serializing_if = "is_no")]
     pub insecure: bool,
-    /// PEM file of certificate authorities, which replace those of the system.
+    /// PEM file of certificate authorities, which replace the authorities of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
-    /// Whether later connections resume TLS sessions.
+    /// Whether new connections resume earlier TLS sessions.
     #[serde(default, skip_serializing_if = "is_no")]
     pub tls_resume: bool,
-    /// Number of threads of the load generator. Default: half of the CPUs if the server is on this machine, else all
+    /// Number of threads of the load generator. By default, half of the CPUs if the server is on this machine, else all
     /// CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
@@ -142,7 +143,8 @@ const HARMLESS: [&str; 9] = [
 ];
 
 impl Http {
-    /// Returns the schedule of the load. The schedule of a log is in the log, which this function does not read.
+    /// Returns the schedule of the load. This function does not read access logs, so the times of a replay are not part
+    /// of the result.
     #[must_use]
     pub fn pace(&self) -> Pace {
         match (self.rate, self.poisson) {
@@ -153,7 +155,7 @@ impl Http {
     }
 
     /// Returns the load for storing and printing: without the body, without the query of the URL, and without header
-    /// values that may be secret. Applying it twice changes nothing.
+    /// values that may be secret. Applying this twice changes nothing.
     #[must_use]
     pub fn kept(&self) -> Self {
         let header = |header: &String| {
@@ -179,8 +181,8 @@ impl Http {
         }
     }
 
-    /// Returns the name of a part that was removed from the stored load; `None` if it is complete. An incomplete load
-    /// cannot be executed again.
+    /// Returns the name of a part that was removed before the load was stored; `None` if the load is complete. An
+    /// incomplete load cannot be executed again.
     #[must_use]
     pub fn missing(&self) -> Option<&'static str> {
         let gone = |text: &str| text.contains(WITHHELD);
@@ -195,7 +197,7 @@ impl Http {
     /// Checks that the values are in range and consistent.
     ///
     /// # Errors
-    /// One sentence with the name of the key.
+    /// One sentence that contains the name of the key.
     pub fn check(&self) -> Result<(), String> {
         let per_s = |rate: f64| rate > 0.0 && rate <= 1e8;
         let wrong = |why: &str| Err(why.to_owned());

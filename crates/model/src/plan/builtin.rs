@@ -1,4 +1,4 @@
-//! The built-in plans: the files in `plans/` at the root of the repository.
+//! The built-in plans, which are the files in `plans/` at the root of the repository.
 
 use super::PlanSpec;
 

@@ -1,34 +1,34 @@
-//! Parses and prints plans as TOML; errors contain the line, the key and the most similar known key.
+//! Parses and prints plans as TOML. Errors contain the line, the key, and the most similar known key.
 
 use super::{Plan, PlanSpec};
 use crate::load::Load;
 use crate::workload::Workload;
 use std::fmt::Write as _;
 
-/// Error of a plan.
+/// Reason why a plan cannot be parsed or executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The text is not TOML, or contains an unknown key or an invalid value.
     #[error("{file}:{line}: {message}")]
     Syntax {
-        /// File name as the caller gave it.
+        /// File name for the message, as given by the caller.
         file: String,
-        /// Line number, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// The error.
+        /// Description of the error.
         message: String,
     },
-    /// The syntax is valid, but the plan cannot be executed.
+    /// The text can be parsed, but the plan cannot be executed.
     #[error("plan `{plan}`: {message}")]
     Content {
-        /// Plan name.
+        /// Name of the plan.
         plan: String,
-        /// The error and its correction.
+        /// Description of the error, and how to correct it.
         message: String,
     },
 }
 
-/// Adds the most similar name to serde's "unknown field `a`, expected one of `b`, `c`".
+/// Adds the most similar name to an error of serde such as "unknown field `a`, expected one of `b`, `c`".
 fn with_hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown_key = message.starts_with("unknown field");
@@ -50,7 +50,7 @@ fn with_hint(message: &str) -> String {
 }
 
 impl PlanSpec {
-    /// Parses a plan. `file` is the name for error messages.
+    /// Parses a plan. `file` is the file name for error messages.
     ///
     /// # Errors
     /// The error contains the line and the key.
@@ -70,7 +70,7 @@ impl PlanSpec {
     }
 }
 
-/// Checks the rules that serde cannot check, such as unique names and valid ranges.
+/// Checks rules that serde cannot check, such as unique names and valid ranges.
 pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
     let fail = |message: String| {
         Err(PlanError::Content {

@@ -1,5 +1,5 @@
-//! A load of a plan, and its stored form. A fio workload is stored key by key, any other load in its own table. The
-//! store and JSON documents use the same form.
+//! A load of a plan, and its stored form. A fio workload is stored key by key, any other load in a table of its own.
+//! The store and JSON documents use the same form.
 
 use super::{DEFAULT_RAMP, DEFAULT_RUNTIME, WorkloadSpec};
 use crate::load::Load;
@@ -7,22 +7,22 @@ use crate::units::Nanos;
 use crate::workload::{Engine, Workload};
 use serde::{Deserialize, Serialize};
 
-/// A load of a plan, with all choices made.
+/// A load of a plan, in which every value is fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "WorkloadSpec", into = "WorkloadSpec")]
 pub struct Planned {
-    /// Name in results and criteria: letters, digits, `-` and `_`.
+    /// Name of the load in results and criteria: letters, digits, `-` and `_`.
     pub name: String,
     /// The load.
     pub load: Load,
-    /// Time in which the load is measured.
+    /// Duration of the measurement.
     pub runtime: Nanos,
-    /// Ramp: time of load before measuring starts.
+    /// Ramp: duration of the load before the measurement starts.
     pub ramp: Nanos,
 }
 
 impl Planned {
-    /// Creates a load from a fio workload that has a name; absent times get the defaults.
+    /// Creates a load from a fio workload that has a name. Missing times get the defaults.
     #[must_use]
     pub fn of_fio(workload: Workload) -> Self {
         Self {
@@ -59,7 +59,8 @@ impl Planned {
 }
 
 impl WorkloadSpec {
-    /// Makes all open choices. `auto` replaces an automatic engine; `times` are the default runtime and ramp.
+    /// Sets all missing values. `auto` is the engine that replaces `Engine::Auto`; `times` are the default runtime and
+    /// ramp.
     ///
     /// # Errors
     /// A value is missing or inconsistent.

@@ -1,5 +1,5 @@
-//! The stored form of workers and rates. assay 0.1 stored reads, writes, trims and flushes as fields of a fio job,
-//! counted requests, logins, files and commands as reads, and stored rates of reads and writes only.
+//! The stored form of workers and rates. assay 0.1 stored reads, writes, trims and flushes as fields of a fio job. It
+//! counted requests, logins, files and commands as reads, and stored rates only of reads and writes.
 
 use super::{FioJob, Latency, Operation, Operations, Rate};
 use crate::units::Nanos;
@@ -7,7 +7,7 @@ use crate::web::Step;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A worker in the form of any version of assay.
+/// A worker in any form that a version of assay stored.
 #[derive(Deserialize)]
 pub(super) struct Worker {
     name: String,
@@ -40,7 +40,7 @@ pub(super) struct Worker {
     group: u32,
 }
 
-/// Returns the kind of operation that assay 0.1 counted as "reads" for the load with this name.
+/// Returns the kind of operation that the load with this name executes. assay 0.1 counted these operations as reads.
 fn operation_of_load(name: &str) -> Operation {
     match name {
         "http" => Operation::Request,
@@ -93,7 +93,7 @@ impl From<Worker> for super::Worker {
     }
 }
 
-/// A point of the rate over time in the form of any version of assay.
+/// A point of the rate over time in any form that a version of assay stored.
 #[derive(Deserialize)]
 pub(super) struct RatePoint {
     at_ms: u64,

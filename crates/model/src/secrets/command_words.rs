@@ -1,8 +1,8 @@
-//! Removes secrets from command lines, word by word.
+//! Removes secrets from the words of a command line.
 
 use super::{WITHHELD, names_a_secret, withhold_in_text};
 
-/// Programs that accept a password in the same word as the option: `-pPASSWORD`.
+/// Programs that accept a password in the same word as its option: `-pPASSWORD`.
 const SHORT_P: [&str; 9] = [
     "mysql",
     "mariadb",
@@ -14,7 +14,7 @@ const SHORT_P: [&str; 9] = [
     "mariadb-dump",
     "mariadb-slap",
 ];
-/// Programs with an option (`-a`, `-p` or `-w`) after which the next word is a password.
+/// Programs with an option (`-a`, `-p` or `-w`) whose value, the next word, is a password.
 const NEXT_WORD: [(&str, &str); 8] = [
     ("redis-cli", "-a"),
     ("redis-benchmark", "-a"),
@@ -25,7 +25,7 @@ const NEXT_WORD: [(&str, &str); 8] = [
     ("mongosh", "-p"),
     ("mongo", "-p"),
 ];
-/// Options of programs that log in, followed by `USER:PASSWORD` (curl, wrk, ab) or `USER%PASSWORD` (smbclient).
+/// Options of programs that log in. Their value is `USER:PASSWORD` (curl, wrk, ab) or `USER%PASSWORD` (smbclient).
 const LOGINS: [&str; 7] = [
     "-u",
     "--user",
@@ -38,7 +38,7 @@ const LOGINS: [&str; 7] = [
 
 /// Returns the words of a command line without secrets. In addition to [`withhold_in_text`], removes the word after an
 /// option whose name marks a secret (`--password WORD`), `-pWORD` of MySQL's programs, and the password of `-u
-/// USER:PASSWORD`. A word that is itself a command line (`sh -c '…'`) is cleaned in the same way. Cleaning twice
+/// USER:PASSWORD`. A word that is itself a command line (`sh -c '…'`) is treated in the same way. Applying this twice
 /// changes nothing.
 #[must_use]
 pub fn withhold_in_words(words: &[String]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Results of a study: raw observations, and judgements derived from them.
+//! Results of a study: raw observations, and the results that are derived from them.
 
 use super::{Claim, Published, Study};
 use crate::result::Estimate;
@@ -6,21 +6,21 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One figure of one configuration in one round.
+/// Value of one figure in one configuration and one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Observation {
-    /// The configuration.
+    /// Name of the configuration.
     pub configuration: String,
-    /// The figure.
+    /// Name of the figure.
     pub figure: String,
-    /// Number of the round, from 1.
+    /// Number of the round, counted from 1.
     pub round: u32,
     /// Value in the unit of the figure.
     pub value: f64,
     /// Reasons why the value may be misleading; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// Whether the value is invalid. An invalid value is stored and shown, but no result uses it.
+    /// Whether the value is invalid. An invalid value is stored and shown, but not used for results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub void: bool,
 }
@@ -28,38 +28,38 @@ pub struct Observation {
 /// A measurement that was not possible here, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotTried {
-    /// The configuration.
+    /// Name of the configuration.
     pub configuration: String,
-    /// The figure; `None` if no figure could be measured.
+    /// Name of the figure; `None` if no figure of the configuration could be measured.
     pub figure: Option<String>,
-    /// The reason.
+    /// Reason why the measurement was not possible.
     pub why: String,
 }
 
-/// An executed study with raw results.
+/// An executed study with its raw results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyRun {
-    /// Random id of the execution; the same in every store.
+    /// Random id of the execution. It is the same in every store.
     pub uid: String,
     /// Version of assay that executed the study.
     pub assay_version: String,
-    /// Start time.
+    /// Start time of the study.
     pub started: Timestamp,
     /// End time; `None` while it runs.
     pub ended: Option<Timestamp>,
-    /// The study as it was when it was executed.
+    /// The study in the version that was executed.
     pub study: Study,
     /// Executed form: `quick` or `full`.
     pub form: String,
-    /// Description of the machine: one entry each for hardware, guest and versions.
+    /// Description of the machine, with one entry each for hardware, guest and versions.
     pub machine: BTreeMap<String, String>,
     /// Seed of the execution order, and of offsets and data.
     pub seed: u64,
-    /// Whether the study ran in an emulated guest (TCG). If so, figures that depend on the speed of instructions are
-    /// not valid for real machines.
+    /// Whether the study ran in an emulated guest (TCG). Figures that depend on the speed of instructions are then not
+    /// valid for real machines.
     #[serde(default)]
     pub emulated: bool,
-    /// All observations.
+    /// All measured and counted values.
     pub observations: Vec<Observation>,
     /// Measurements that were not possible.
     pub not_tried: Vec<NotTried>,
@@ -67,7 +67,7 @@ pub struct StudyRun {
     pub complete: bool,
 }
 
-/// Whether the figures support a conclusion or claim. If the claims of a conclusion differ, the variant that is listed
+/// Whether the figures support a conclusion or claim. Of the claims of a conclusion, the one whose variant is listed
 /// last here decides.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
@@ -78,100 +78,99 @@ pub enum Support {
     Supported,
     /// The claim could not be measured here.
     NotTried,
-    /// The figures do not decide the claim: intervals are too wide, or the machine is unsuitable.
+    /// The figures do not decide the claim, because intervals are too wide or the machine is unsuitable.
     Unresolved,
     /// The figures contradict the claim.
     Contradicted,
 }
 
-/// A claim with its judgement.
+/// A claim with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedClaim {
-    /// The claim.
+    /// The claim that was tested.
     pub claim: Claim,
-    /// The judgement.
+    /// Whether our figures support the claim.
     pub finding: Support,
-    /// Measured ratio or value with its interval; `None` if the claim is about an order, or if there are no
+    /// Measured ratio or value with its interval. `None` if the claim is about an order, or if there are no
     /// measurements.
     pub estimate: Option<Estimate>,
     /// The same ratio or value, computed from the published figures.
     pub published: Option<f64>,
-    /// Judgement based on the published figures; `None` without published figures.
+    /// Whether the published figures support the claim; `None` if there are no published figures for it.
     pub published_finding: Option<Support>,
-    /// Reason in one sentence.
+    /// Reason for the result in one sentence.
     pub why: String,
 }
 
-/// A conclusion with its judgement.
+/// A conclusion with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JudgedConclusion {
-    /// The conclusion of the author, in our words.
+    /// The conclusion of the author, in the words of assay's authors.
     pub says: String,
-    /// Judgement of the conclusion: that of the claim with the most weight (see [`Support`]).
+    /// Whether our figures support the conclusion. The claim with the most weight decides (see [`Support`]).
     pub finding: Support,
-    /// The same judgement, based on the published figures; `None` if they do not cover every claim.
+    /// Whether the published figures support the conclusion. `None` if they do not cover every claim.
     pub published_finding: Option<Support>,
-    /// Reason why the conclusion cannot be decided here, independent of the claims; empty if it can be decided.
+    /// Reason why the conclusion cannot be decided here, whatever the claims. Empty if it can be decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Its claims.
+    /// The claims of the conclusion.
     pub claims: Vec<JudgedClaim>,
-    /// What primary sources answer today; empty if they do not decide the conclusion.
+    /// Answer of primary sources today. Empty if they do not decide the conclusion.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub today: String,
 }
 
-/// One figure of one configuration: measured and published.
+/// Measured and published value of one figure in one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
-    /// The configuration.
+    /// Name of the configuration.
     pub configuration: String,
-    /// The figure.
+    /// Name of the figure.
     pub figure: String,
-    /// Our estimate over the valid rounds.
+    /// Our estimate from the valid rounds.
     pub estimate: Option<Estimate>,
-    /// Number of void rounds.
+    /// Number of rounds that were excluded, because they are void.
     pub rounds_void: u32,
-    /// Doubts with the number of observations.
+    /// Doubts (reasons to distrust a figure), each with the number of observations that have it.
     pub doubts: BTreeMap<String, u32>,
-    /// The published figure. For a derived figure, computed from published figures.
+    /// The published value. For a derived figure, it is computed from published figures.
     pub published: Option<Published>,
 }
 
 /// A configuration in a ranking.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
-    /// The configuration.
+    /// Name of the configuration.
     pub configuration: String,
-    /// Estimate of the figure by which the ranking is ordered.
+    /// Estimate of the figure that determines the order of the ranking.
     pub estimate: Estimate,
-    /// Whether the figure differs significantly from that of the next configuration: the interval of their ratio
-    /// excludes 1. `None` for the last configuration.
+    /// Whether the figure differs significantly from that of the next configuration: the interval of the ratio excludes
+    /// 1. `None` for the last configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<bool>,
-    /// Rank of the configuration, from 1, by the published figures of the ranked configurations; `None` without
-    /// published figures.
+    /// Rank by the published figures among the ranked configurations, counted from 1. `None` without published figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<usize>,
 }
 
-/// The measured configurations, best first.
+/// The measured configurations, ordered by one figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
-    /// The figure.
+    /// Name of the figure.
     pub figure: String,
-    /// The configurations, best first.
+    /// Places of the configurations, best first.
     pub places: Vec<Place>,
 }
 
 /// Results of a study. They are derived when a study is read, and never stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyResult {
-    /// Every configuration × figure with a measured or published value, in the order of the study.
+    /// Measured and published values of every configuration × figure, in the order of the study.
     pub cells: Vec<Cell>,
-    /// Judged conclusions.
+    /// Conclusions with their results.
     pub conclusions: Vec<JudgedConclusion>,
-    /// One ranking for each figure that is to be ranked and that at least two configurations have.
+    /// Rankings: one for each figure that is to be ranked and that at least two configurations have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rankings: Vec<Ranking>,
 }

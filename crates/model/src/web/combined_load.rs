@@ -1,4 +1,4 @@
-//! A load from several load generators (machines) at once: the contribution of each, and the combined result.
+//! A load from several load generators (machines) at once: the contribution of each generator, and the combined result.
 
 use super::{
     FailureKind, Failures, LinkUse, MachineUse, Measured, Pace, Second, StatusCount, Step, Stretch,
@@ -8,23 +8,23 @@ use crate::histogram::Histogram;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Contribution of one load generator to a step with several generators.
+/// Contribution of one generator to a step that has several generators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// Machine of the generator, as the user named it.
+    /// Machine of the generator, as the user wrote it.
     pub generator: String,
     /// Maximum number of connections of this generator.
     pub connections: u32,
-    /// Schedule of this generator: its part of the total schedule.
+    /// Schedule of this generator, which is a part of the total schedule.
     pub pace: Pace,
-    /// Offset between the generator's clock and that of the coordinating machine, measured just before the start;
+    /// Offset between the generator's clock and the clock of the coordinating machine, measured just before the start.
     /// `None` if the generator had already failed.
     pub clock: Option<Offset>,
     /// Delay of the generator's start in microseconds, by its own clock.
     pub late_us: i64,
-    /// Reason why the generator has no result: its process died, or the connection to it was lost.
+    /// Reason why the generator has no result: its process died, or the connection was lost. `None` if it has a result.
     pub lost: Option<String>,
-    /// Measurements of this generator.
+    /// Counts and latencies that this generator measured.
     pub measured: Measured,
     /// Use of the generator's network link, or the reason why it is unknown.
     pub link: Result<LinkUse, String>,
@@ -33,15 +33,15 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the maximum difference between the start of this generator and the planned start, in microseconds: its
-    /// delay plus the error of its clock.
+    /// Returns the maximum difference in microseconds between the start of this generator and the planned start: the
+    /// delay of the start plus the error of the clock offset.
     #[must_use]
     pub fn apart_us(&self) -> i64 {
         let error = self.clock.map_or(0, |clock| clock.error_us);
         self.late_us.saturating_abs().saturating_add(error)
     }
 
-    /// Returns the step with only the contribution of this generator.
+    /// Returns a copy of the step with only the contribution of this generator.
     #[must_use]
     pub fn alone(&self, step: &Step) -> Step {
         Step {
@@ -57,8 +57,8 @@ impl Part {
     }
 }
 
-/// Returns the length of the common window. If some generators ended early, the length is chosen so that the total rate
-/// is the sum of their rates; the longest window would give a lower rate.
+/// Returns the duration of the common window. If some generators ended early, the duration is chosen so that the total
+/// rate is the sum of the generators' rates. The longest window would give a lower rate.
 fn counted_time(all: &[&Measured]) -> Nanos {
     let longest = all.iter().map(|one| one.window).max().unwrap_or_default();
     let there = all.iter().filter(|one| one.window.0 > 0);
@@ -72,8 +72,8 @@ fn counted_time(all: &[&Measured]) -> Nanos {
 }
 
 impl Measured {
-    /// Combines the measurements of several generators: adds counts and histograms, bin by bin. All
-    /// have the same bins, so nothing is lost.
+    /// Combines the measurements of several generators: adds counts, and histograms bin by bin. All histograms have the
+    /// same bins, so nothing is lost.
     #[must_use]
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut out = Self {
@@ -131,7 +131,7 @@ impl Measured {
         self.add_statuses(&one.statuses);
     }
 
-    /// Adds rate and latency over time. Drops both if the intervals have different lengths.
+    /// Adds rate and latency over time of another generator. Drops both if the intervals have different durations.
     fn add_stretches(&mut self, one: &Self) {
         if self.stretches.is_empty() {
             self.stretch = one.stretch;
@@ -163,7 +163,7 @@ impl Measured {
         }
     }
 
-    /// Adds failures, by kind.
+    /// Adds the counts of failures, by kind of failure.
     pub fn add_failures(&mut self, more: &[Failures]) {
         for failures in more {
             let kind = |own: &&mut Failures| own.kind == failures.kind;

@@ -4,28 +4,28 @@ use super::Measured;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of latencies for a 99th percentile.
+/// Minimum number of latencies from which a 99th percentile is computed.
 const FEW: u64 = 100;
 
-/// One interval of a load.
+/// Rate and latency in one interval of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
     /// Middle of the interval, measured from the start of the window.
     pub at: Nanos,
     /// Successful responses per second that ended in the interval.
     pub rate: f64,
-    /// Failures per second.
+    /// Failed requests per second in the interval.
     pub failures: f64,
     /// Median latency of the requests that were due in the interval; `None` with fewer than two.
     pub p50: Option<Nanos>,
-    /// 90th percentile of these latencies; `None` with fewer than ten.
+    /// 90th percentile of the same latencies; `None` with fewer than ten.
     pub p90: Option<Nanos>,
-    /// 99th percentile of these latencies; `None` with fewer than a hundred.
+    /// 99th percentile of the same latencies; `None` with fewer than a hundred.
     pub p99: Option<Nanos>,
 }
 
 impl Measured {
-    /// Returns rate and latency over time. Empty in runs stored before 0.3.
+    /// Returns rate and latency over time. The result is empty for runs stored before 0.3.
     #[must_use]
     pub fn over_time(&self) -> Vec<Point> {
         let length = self.stretch.0;

@@ -1,4 +1,4 @@
-//! Results of the steps of a load. They are derived when a run is read.
+//! Results of the steps of a load, derived whenever a run is read.
 
 use super::{Failures, Pace, Point, StatusCount};
 use crate::doubt::Doubt;
@@ -23,25 +23,25 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
-    /// Nothing limited the load: the requested rate was reached.
+    /// Nothing limited the load, because the requested rate was reached.
     Rate,
-    /// The server.
+    /// The server under load.
     Server,
-    /// The server's queue of connections that are not accepted yet (`listen` backlog).
+    /// The server's queue of connections that it has not yet accepted (`listen` backlog) was full.
     AcceptQueue,
-    /// Another server that the server waits for, such as a backend or a database.
+    /// Another server for which the server waits, such as a backend or a database.
     Backend,
-    /// A CPU quota of the server's control group.
+    /// A CPU quota of the server's control group was used up.
     Quota,
-    /// The load generator itself.
+    /// The load generator itself could not send more requests.
     Generator,
     /// The network link of the generator.
     Network,
-    /// The schedule could not be kept: too few connections, or a late generator.
+    /// The schedule could not be kept, because there were too few connections or the generator was late.
     Schedule,
-    /// The number of local ports on the generator's machine.
+    /// The generator's machine had no free local port.
     Ports,
-    /// The limiting cause is unknown: the observations do not show it.
+    /// Unknown, because the observations do not show the cause.
     NotKnown,
 }
 
@@ -64,12 +64,12 @@ impl Limited {
     }
 }
 
-/// The limiting cause with evidence.
+/// The limiting cause with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
-    /// Cause.
+    /// Cause that limited the load.
     pub who: Limited,
-    /// Evidence: figures, no interpretation.
+    /// Evidence as figures, without interpretation.
     pub evidence: String,
 }
 
@@ -79,112 +79,113 @@ pub struct Limit {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Percentiles {
-    /// Median.
+    /// Median latency.
     pub p50: Option<Nanos>,
-    /// 90th percentile; needs ten requests.
+    /// 90th percentile of the latency; needs ten requests.
     pub p90: Option<Nanos>,
-    /// 99th percentile; needs a hundred requests.
+    /// 99th percentile of the latency; needs a hundred requests.
     pub p99: Option<Nanos>,
-    /// 99.9th percentile; needs a thousand requests.
+    /// 99.9th percentile of the latency; needs a thousand requests.
     pub p999: Option<Nanos>,
 }
 
-/// Results of a step, combined over all rounds that repeated it.
+/// Results of a step, combined over all its rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepResult {
-    /// Index of the target's URL.
+    /// Index of the target's URL among the URLs of the load.
     pub target: usize,
-    /// Maximum number of connections.
+    /// Maximum number of connections to the server.
     pub connections: u32,
     /// Schedule of the first round.
     pub pace: Pace,
-    /// Rate as a fraction of the capacity; only in an open loop.
+    /// Rate as a fraction of the measured capacity; present only in an open loop.
     pub share: Option<f64>,
-    /// Number of valid rounds.
+    /// Number of rounds that count.
     pub rounds: u32,
-    /// Number of void rounds.
+    /// Number of rounds that are excluded, because they are void.
     pub rounds_void: u32,
     /// Successful responses per second; `None` without a valid round.
     pub rate: Option<Estimate>,
-    /// Bytes of bodies per second.
+    /// Bytes of response bodies per second.
     pub bytes_per_s: f64,
-    /// Latency. In an open loop it is measured from the intended send time, so it includes delays by earlier requests.
+    /// Latency percentiles. In an open loop, the latency starts at the intended send time, so it includes delays by
+    /// earlier requests.
     pub latency: Percentiles,
-    /// Latency from the first byte sent until the complete response.
+    /// Percentiles of the latency from the first byte sent until the complete response.
     pub service: Percentiles,
     /// All latencies of the valid rounds.
     pub histogram: Histogram,
-    /// Rate and latency over time of each round in the report.
+    /// Rate and latency over time, for each round in the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_time: Vec<OverTime>,
     /// Number of requests that were due.
     pub due: u64,
     /// Number of requests that failed or were never sent.
     pub failed: u64,
-    /// Failures by kind.
+    /// Failed requests in all rounds, by kind of failure.
     pub failures: Vec<Failures>,
     /// Responses with an unexpected status, by status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusCount>,
-    /// Contributions of the load generators, if there are several.
+    /// Contributions of the load generators; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<Given>,
     /// Mean number of CPUs that the server used.
     pub server_cpus: Option<f64>,
     /// Mean number of CPUs that the load generator used.
     pub generator_cpus: f64,
-    /// Successful responses per second of CPU time that the server used.
+    /// Successful responses for each second of CPU time that the server used.
     pub per_cpu_second: Option<Estimate>,
     /// Successful responses per second, divided by the CPU use of the server in percent of all CPUs of its machine.
-    /// Published studies use this figure.
+    /// Some published studies report this figure.
     pub per_percent: Option<f64>,
-    /// Bits per second on the link in the busier direction.
+    /// Bits per second on the link, in the direction with more traffic.
     pub link: Option<f64>,
-    /// Limiting cause.
+    /// Cause that limited the load.
     pub limit: Limit,
-    /// Doubts of all rounds, each listed once.
+    /// Doubts (reasons to distrust a figure) of all rounds, each listed once.
     pub doubts: Vec<Doubt>,
 }
 
 /// Rate and latency of one round over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OverTime {
-    /// Round, from 0.
+    /// Number of the round, counted from 0.
     pub round: u32,
     /// Successful responses per second of the whole round.
     #[serde(default)]
     pub rate: f64,
-    /// About forty points. Empty for runs stored by versions before 0.3.
+    /// About forty points over the measured window. Empty for runs stored by versions before 0.3.
     pub points: Vec<Point>,
 }
 
 /// Contribution of one of several generators, averaged over the rounds in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Given {
-    /// Machine of the generator, as the user named it.
+    /// Machine of the generator, as the user wrote it.
     pub generator: String,
-    /// Successful responses per second to this generator.
+    /// Successful responses per second that this generator received.
     pub rate: f64,
     /// Fraction of all successful responses that this generator received, 0 to 1.
     pub share: f64,
     /// Mean number of CPUs that the generator used.
     pub cpus: f64,
-    /// Number of the generator's requests that failed or were never sent, in all rounds.
+    /// Number of requests of this generator that failed or were never sent, over all rounds.
     pub failed: u64,
 }
 
-/// Capacity of a server.
+/// Capacity of a server: its highest rate of successful responses in a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capacity {
-    /// Smallest number of connections with a rate within 5 % of the capacity.
+    /// Smallest number of connections whose rate is within 5 % of the capacity.
     pub connections: u32,
     /// Successful responses per second with this number of connections.
     pub rate: f64,
-    /// Interval of the rate over the rounds; `None` with fewer than two.
+    /// Confidence interval of the rate over the rounds; `None` with fewer than two rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// Whether the rate was still rising: the largest tested number of connections gave over 5 % more than fewer
-    /// connections. Then the capacity is at least `rate`.
+    /// Whether the rate was still rising: the largest tested number of connections gave over 5 % more than any smaller
+    /// number. The capacity is then at least `rate`.
     #[serde(default)]
     pub rising: bool,
 }
@@ -199,33 +200,33 @@ pub enum RankedBy {
     Efficiency,
 }
 
-/// A place in a ranking.
+/// A target's place in a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
-    /// Index of the target's URL.
+    /// Index of the target's URL among the URLs of the load.
     pub target: usize,
-    /// Figure of the target.
+    /// Figure by which the target is ranked.
     pub value: Estimate,
-    /// Whether the figure differs significantly from that of the next place; `None` for the last place.
+    /// Whether the figure differs significantly from the figure of the next place; `None` for the last place.
     pub apart: Option<bool>,
 }
 
 /// Ranking of targets by one figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ranking {
-    /// The figure.
+    /// Figure by which the targets are ranked.
     pub by: RankedBy,
-    /// The targets, best first.
+    /// Places of the targets, best first.
     pub places: Vec<Place>,
 }
 
-/// Results of all steps of a run.
+/// Results of all steps of a run, computed from its samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// Each kind of step on each target, in the order of the first round.
+    /// Results of each kind of step on each target, in the order of the first round.
     pub steps: Vec<StepResult>,
     /// Capacity of each target from its closed loops; `None` without a valid round.
     pub capacity: Vec<Option<Capacity>>,
-    /// Rankings, if there are several targets.
+    /// Rankings of the targets; empty if there is only one target.
     pub rankings: Vec<Ranking>,
 }

@@ -6,8 +6,8 @@ use crate::sample::{Latency, Operation, Operations, Outcome, Rate, RatePoint, Wo
 use crate::units::{Bytes, Nanos};
 
 impl Measured {
-    /// Returns how the load ended. A load with single failed requests is complete: failures are counted and raise
-    /// doubts.
+    /// Returns how the load ended. A load in which single requests failed counts as completed; the failures are counted
+    /// and raise doubts.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.interrupted {
@@ -28,7 +28,7 @@ impl Measured {
         Outcome::Failed { error }
     }
 
-    /// Returns the rates over time, one point per second.
+    /// Returns the rates over time, with one point per second.
     #[must_use]
     pub fn series(&self) -> Vec<RatePoint> {
         let each = if self.answers == 0 {
@@ -56,7 +56,7 @@ impl Measured {
 }
 
 impl Step {
-    /// Converts the step to a sample's worker with all observations.
+    /// Converts the step to the worker of a sample, with all observations.
     #[must_use]
     pub fn into_worker(self) -> Worker {
         let measured = &self.measured;

@@ -1,4 +1,4 @@
-//! Remedies of database servers, validated by the servers themselves.
+//! Remedies for database servers, which the servers themselves validate.
 
 use super::Act::{Do, PasteIn};
 use super::{Case, REMOVE};
@@ -6,7 +6,7 @@ use super::{Case, REMOVE};
 const MARIADB: &str =
     "mkdir -p /etc/mysql/conf.d; mariadbd --user=mysql --verbose --help > /dev/null";
 
-/// Starts a server in which a setting is changed at run time.
+/// Script that starts a server, for a setting that is changed at run time.
 const MARIADB_RUNS: &str = r#"
 mkdir -p /tmp/db /run/mysqld /etc/mysql/conf.d
 mariadb-install-db --no-defaults --user=root --datadir=/tmp/db --auth-root-authentication-method=normal \
@@ -29,7 +29,7 @@ for one in fsync full_page_writes; do
 done
 "#;
 
-/// Starts a cluster in which `ALTER SYSTEM` wrote the setting.
+/// Script that starts a cluster in which `ALTER SYSTEM` set the value.
 const POSTGRESQL_RUNS: &str = r#"
 data=/var/lib/postgresql/15/main
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)

@@ -1,9 +1,10 @@
-//! Lines of /etc/fstab and settings for the next boot. `remedies_on_disks` has remedies that need a disk.
+//! Remedies for lines of /etc/fstab, and for settings of the next boot. `remedies_on_disks` executes remedies that need
+//! a disk.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// Removes the options in `$1` from the marked line; inserts `defaults` if none is left.
+/// Removes the options in `$1` from the marked line. If no option remains, inserts `defaults`.
 macro_rules! without {
     ($options:literal) => {
         concat!(

@@ -1,9 +1,9 @@
-//! Definitions of guests, edited with virsh as the pages describe.
+//! Remedies for definitions of guests, edited with virsh as the pages describe.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// Runs `virsh edit` with an editor that makes the change, on a libvirtd in this root.
+/// Runs `virsh edit` on a libvirtd in this root directory. The editor is a command that makes the change.
 macro_rules! edit {
     ($sed:literal) => {
         concat!(

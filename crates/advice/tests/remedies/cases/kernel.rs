@@ -1,11 +1,11 @@
-//! Kernel settings, in files and at run time.
+//! Remedies for kernel settings, in files and at run time.
 
 use super::Act::{Do, Paste, PasteIn};
 use super::{Case, REMOVE};
 
 const NO_LINE: &str = "out of /etc/sysctl.conf and /etc/sysctl.d, or write";
 
-/// A page about one sysctl: its line is removed or rewritten, and its value is set.
+/// Cases for a page about one sysctl: its line is removed or rewritten, and its value is set.
 macro_rules! sysctl {
     // The remedy removes the line and contains no new line.
     (removed $page:literal, $key:literal) => {
@@ -62,7 +62,7 @@ macro_rules! sysctl {
     };
 }
 
-/// Lines with another form of the number or of the name.
+/// Cases with another form of the number or of the name.
 const OTHER_FORMS: [Case; 2] = [
     Case {
         page: "sysctl-suid-dumpable",

@@ -1,4 +1,4 @@
-//! Mail servers: Postfix and SpamAssassin.
+//! Remedies for mail servers: Postfix and SpamAssassin.
 
 use super::Act::{Do, Paste, PasteIn};
 use super::{Case, REMOVE};

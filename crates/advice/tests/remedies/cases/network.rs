@@ -1,9 +1,9 @@
-//! Tunnels and wireless networks.
+//! Remedies for tunnels and wireless networks.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// Starts the tunnel with keys and certificates of the test.
+/// Script that starts the tunnel with keys and certificates of the test.
 const OPENVPN: &str = r#"
 conf=$(ls /etc/openvpn/server/*.conf /etc/openvpn/*.conf 2>/dev/null | head -n 1)
 cd "$(dirname "$conf")"
@@ -24,7 +24,7 @@ done
 ! grep -q 'features disabled' /tmp/log && grep -q 'link remote' /tmp/log || { cat /tmp/log; exit 1; }
 "#;
 
-/// Starts the access point on a driver that sends nothing.
+/// Script that starts the access point on a driver that sends nothing.
 const HOSTAPD: &str = r#"
 for conf in /*.conf; do
     { grep -v '^driver=' "$conf"; echo driver=none; } > /tmp/conf
@@ -38,7 +38,7 @@ for conf in /*.conf; do
 done
 "#;
 
-/// Replaces the setting of the command in all files.
+/// Script that replaces the setting in the command in all files.
 const SET: &str = r#"
 key=${COMMAND%%=*}
 for conf in /*.conf; do sed -i "/^$key=/d" "$conf"; echo "$COMMAND" >> "$conf"; done"#;

@@ -1,4 +1,4 @@
-//! Power supplies and timers.
+//! Remedies for power supplies and timers.
 
 use super::Act::{Do, PasteIn};
 use super::Case;

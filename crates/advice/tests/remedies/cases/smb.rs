@@ -1,4 +1,4 @@
-//! Samba, validated by testparm.
+//! Remedies for Samba, which testparm validates.
 
 use super::Act::Do;
 use super::{Case, REMOVE};

@@ -1,15 +1,15 @@
-//! OpenSSH: its server, authorized keys, and the resolver.
+//! Remedies for OpenSSH: its server, authorized keys, and the resolver.
 
 use super::Act::{Do, Paste, PasteIn};
 use super::{Case, REMOVE};
 
 const SSHD: &str = "mkdir -p /run/sshd; ssh-keygen -A > /dev/null; /usr/sbin/sshd -t";
 
-/// Parses the line of a key like sshd.
+/// Script that parses the line of a key like sshd.
 const KEYS: &str = r#"ssh-keygen -lf "$(ls /root/.ssh/authorized_keys /srv/git/.ssh/authorized_keys 2>/dev/null)" > /dev/null"#;
 
-/// An archive with the next build of openssh-server, the only source of apt. The package has no files: apt and dpkg
-/// replace the installed one.
+/// Script that creates an archive with the next build of openssh-server as the only source of apt. The package has no
+/// files: apt and dpkg only replace the installed package.
 const ARCHIVE: &str = r#"
 rm -rf /var/lib/apt/lists/* /etc/apt/sources.list.d /etc/apt/sources.list /var/lib/dpkg/info/openssh-server.*
 : > /var/lib/dpkg/info/openssh-server.list

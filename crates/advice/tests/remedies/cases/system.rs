@@ -1,19 +1,19 @@
-//! Accounts, names of files that programs skip, and settings for the next start.
+//! Remedies for accounts, file names that programs skip, and settings of the next boot.
 
 use super::Act::{Do, PasteIn};
 use super::{Case, REMOVE};
 
-/// Gives the marked file a name without its dot.
+/// Script that renames the marked file to a name without a dot.
 const RENAME: &str = r#"mv "$FILE" "$(dirname "$FILE")/$(basename "$FILE" | tr . -)""#;
 
-/// Gives the files of the root the permissions that the fixture's stat printed.
+/// Script that gives the files in the root directory the permissions that the fixture's stat printed.
 const SET_MODES: &str = r#"
 printf '%b' "$(sed -n 's/.*"stdout": "\(.*\)"/\1/p' /assay-capture.json)" | while read -r mode path; do
     chmod "$mode" "$path"
 done
 "#;
 
-/// Runs a command, and records what stat prints about the fixture's files afterwards.
+/// Runs a command, and then records what stat prints about the fixture's files.
 macro_rules! with_modes {
     ($command:literal) => {
         concat!(
@@ -27,7 +27,7 @@ sed -i "s|\"stdout\": .*|\"stdout\": \"$answer\"|" /assay-capture.json
     };
 }
 
-/// Other accounts may neither read nor write a file.
+/// Checks that other accounts cannot access a file. `$way` is the kind of access, an option of test(1).
 macro_rules! nobody_may {
     ($way:literal, $file:literal) => {
         concat!(

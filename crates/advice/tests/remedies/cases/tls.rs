@@ -1,10 +1,10 @@
-//! Certificates, issued by an authority of the test.
+//! Remedies for certificates. An authority of the test issues the certificates.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
-/// Creates a root, an intermediate authority, and a certificate for the server's names, all dated
-/// like the fixture; `fullchain` is what a server sends.
+/// Script that creates a root authority, an intermediate authority, and a certificate for the server's names. All have
+/// the dates of the fixture. `fullchain` contains what a server sends.
 const ISSUE: &str = r#"
 issue() { # names
     now=$(date +%s)
@@ -41,7 +41,7 @@ mkdir -p /etc/ssl/private; cp /tmp/ca/leaf.key /etc/ssl/private/shop.key"#
 
 const NGINX: &str = "nginx -t";
 
-/// Puts a program in the place of another one; it uses the library of the distribution.
+/// Replaces a program by another program that uses the library of the distribution.
 macro_rules! linked {
     ($page:literal, $text:literal, $program:literal) => {
         Case {
@@ -176,10 +176,10 @@ cp all "$FILE""#,
     },
 ]];
 
-/// Script that issues certificates, as a variable of every script.
+/// Script that issues certificates. Every script can use it as a variable.
 pub const ISSUING: &str = ISSUE;
 
-/// Certificates of the authority of the fixtures.
+/// Certificates of the authority that issued the certificates in the fixtures.
 pub const CHAIN: &str = include_str!(
     "../../../../../advice/tls/certificate-chain-order/fires/swapped/etc/ssl/certs/shop.pem"
 );

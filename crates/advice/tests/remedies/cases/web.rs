@@ -1,10 +1,10 @@
-//! Web servers.
+//! Remedies for web servers.
 
 use super::Act::{Do, PasteIn};
 use super::Case;
 
 const NGINX: &str = "nginx -t";
-/// Validates the page's files with the server; settings that a fragment lacks are on the command
+/// Script that validates the page's files with the server. Settings that a fragment lacks are given on the command
 /// line.
 const APACHE: &str = r#"
 openssl req -x509 -newkey rsa:2048 -nodes -keyout /tmp/key -out /tmp/cert -subj /CN=example.com 2> /dev/null

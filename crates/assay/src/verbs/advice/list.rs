@@ -1,4 +1,4 @@
-//! The catalogue as a list with one piece of advice per line.
+//! Formats the catalogue as a list with one page of advice per line.
 
 use super::{Entry, colour, standing};
 use assay_advice::Applicability;
@@ -6,10 +6,10 @@ use assay_render::Style;
 use assay_render::text::{escape_line, measure_width, pad_right, wrap_lines};
 use std::fmt::Write as _;
 
-/// Columns are aligned after ids up to this width; longer ids shift their line.
+/// Maximum width of the column of ids. A longer id shifts the rest of its line.
 const WIDEST: usize = 24;
 
-/// Least width of a title beside the other columns.
+/// Minimum width of a title, in columns.
 const LEAST_TITLE: usize = 16;
 
 /// Formats the list in the given order, with a heading for each domain.
@@ -69,7 +69,7 @@ pub(super) fn list(entries: &[Entry<'_>], target: &str, style: Style) -> String 
     out
 }
 
-/// Most lines of a search, including the note.
+/// Maximum number of lines in the result of a search, including the note.
 const SEARCH_LINES: usize = 20;
 
 /// Formats the matches of a search in the given order, one per line.
@@ -109,7 +109,8 @@ pub(super) fn matches(entries: &[Entry<'_>], style: Style) -> String {
     out
 }
 
-/// Formats an entry for a narrow terminal: the id, then its standing and whether it applies, then the title.
+/// Formats an entry for a narrow terminal: the id on one line, then its standing and whether it applies, then the
+/// title.
 fn narrow(entry: &Entry<'_>, said: &str, here: &str, columns: usize, style: Style) -> String {
     let advice = entry.advice;
     let mut out = format!("  {}\n", escape_line(&advice.id));

@@ -1,4 +1,4 @@
-//! One piece of advice for the terminal: its page, and whether it applies here.
+//! Formats one page of advice for the terminal, and whether the advice applies here.
 
 use super::{Entry, colour, standing};
 use assay_advice::{Applicability, Evidence, aim};
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// Width of the labels in columns.
 const LABEL: usize = 11;
 
-/// Formats the page. `file` is its source.
+/// Formats the page. `file` is the path of its source.
 pub(super) fn page(
     entry: &Entry<'_>,
     file: &str,
@@ -61,7 +61,7 @@ pub(super) fn page(
     Ok(out.text)
 }
 
-/// Formats the page of a rule: the reason, the remedy, the references.
+/// Formats the page of a rule: the reason, the remedy and the references.
 pub(super) fn explain(advice: &Advice, style: Style) -> String {
     let mut out = Out {
         text: String::new(),
@@ -164,7 +164,7 @@ fn evidence(out: &mut Out, evidence: &[Evidence]) {
     }
 }
 
-/// Formats evidence; sizes get a unit, because numbers of bytes are hard to read.
+/// Formats an item of evidence. Numbers of bytes get a unit, because they are hard to read without one.
 fn readable(item: &Evidence) -> String {
     let sizes = ["free", "size", "read_ahead", "arc_max"];
     let is_size = sizes.iter().any(|end| item.key.ends_with(end));
@@ -198,7 +198,7 @@ fn parameters(out: &mut Out, advice: &Advice) {
     }
 }
 
-/// Returns the command of the trial.
+/// Returns the command that tests the advice by a trial.
 fn trial(
     out: &mut Out,
     advice: &Advice,
@@ -269,7 +269,7 @@ impl Out {
         self.hanging(&format!("{}- ", " ".repeat(indent)), text);
     }
 
-    /// Writes text after the prefix `lead`; further lines are indented to the same column.
+    /// Writes text after the prefix `lead`. Continuation lines are indented to the column after the prefix.
     fn hanging(&mut self, lead: &str, text: &str) {
         let indent = measure_width(lead);
         let columns = self.columns.saturating_sub(indent).max(20);
@@ -333,7 +333,7 @@ impl Out {
         paragraph.clear();
     }
 
-    /// Writes an empty line unless the last line is empty.
+    /// Writes an empty line, unless the last line is already empty.
     fn one_gap(&mut self) {
         if !self.text.ends_with("\n\n") {
             self.gap();

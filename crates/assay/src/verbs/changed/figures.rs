@@ -1,4 +1,4 @@
-//! Finds shifts in the figures of one plan on one machine over time, from the runs in the store.
+//! Finds shifts over time in the figures of one plan on one machine, from the runs in the store.
 
 use super::between;
 use assay_fleet::History;
@@ -14,18 +14,18 @@ use assay_store::{RunRow, Store};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Minimum number of runs in which shifts are searched.
+/// Minimum number of runs that are needed to detect a shift.
 const FEWEST: usize = 7;
 
-/// Where causes of a shift are searched, besides the runs.
+/// Sources in which causes of a shift are searched, besides the runs themselves.
 pub(super) struct Kept<'a> {
     /// Stored bundles of the machines.
     pub history: &'a History,
-    /// The catalogue.
+    /// Pages of the catalogue, whose rules give the findings of a bundle.
     pub pages: &'a [&'a Advice],
 }
 
-/// Returns whether a stored machine is one that the user named; true if the user named none.
+/// Returns whether a stored machine is one of `names`. Returns true if `names` is empty.
 pub(super) fn named(machine: Option<&Machine>, names: &[String]) -> bool {
     let Some(machine) = machine else {
         return names.is_empty();
@@ -35,23 +35,23 @@ pub(super) fn named(machine: Option<&Machine>, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(is)
 }
 
-/// Returns the host of `root@web1`: `web1`.
+/// Returns the host without the user: `web1` for `root@web1`.
 fn host(name: &str) -> &str {
     name.rsplit_once('@').map_or(name, |(_, host)| host)
 }
 
-/// A run with its facts and the version of assay.
+/// A run with its facts and the version of assay that measured it.
 struct Ran {
     row: RunRow,
     facts: Facts,
     assay: String,
 }
 
-/// A value of a figure, after the index of its run in chronological order.
+/// A figure of one run, as (index of the run in chronological order, value).
 type Value = (usize, f64);
 
-/// Returns the figures that shifted: those whose shift was detected after `since`, or without `since` those that
-/// shifted at the newest run of their plan.
+/// Returns the figures that shifted. With `since`, a figure counts if its shift was detected after this time. Without
+/// `since`, it counts if the shift was detected at the newest run of its plan.
 pub(super) fn changed(
     store: &Store,
     names: &[String],
@@ -164,13 +164,14 @@ fn verdict(metric: Metric, shift: &FigureShift) -> result::Change {
     }
 }
 
-/// Returns the number that orders runs with equal figures: part of the random id of the run.
+/// Returns the number that determines the order of runs with equal figures: a part of the run's random id.
 fn tie(uid: &str) -> u64 {
     let digits = uid.get(..16).unwrap_or_default();
     u64::from_str_radix(digits, 16).unwrap_or_default()
 }
 
-/// Finds other changes: from the facts of the runs, and from stored bundles around them.
+/// Finds other changes that may have caused a shift, from the facts of the runs and from stored bundles around the
+/// shift.
 fn causes(
     ran: &[Ran],
     values: &[Value],

@@ -1,4 +1,4 @@
-//! `assay fleet changed --key`: the history of facts and findings.
+//! `assay fleet changed --key`: shows the history of facts and findings.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -13,20 +13,20 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Most lines of a listing.
+/// Maximum number of lines of a listing.
 const MOST: u32 = 10_000;
-/// Most characters of a value.
+/// Maximum number of characters of a value that are shown.
 const SHOWN: usize = 60;
 
-/// History of facts and findings.
+/// Document of `assay fleet changed --key`: the history of facts and findings.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document<'a> {
     schema: u32,
-    /// Spans, the newest first: the current values, or every change since a time.
+    /// Periods in which a value did not change, newest first: the current values, or every change since a time.
     spans: &'a [Span],
 }
 
-/// Runs the listing.
+/// Prints the history of the facts and findings whose names begin with the key.
 pub(super) fn run(
     key: &str,
     machines: &[String],
@@ -136,7 +136,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns a narrower time interval for each change between two bundles, if the store has surveys from between them.
+/// Returns a narrower time interval for each change between two bundles. This is possible if the store has surveys
+/// between the bundles.
 pub(super) fn when(
     store: &Store,
     machine: &str,

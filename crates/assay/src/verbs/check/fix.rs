@@ -1,4 +1,4 @@
-//! `assay check --fix`, `--undo` and `--confirm`: applies the fix of a finding, or reverts it.
+//! `assay check --fix`, `--undo` and `--confirm`: applies the fix of a finding, or reverts a fix.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Default time to confirm, like `netplan try`.
+/// Default time within which the user must confirm a fix, the same as that of `netplan try`.
 const TO_CONFIRM: Duration = Duration::from_secs(120);
 
 /// The fix to apply or to revert.
@@ -46,7 +46,7 @@ pub(super) struct Mend {
     undo: Option<String>,
 }
 
-/// Executes the requested action; returns `None` if the command line requests none.
+/// Executes the requested action. Returns `None` if the command line requests none.
 pub(super) fn asked(
     args: &super::Args,
     catalogue: &Catalogue,
@@ -184,7 +184,7 @@ fn carry(
     Ok(carry_out(plan, &mut wish)?)
 }
 
-/// Starts this program as the stand-by process, which reverts the fix unless the user confirms it within `within`.
+/// Starts this program as the stand-by process. It reverts the fix unless the user confirms the fix within `within`.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -200,7 +200,7 @@ fn start(session: &str, within: Duration) -> std::io::Result<StandBy> {
     StandBy::start(command)
 }
 
-/// Waits for the confirmation: `assay check --confirm` in another terminal, or `yes` in this one.
+/// Waits for the confirmation: `assay check --confirm` in another terminal, or `yes` in this terminal.
 fn wait(
     session: &ChangeSession,
     outside: Option<&OutsideUndo>,
@@ -243,7 +243,7 @@ fn wait(
     Confirmation::Late
 }
 
-/// Returns the lines that the user types; `None` without a terminal.
+/// Returns a channel with the lines that the user types; `None` without a terminal.
 fn typed() -> Option<Receiver<String>> {
     if !std::io::stdin().is_terminal() {
         return None;
@@ -281,24 +281,24 @@ fn agreed(question: &str, json: bool) -> anyhow::Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Result of `--confirm`.
+/// Document of `assay check --confirm`: the confirmed changes.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Confirmed<'a> {
     schema: u32,
-    /// Labels of the confirmed sessions.
+    /// Labels of the confirmed change sessions.
     confirmed: &'a [&'a str],
 }
 
-/// Result of `--undo`.
+/// Document of `assay check --undo`: the reverted fix.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct TakenBack<'a> {
     schema: u32,
-    /// Number of the fix.
+    /// Number of the fix that was undone.
     change: &'a str,
     session: &'a str,
-    /// Whether all parts of the fix were reverted.
+    /// Whether all parts of the fix could be reverted.
     taken_back: bool,
-    /// Result of each part as text.
+    /// Result of each part of the fix as text.
     told: Vec<&'a str>,
 }
 
@@ -383,7 +383,7 @@ fn take_back(which: &str, args: &super::Args) -> anyhow::Result<Status> {
 }
 
 /// Returns the fixes that `which` selects: `last` (the newest fix), a number, a rule (its newest fix), or the prefix of
-/// a number. Returns several if a prefix is ambiguous.
+/// a number. Several fixes are returned if a prefix is ambiguous.
 fn chosen<'a>(kept: &'a [KeptSession], which: &str) -> Vec<&'a KeptSession> {
     let label = assay_changes::fixes::session_label(which);
     let of = |wanted: &dyn Fn(&&KeptSession) -> bool| -> Vec<&'a KeptSession> {

@@ -29,9 +29,9 @@ stored. Without --network nothing is sent.
 
 Exit status: 0 no spam, 1 spam, or a server is on a list, 2 error, 3 SpamAssassin gave no verdict.";
 
-/// Largest mail in bytes.
+/// Maximum size of a mail in bytes.
 const LONGEST: u64 = 32 << 20;
-/// Largest list in bytes.
+/// Maximum size of a list in bytes.
 const LONGEST_LIST: u64 = 64 << 20;
 
 /// Report which spam rules match a stored mail, and lists with its servers
@@ -55,24 +55,24 @@ pub struct Args {
     json: bool,
 }
 
-/// JSON output: the lists, the servers that relayed the mail, and the verdict of SpamAssassin.
+/// Document of `assay check mail`: the lists, the servers that relayed the mail, and the verdict of SpamAssassin.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document {
     schema: u32,
-    /// Lists that were read.
+    /// Address lists that were read.
     lists: Vec<ListFile>,
-    /// Servers and clients that relayed the mail, newest first. All except the newest may be forged.
+    /// Servers and clients that relayed the mail, newest first. All entries except the newest may be forged.
     hops: Vec<HopOnLists>,
-    /// Verdict of SpamAssassin; null if it gave no verdict.
+    /// Verdict of SpamAssassin; null if there is none.
     spamassassin: Option<SpamVerdict>,
-    /// Why SpamAssassin gave no verdict; null if there is one.
+    /// Reason why there is no verdict of SpamAssassin; null if there is one.
     no_verdict: Option<String>,
 }
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct ListFile {
     file: String,
-    /// Modification time of the file.
+    /// Modification time of the list file.
     written: Option<jiff::Timestamp>,
     networks: usize,
     /// Number of lines that could not be parsed.
@@ -83,11 +83,11 @@ struct ListFile {
 struct HopOnLists {
     #[serde(flatten)]
     hop: Hop,
-    /// List entries that contain the hop's address.
+    /// Entries of the lists that contain the address of this server or client.
     listed: Vec<ListEntry>,
 }
 
-/// Runs the verb.
+/// Runs `assay check mail`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let mail = input::bytes(&args.file, LONGEST, "a mail")?;
     let fields = parse_fields(&mail);

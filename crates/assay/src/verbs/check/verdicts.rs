@@ -1,4 +1,4 @@
-//! Adds to a check what this machine's trials of the advice showed.
+//! Adds to the findings of a check what trials of the same advice on this machine showed.
 
 use crate::context;
 use crate::global::Global;
@@ -7,8 +7,8 @@ use assay_model::finding::{Checked, Tried};
 use assay_model::trial::{Trial, TrialState};
 use assay_store::Store;
 
-/// Fills in the verdict of this machine's newest trial of each finding's advice. If the store cannot be read, adds a
-/// remark instead; the check does not fail.
+/// Sets the verdict of each finding: that of the newest trial of its advice on this machine. If the store cannot be
+/// read, adds a remark instead, and the check does not fail.
 pub(super) fn fill_in(checked: &mut Checked, global: &Global) {
     if checked.findings.iter().all(|one| one.trial.is_none()) {
         return;
@@ -53,7 +53,7 @@ fn from(checked: &mut Checked, store: &Store) -> Result<(), assay_store::StoreEr
     Ok(())
 }
 
-/// Returns whether the trial has a verdict on the advice `id`; an A/A trial has none.
+/// Returns whether the trial gives a verdict about the advice `id`. An A/A trial does not.
 fn meant(trial: &Trial, id: &str) -> bool {
     trial.plan.advice == id && !trial.plan.aa && trial.state == TrialState::Complete
 }

@@ -1,4 +1,4 @@
-//! `assay check wifi`: judges wireless networks in files of other programs, and counts vehicles among them.
+//! `assay check wifi`: checks wireless networks in the files of other programs, and counts vehicles among the networks.
 
 use super::{Format, Forms, accepted_in, show};
 use crate::context::{self, print};
@@ -60,21 +60,21 @@ pub struct Args {
     own: Own,
 }
 
-/// Largest file in bytes.
+/// Maximum size of a file in bytes.
 const LONGEST: u64 = 64 << 20;
 /// Directories where Debian's package ieee-data installs the IEEE registry.
 const REGISTRIES: [&str; 2] = ["/usr/share/ieee-data", "/var/lib/ieee-data"];
 /// Files of the IEEE registry; only the first is required.
 const LISTS: [&str; 3] = ["oui.csv", "mam.csv", "oui36.csv"];
 
-/// A file with its name and content.
+/// An input file with its name and content.
 struct Source {
     name: String,
     bytes: Vec<u8>,
     reading: Reading,
 }
 
-/// Runs the verb.
+/// Runs `assay check wifi`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let catalogue = advice::catalogue(&args.own)?;
     let pages = pages(&catalogue, &args.forms.only)?;
@@ -135,7 +135,7 @@ fn keep(checked: &Checked, sources: &[Source], ssid: &[String], global: &Global)
     observation_log::keep(thing, checked, global);
 }
 
-/// Returns the pages about wireless networks, or the selected ones.
+/// Returns the pages about wireless networks. If `only` is not empty, returns only the selected pages.
 fn pages<'a>(catalogue: &'a Catalogue, only: &[String]) -> anyhow::Result<Vec<&'a Advice>> {
     let mut all = catalogue.all();
     all.retain(|page| assay_wifi::judges(page));
@@ -168,10 +168,11 @@ fn source(path: &Path) -> anyhow::Result<Source> {
     })
 }
 
-/// Maximum number of different networks that are judged without `--ssid`.
+/// Maximum number of distinct networks that are checked without `--ssid`.
 const MOST_JUDGED: usize = 2000;
 
-/// Fails if the files contain more than `MOST_JUDGED` network names and none is known to be the user's own.
+/// Fails if the files contain more than `MOST_JUDGED` network names and it is unknown which networks are the user's
+/// own.
 fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
     let configured = |source: &Source| !source.reading.configured.is_empty();
     if !own.is_empty() || sources.iter().any(configured) {
@@ -188,7 +189,7 @@ fn few(sources: &[Source], own: &[Ssid]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what was read, and whose networks are judged.
+/// Prints which files were read, and which networks are checked.
 fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     for source in sources {
         let reading = &source.reading;
@@ -233,7 +234,7 @@ fn notes(args: &Args, sources: &[Source], own: &[Ssid]) {
     }
 }
 
-/// Lines of the input files that may be printed, with masked addresses.
+/// Lines of the input files that may be printed, by file. Addresses in them are masked.
 struct Lines<'a>(HashMap<&'a str, Vec<&'a [u8]>>);
 
 impl<'a> Lines<'a> {
@@ -283,7 +284,7 @@ fn census(args: &Args, sources: &[Source], global: &Global) -> anyhow::Result<St
 }
 
 /// Reads the IEEE registry from the user's directory, else from the directory of the Debian package. Without a
-/// registry, the makers of devices are unknown.
+/// registry, the manufacturers of devices are unknown.
 fn registry(named: Option<&Path>) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
     let dirs: Vec<&Path> = match named {

@@ -1,13 +1,13 @@
-//! JSON schema of one document, derived from its type.
+//! Derives the JSON schema of a document from its type.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// A document: file name of its schema, the commands that print the document, and the schema.
+/// A document, as (file name of its schema, commands that print the document, schema).
 pub(in crate::verbs) type Form = (&'static str, &'static str, Schema);
 
-/// Returns the JSON schema of a type. Objects whose members are all known forbid additional members.
+/// Returns the JSON schema of a type. An object schema whose members are all known forbids additional members.
 pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -19,8 +19,8 @@ pub(in crate::verbs) fn form<T: JsonSchema>() -> Schema {
     schema
 }
 
-/// Forbids additional members in objects with named members. `part` means that this schema is combined with others
-/// (`allOf`, `oneOf` …) for one object, so the members of the other schemas stay permitted.
+/// Forbids additional members in objects with named members. `part` is true if this schema is combined with others for
+/// one object (`allOf`, `oneOf` …). The members of the other schemas are then permitted.
 fn close(schema: &mut Map<String, Value>, part: bool) {
     let of_several = ["oneOf", "anyOf", "allOf"];
     let named = schema.contains_key("properties");

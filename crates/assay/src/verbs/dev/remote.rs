@@ -1,4 +1,4 @@
-//! The server process that `--host` starts on the other machine, and its watchdog.
+//! Runs the server process that `--host` starts on the other machine, and its watchdog.
 
 use crate::context;
 use crate::sweep;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Upper limit of the extra time that the watchdog waits longer than the server; the extra time is half of `silence` if
-/// that is less.
+/// Maximum extra time that the watchdog waits after the server's time limit. The extra time is half of `silence`, but
+/// not more than this.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Serves the client over standard input and output, with a watchdog process.
+/// Runs the server: answers the client over standard input and output, and starts the watchdog process.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"
@@ -49,7 +49,7 @@ pub fn serve(dir: &Path, silence: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the watchdog: reverts changes when the server has ended, and removes `dir` when nothing is left to revert.
+/// Runs the watchdog. After the server has ended, reverts its changes, and removes `dir` when no change is left.
 pub fn guard(dir: &Path, silence: u64, others: &[String]) {
     // The signal would kill it together with the processes that it watches.
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -66,7 +66,7 @@ pub fn guard(dir: &Path, silence: u64, others: &[String]) {
     }
 }
 
-/// Returns the journal if there is one; does not create it.
+/// Returns the journal if it exists; does not create one.
 fn journal() -> Option<Journal> {
     let dir = context::journal_dir().ok()?;
     match LiveHost.exists(&dir) {
@@ -80,8 +80,8 @@ fn sessions() -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// Reverts sessions whose process ended, except the sessions `others` that existed before this server. Returns whether
-/// none is left.
+/// Reverts sessions whose process ended. Skips the sessions `others`, which existed before this server. Returns whether
+/// no other session is left.
 fn take_back(others: &[String]) -> bool {
     sweep::at_start();
     let Some(journal) = journal() else {

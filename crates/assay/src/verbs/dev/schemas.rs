@@ -1,4 +1,4 @@
-//! JSON schemas of the `--json` documents, derived from the serialised types.
+//! Writes the JSON schemas of the `--json` documents, derived from the serialised types.
 
 use super::form::{Form, form};
 use crate::context::write_file;
@@ -256,7 +256,7 @@ fn all() -> Vec<Form> {
     forms
 }
 
-/// Writes a file for each document, and a page that lists them.
+/// Writes one schema file for each document, and a page that lists all of them.
 pub(super) fn write(dir: &Path) -> anyhow::Result<()> {
     let mut page = String::from(PAGE);
     for (name, commands, mut schema) in all() {

@@ -1,4 +1,4 @@
-//! `assay dups export` and `assay dups across`: finds duplicates across machines whose files are too many for one
+//! `assay dups export` and `assay dups across`: finds duplicates across machines that have too many files for one
 //! index.
 
 use super::documents::{Across, Exports, MachineExport};
@@ -64,7 +64,7 @@ pub struct AcrossArgs {
     threads: Option<std::num::NonZeroUsize>,
 }
 
-/// Returns the identity of this machine, and a new random id for this export.
+/// Returns the identity of this machine for an export, with a new random id of the export.
 pub(super) fn teller(named: Option<&String>) -> anyhow::Result<Teller> {
     let here = assay_facts::machine(&assay_host::LiveHost);
     let (id, name) = here.map_or((None, None), |here| (Some(here.id), here.name));

@@ -1,8 +1,8 @@
-//! Parses and formats ages.
+//! Parses and formats ages of files.
 
 use assay_render::units::format_plural;
 
-/// Formats nanoseconds in the largest unit that gives a whole number: `7d`.
+/// Formats nanoseconds in the largest unit that gives a whole number, such as `7d`.
 pub fn exact(nanos: i64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (number, unit) = [(86_400, 'd'), (3600, 'h'), (60, 'm')]
@@ -12,7 +12,7 @@ pub fn exact(nanos: i64) -> String {
     format!("{number}{unit}")
 }
 
-/// Formats a duration in its largest suitable unit: `3 days`.
+/// Formats nanoseconds for people in the largest suitable unit, such as `3 days`.
 pub fn show(nanos: i64) -> String {
     let seconds = (nanos / 1_000_000_000).max(0).unsigned_abs();
     let (number, unit) = match seconds {

@@ -1,4 +1,4 @@
-//! `assay dups browse`: an interactive tree of the folders where duplicates take most space. Read-only.
+//! `assay dups browse`: shows an interactive tree of the folders where duplicates take most space. Changes nothing.
 
 #[cfg(feature = "browse")]
 mod folder_list;
@@ -22,7 +22,7 @@ pub struct Browse {
     paths: Vec<PathBuf>,
 }
 
-/// Fails: this build has no terminal browser.
+/// Returns an error, because this build has no terminal browser.
 #[cfg(not(feature = "browse"))]
 pub fn run(
     args: &Browse,

@@ -1,4 +1,4 @@
-//! `assay dups dirs`: finds folders with equal or common content, from the index.
+//! `assay dups dirs`: finds folders with equal or common content, using the index.
 
 use super::documents::{Folders, Name, Overlap, Same};
 use super::explore::{load_files, print_json};

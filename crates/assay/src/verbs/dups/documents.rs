@@ -1,4 +1,4 @@
-//! JSON documents of `assay dups`, except the groups of a scan (`assay_dups::format`).
+//! JSON documents of `assay dups`. The groups of a scan are in `assay_dups::format`.
 
 use super::undo::Run;
 #[cfg(feature = "schemas")]
@@ -11,12 +11,12 @@ use assay_model::SCHEMA_VERSION;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A path in a JSON document.
+/// A path in a JSON document. Paths need not be UTF-8.
 #[derive(Serialize, JsonSchema)]
 pub struct Name {
-    /// Path with `\xNN` for bytes that are not UTF-8.
+    /// The path as text, with `\xNN` for each byte that is not UTF-8.
     path: String,
-    /// Exact bytes of a path that is not UTF-8, in hexadecimal.
+    /// Exact bytes of the path in hexadecimal; absent if the path is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<String>,
 }
@@ -35,12 +35,12 @@ impl Name {
 pub struct File {
     #[serde(flatten)]
     name: Name,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     size: u64,
-    /// Hash of the content in hexadecimal; absent if the scan did not need it.
+    /// Hash of the content in hexadecimal; absent if the scan did not compute one.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
-    /// Machine that has the file; only in merged indexes.
+    /// Machine that has the file; present only in merged indexes.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
 }
@@ -58,19 +58,19 @@ impl File {
     }
 }
 
-/// `assay dups file`: a file and its copies.
+/// Document of `assay dups file`: a file and its copies.
 #[derive(Serialize, JsonSchema)]
 pub struct Copies {
     pub schema: u32,
     #[serde(flatten)]
     pub file: File,
-    /// All other files with the same content.
+    /// All other files that have the same content.
     pub copies: Vec<File>,
-    /// Whether the file was compared with all files of its size.
+    /// Whether the file was compared with all files of the same size.
     pub compared: bool,
 }
 
-/// Document of `assay dups ls` and `assay dups uniques`.
+/// Document of `assay dups ls` and `assay dups uniques`: files with the number of their copies.
 #[derive(Serialize, JsonSchema)]
 pub struct List {
     pub schema: u32,
@@ -82,14 +82,14 @@ pub struct List {
 pub struct Listed {
     #[serde(flatten)]
     pub file: File,
-    /// Number of copies; only in `ls`.
+    /// Number of copies; present only in `ls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
-    /// Whether the file was compared with all files of its size.
+    /// Whether the file was compared with all files of the same size.
     pub compared: bool,
 }
 
-/// Document of `assay dups dirs`.
+/// Document of `assay dups dirs`: folders with equal or common content.
 #[derive(Serialize, JsonSchema)]
 pub struct Folders {
     pub schema: u32,
@@ -97,15 +97,15 @@ pub struct Folders {
     pub overlapping: Vec<Overlap>,
 }
 
-/// Folders with equal content.
+/// A group of folders with equal content.
 #[derive(Serialize, JsonSchema)]
 pub struct Same {
     pub folders: Vec<Name>,
     /// Number of files in each folder.
     pub files: u64,
     pub bytes: u64,
-    /// Number of these folders that may be the same folder as another one, because their file systems may show the same
-    /// files (overlayfs, FUSE, one disk mounted twice).
+    /// Number of folders of this group that may be the same folder under another path. Their file systems may show the
+    /// same files (overlayfs, FUSE, one disk mounted twice).
     pub doubtful: u64,
 }
 
@@ -114,17 +114,17 @@ pub struct Same {
 pub struct Overlap {
     pub a: Name,
     pub b: Name,
-    /// Number of files whose content is in both folders.
+    /// Number of files whose content occurs in both folders.
     pub files: u64,
-    /// Size of the common files in bytes.
+    /// Size of the files with common content in bytes.
     pub bytes: u64,
     pub bytes_a: u64,
     pub bytes_b: u64,
-    /// Whether some of these files may be the same file, because the file systems may show the same files.
+    /// Whether some of these files may be one file under two paths, because their file systems may show the same files.
     pub doubtful: bool,
 }
 
-/// Document of `assay dups validate`.
+/// Document of `assay dups validate`: result of comparing duplicates byte by byte.
 #[derive(Serialize, JsonSchema)]
 pub struct Validation {
     pub schema: u32,
@@ -133,13 +133,13 @@ pub struct Validation {
     pub problems: Vec<Problem>,
 }
 
-/// A file that differs from the index.
+/// A file that differs from its entry in the index.
 #[derive(Serialize, JsonSchema)]
 pub struct Problem {
     #[serde(flatten)]
     name: Name,
     reason: Why,
-    /// Error of the kernel, or how the file changed.
+    /// Error of the kernel, or a description of how the file changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
@@ -147,7 +147,7 @@ pub struct Problem {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Differs {
-    /// The content differs from the other files of its group.
+    /// The content differs from that of the other files in its group.
     Differs,
 }
 
@@ -176,7 +176,7 @@ impl Problem {
     }
 }
 
-/// Document of `assay dups merge`.
+/// Document of `assay dups merge`: the merged indexes.
 #[derive(Serialize, JsonSchema)]
 pub struct Merged {
     pub schema: u32,
@@ -188,52 +188,52 @@ pub struct Merged {
 pub struct MergedIndex {
     pub machine: String,
     pub folders: u64,
-    /// Number of files without a hash, which cannot be compared with other machines.
+    /// Number of files without a hash. They cannot be compared with files of other machines.
     pub files_without_hash: usize,
 }
 
-/// Document of `assay dups export`.
+/// Document of `assay dups export`: what was exported.
 #[derive(Serialize, JsonSchema)]
 pub struct Exports {
     pub schema: u32,
     pub exported: Vec<MachineExport>,
 }
 
-/// Export of one machine.
+/// What was exported for one machine.
 #[derive(Serialize, JsonSchema)]
 pub struct MachineExport {
     pub machine: String,
-    /// Number of distinct contents, one row each.
+    /// Number of distinct contents, each of which is one row.
     pub contents: u64,
-    /// Number of files with these contents.
+    /// Number of files that have these contents.
     pub files: u64,
-    /// Number of files that are not in the export because they have no hash.
+    /// Number of files that the export lacks because they have no hash.
     pub files_without_hash: u64,
     /// Number of Parquet files written.
     pub written: u64,
 }
 
-/// Document of `assay dups offer`.
+/// Document of `assay dups offer`: what was written for comparison with other machines.
 #[derive(Serialize, JsonSchema)]
 pub struct OfferedFiles {
     pub schema: u32,
     pub machine: String,
-    /// Number of distinct pairs of size and sample, one row each.
+    /// Number of distinct pairs of size and sample, each of which is one row.
     pub rows: u64,
-    /// Number of file names.
+    /// Number of file names with these pairs.
     pub files: u64,
     /// Number of files that could not be read, or that changed after the scan.
     pub left_out: u64,
 }
 
-/// Document of `assay dups collide`.
+/// Document of `assay dups collide`: files that several machines may have.
 #[derive(Serialize, JsonSchema)]
 pub struct Collisions {
     pub schema: u32,
     pub machines: Vec<Collision>,
 }
 
-/// What one machine should hash.
+/// Files of one machine that must be hashed, because another machine may have the same content.
 #[derive(Serialize, JsonSchema)]
 pub struct Collision {
     pub machine: String,
@@ -243,7 +243,7 @@ pub struct Collision {
     pub written: Name,
 }
 
-/// Document of `assay dups across`.
+/// Document of `assay dups across`: duplicates across machines.
 #[derive(Serialize, JsonSchema)]
 pub struct Across {
     pub schema: u32,
@@ -251,7 +251,7 @@ pub struct Across {
     pub answer: assay_dups::across::export_queries::CommonFiles,
 }
 
-/// Document of `assay dups forget`.
+/// Document of `assay dups forget`: folders that were removed from the index.
 #[derive(Serialize, JsonSchema)]
 pub struct Forgotten {
     pub schema: u32,
@@ -267,28 +267,28 @@ pub struct ForgottenFolder {
     pub folders: usize,
 }
 
-/// Document of `assay dups act` without `--apply`: the planned steps.
+/// Document of `assay dups act` without `--apply`: the steps that would be executed.
 #[derive(Serialize, JsonSchema)]
 pub struct Planned {
     schema: u32,
     steps: Vec<PlannedStep>,
-    /// Bytes that all steps free.
+    /// Number of bytes that all steps together would free.
     gained_bytes: u64,
     refused: Vec<Refused>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct PlannedStep {
-    /// `hardlink`, `reflink`, `delete` or `move`.
+    /// Kind of the step: `hardlink`, `reflink`, `delete` or `move`.
     action: &'static str,
-    /// Folder to which the copy is moved; only for `move`.
+    /// Folder to which the redundant copy is moved; present only for `move`.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<Name>,
-    /// The copy that is kept.
+    /// The copy that stays.
     keep: Name,
-    /// The copy that is changed.
+    /// The redundant copy, which is replaced, deleted or moved.
     remove: Name,
-    /// Bytes that the step frees.
+    /// Number of bytes that the step would free.
     gained_bytes: u64,
 }
 
@@ -331,58 +331,58 @@ impl Planned {
     }
 }
 
-/// Document of `assay dups act --apply`: the executed steps.
+/// Document of `assay dups act --apply`: the result of the executed steps.
 #[derive(Serialize, JsonSchema)]
 pub struct Acted {
     pub schema: u32,
-    /// Number of steps.
+    /// Number of executed steps.
     pub done: u64,
     pub gained_bytes: u64,
     pub refused: Vec<Refused>,
-    /// Id of the run for `assay dups undo`.
+    /// Id of the run, for `assay dups undo`.
     pub run: String,
 }
 
-/// Document of `assay dups undo`: the runs of `act`.
+/// Document of `assay dups undo` without a run: the past runs of `assay dups act`.
 #[derive(Serialize, JsonSchema)]
 pub struct ActRuns {
     pub schema: u32,
     pub runs: Vec<Run>,
 }
 
-/// Document of `assay dups undo RUN`.
+/// Document of `assay dups undo RUN`: the result of the undo.
 #[derive(Serialize, JsonSchema)]
 pub struct TakenBack {
     pub schema: u32,
-    /// Number of restored files.
+    /// Number of files that the undo restored.
     pub restored: u64,
     pub refused: Vec<Refused>,
-    /// Cost of the undo.
+    /// Space that the undo needs.
     pub cost: UndoCost,
-    /// Whether the undo was executed; `false` with `--dry-run`, or if it needs too much space.
+    /// Whether the undo was executed. `false` with `--dry-run`, or if the undo needs too much space.
     pub carried_out: bool,
 }
 
-/// Cost of undoing a run, computed before anything is changed.
+/// Space that the undo of a run needs, computed before anything is changed.
 #[derive(Serialize, JsonSchema)]
 pub struct UndoCost {
     /// Number of file names that the undo restores.
     names: u64,
-    /// Number of copies that the undo must create; the other names become hard links, or are moved back.
+    /// Number of copies that the undo must create. The other names become hard links, or are moved back.
     copies: u64,
-    /// Size of these copies in bytes.
+    /// Size of the copies to create in bytes.
     bytes: u64,
-    /// Bytes that the run of `act` freed when it changed these names.
+    /// Number of bytes that the run of `act` freed when it changed these names.
     freed_bytes: u64,
-    /// File systems with too little space for the copies.
+    /// File systems that have too little space for the copies.
     short: Vec<Short>,
-    /// Names that were hard links of one file, but would become separate copies; with the reasons.
+    /// Names that were hard links of one file but would become separate copies, with the reasons.
     apart: Vec<Refused>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Short {
-    /// A folder on the file system.
+    /// A folder on the file system that has too little space.
     folder: Name,
     needed_bytes: u64,
     free_bytes: u64,
@@ -406,7 +406,7 @@ impl UndoCost {
     }
 }
 
-/// JSON schemas of all documents.
+/// Returns the JSON schemas of all documents of `assay dups`.
 #[cfg(feature = "schemas")]
 pub(in crate::verbs) fn all() -> Vec<Form> {
     vec![

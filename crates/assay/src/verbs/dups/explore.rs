@@ -1,4 +1,4 @@
-//! Queries of the index: `report`, `file`, `ls`, `uniques`.
+//! Queries the index: `report`, `file`, `ls`, `uniques`.
 
 use super::age;
 use super::documents::{Copies, File, List, Listed};
@@ -68,8 +68,8 @@ pub struct Ls {
     path: PathBuf,
 }
 
-/// Loads the whole index, and makes the paths absolute. Refuses folders that were never scanned,
-/// because their duplicates are unknown.
+/// Loads the whole index, and makes `paths` absolute. Fails for folders that were never scanned, because their
+/// duplicates are unknown.
 pub fn load_files(
     place: &Place,
     paths: &[PathBuf],
@@ -97,7 +97,7 @@ pub fn load_files(
     Ok((index, files, below))
 }
 
-/// Loads the whole index, and the groups with a file at or below the paths.
+/// Loads the whole index, and the groups that have a file at or below the paths.
 pub fn load(place: &Place, paths: &[PathBuf]) -> anyhow::Result<(Index, Files, Groups)> {
     let (index, files, below) = load_files(place, paths)?;
     let mut groups = by_hash(&files);
@@ -125,11 +125,11 @@ pub fn shown(files: &Files, id: FileId) -> String {
     }
 }
 
-/// Bytes that removing duplicates frees, by what can free them.
+/// Number of bytes that removing duplicates frees, by the method that can free them.
 struct LinkReach {
     /// Bytes that hard links can free.
     linkable: u64,
-    /// Bytes that hard links cannot free but reflinks can, because the copies are in different subvolumes.
+    /// Bytes that only reflinks can free, because the copies are in different subvolumes.
     across_subvolumes: u64,
     /// Bytes that only deleting or moving can free, because the copies are on different file systems.
     across_disks: u64,
@@ -151,8 +151,8 @@ impl LinkReach {
     }
 }
 
-/// Returns the arguments of `assay dups act` that free most bytes without deleting a file, and what they do; `None` if
-/// no bytes can be freed.
+/// Returns the arguments of `assay dups act` that free most bytes without deleting a file, and a description of their
+/// effect. `None` if no bytes can be freed.
 pub fn suggest_action(files: &Files, groups: &Groups) -> Option<(&'static str, &'static str)> {
     let reach = LinkReach::of(files, groups);
     if reach.linkable > 0 {
@@ -169,7 +169,7 @@ pub fn suggest_action(files: &Files, groups: &Groups) -> Option<(&'static str, &
     }
 }
 
-/// Formats totals, and the groups where duplicates take most space.
+/// Formats the totals, and the groups whose duplicates take most space.
 pub fn groups_text(
     out: &mut dyn Write,
     files: &Files,
@@ -271,7 +271,7 @@ fn dated(index: &Index) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints on standard error how many files were not compared with all others of their size, and what follows from that.
+/// Prints on standard error how many files were not compared with all files of the same size, and the consequence.
 fn not_compared(number: usize, consequence: &str) {
     if number > 0 {
         eprintln!(

@@ -1,4 +1,4 @@
-//! Path of the index, and the formats in which groups of duplicates are printed.
+//! Determines the path of the index, and defines the formats of groups of duplicates.
 
 use anyhow::Context as _;
 use assay_dups::Index;
@@ -40,14 +40,14 @@ impl Format {
     }
 }
 
-/// Shared options of the verbs below `dups`.
+/// Options that all verbs below `dups` share.
 pub(super) struct Place {
     pub(super) index: Option<PathBuf>,
     pub(super) json: bool,
 }
 
 impl Place {
-    /// Returns the path of the index: the named file, or the user's default.
+    /// Returns the path of the index: the path on the command line, or the user's default.
     pub(super) fn path(&self) -> anyhow::Result<PathBuf> {
         if let Some(named) = &self.index {
             return Ok(named.clone());
@@ -60,12 +60,12 @@ impl Place {
     }
 }
 
-/// Returns the path of the user's index, which need not exist.
+/// Returns the default path of the user's index. The file need not exist.
 pub(in crate::verbs) fn usual_index() -> anyhow::Result<PathBuf> {
     Ok(crate::context::data_dir()?.join("dups.db"))
 }
 
-/// Makes the user's paths absolute.
+/// Returns the absolute form of paths on the command line.
 pub(super) fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     paths
         .iter()

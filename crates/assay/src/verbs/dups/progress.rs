@@ -1,4 +1,5 @@
-//! Progress line on standard error, from one second after the start; Ctrl-C stops early and keeps the results so far.
+//! Shows a progress line on standard error, beginning one second after the start. Ctrl-C stops the operation early and
+//! keeps the results so far.
 
 use super::age;
 use assay_dups::{Control, ScanProgress};
@@ -8,14 +9,14 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Time before the progress line is first shown and between two updates, in milliseconds.
+/// Time in milliseconds until the progress line appears. The next constant is the time between two updates.
 const FIRST_MS: i64 = 1000;
 const EVERY_MS: i64 = 200;
 
-/// Runs a long operation with a progress line; Ctrl-C stops it cleanly.
+/// Runs a long operation with a progress line. Ctrl-C stops the operation cleanly.
 ///
 /// # Errors
-/// Signals cannot be caught.
+/// The signal handler cannot be installed.
 pub fn watch<T>(threads: Option<usize>, work: impl FnOnce(&Control<'_>) -> T) -> anyhow::Result<T> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

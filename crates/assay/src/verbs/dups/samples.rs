@@ -1,5 +1,5 @@
-//! `assay dups offer`, `assay dups collide` and `--wanted`: finds by size and samples the files that may exist on
-//! several machines, so that only these must be hashed.
+//! `assay dups offer`, `assay dups collide` and `--wanted`: finds files that may exist on several machines by size and
+//! samples. Only these files must then be hashed.
 
 use super::across::teller;
 use super::documents::{Collision, Collisions, Name, OfferedFiles};
@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum bytes of a `--wanted` file from standard input.
+/// Maximum size in bytes of a `--wanted` list from standard input.
 const LONGEST: u64 = 64 << 30;
 
 /// Arguments of `assay dups offer`.
@@ -145,7 +145,7 @@ pub fn collide(args: &Collide, place: &Place) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the files to hash that `--wanted` lists; `None` without the option.
+/// Returns the files that must be hashed according to `--wanted`; `None` without the option.
 pub(super) fn wanted(file: Option<&Path>) -> anyhow::Result<Option<Arc<Wanted>>> {
     let Some(path) = file else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `assay dups scan` and `refresh`.
+//! `assay dups scan` and `assay dups refresh`: scan folders for the first time, or again.
 
 use super::index_location::{Format, Place, absolute};
 use super::scan_arguments::{HashArg, HowArgs, flags};
@@ -147,7 +147,7 @@ fn shown(path: &Path) -> String {
     name::format_readable(path.as_os_str().as_bytes())
 }
 
-/// Returns the roots that still exist on the same file system; prints a line for each of the others.
+/// Returns the root folders that still exist on the same file system. Prints a line for each other root.
 fn present(index: &Index, roots: Vec<Root>) -> anyhow::Result<Vec<Root>> {
     let mut present = Vec::new();
     for root in roots {
@@ -209,7 +209,7 @@ fn go(
     })
 }
 
-/// Prints on standard error what could not be scanned.
+/// Prints on standard error which files could not be scanned.
 fn notes(found: &assay_dups::Scan, format: Format) -> anyhow::Result<()> {
     let mut err = BufWriter::new(std::io::stderr().lock());
     for skip in &found.skipped.details {
@@ -245,7 +245,7 @@ fn left_out(to: &mut dyn Write, skipped: &assay_dups::Skipped) -> std::io::Resul
     }
 }
 
-/// Most groups in the summary.
+/// Maximum number of groups in the summary.
 const SHOWN: usize = 10;
 
 fn summary(out: &mut dyn Write, found: &assay_dups::Scan, indexed: bool) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! Options of a scan as clap arguments. Converts options that are stored in the index back to arguments.
+//! Defines the options of a scan as clap arguments, and converts options that the index contains back to arguments.
 
 use super::age;
 use assay_dups::filter::parse_user;
@@ -59,7 +59,7 @@ impl HowArgs {
         }
     }
 
-    /// Returns whether the user gave no option that selects which files are scanned or hashed.
+    /// Returns whether the user gave no option that affects which files are scanned or hashed.
     pub fn is_silent(&self) -> bool {
         self.walk() == WalkOptions::default() && !self.hash_all
     }
@@ -122,7 +122,7 @@ impl FilterArgs {
     }
 }
 
-/// Returns the command-line arguments for these stored options; `None` if all are defaults.
+/// Returns the command-line arguments for stored options; `None` if all options have their defaults.
 pub fn flags(manner: &RootScanOptions) -> Option<String> {
     let walk = &manner.walk;
     let filter = &walk.filter;

@@ -46,7 +46,7 @@ pub struct Undo {
     despite_cost: bool,
 }
 
-/// Recovers runs that crashed, and prints what it recovered. Returns false if a file could not be recovered.
+/// Recovers runs that crashed, and prints which files were recovered. Returns false if a file could not be recovered.
 pub(super) fn finish_crashed(index: &std::path::Path) -> anyhow::Result<bool> {
     let mut all = true;
     for journal in find_unfinished_journals(index)? {
@@ -151,7 +151,7 @@ pub fn run(args: &Undo, place: &Place) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints the space that the undo needs, if it needs any, and what makes it too expensive.
+/// Prints the space that the undo needs, if any, and the reasons why the undo needs more than is available.
 fn print_cost(plan: &UndoPlan) -> anyhow::Result<()> {
     let mut text = String::new();
     if plan.copies > 0 {
@@ -189,7 +189,7 @@ pub(in crate::verbs) struct Run {
     untouched: u64,
     undone: u64,
     half_done: u64,
-    /// Number of unreadable lines in its journal.
+    /// Number of unreadable lines in the journal of the run.
     damaged: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Maintenance of the index, and an HTML drawing: `validate`, `merge`, `forget`, `treemap`.
+//! Maintains the index, and writes an HTML treemap: `validate`, `merge`, `forget`, `treemap`.
 
 use super::documents::{
     Forgotten, ForgottenFolder, Merged, MergedIndex, Name, Problem, Validation,
@@ -204,7 +204,7 @@ pub fn treemap(args: &Treemap, place: &Place) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Returns the subfolders of a node with their names, the largest first.
+/// Returns the subfolders of a node with their names, largest first.
 fn below(node: &Node) -> Vec<(String, &Node)> {
     let folders = node.folders().into_iter();
     folders

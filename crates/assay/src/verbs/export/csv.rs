@@ -1,4 +1,4 @@
-//! Samples as CSV (RFC 4180), in base units.
+//! Formats samples as CSV (RFC 4180), in base units.
 
 use assay_model::criterion::{Direction, Metric, Quantity};
 use assay_model::doubt::Validity;
@@ -6,7 +6,7 @@ use assay_model::result::Judged;
 use assay_model::sample::Outcome;
 use assay_model::{Run, Sample};
 
-/// Returns one line for each sample, after a header with units. A missing figure is empty.
+/// Returns a header with units, and one line for each sample. A missing figure is an empty field.
 pub fn table(run: &Run, samples: &[Sample], judged: &Judged) -> String {
     let metrics: Vec<Metric> = [
         Direction::All,
@@ -89,8 +89,8 @@ pub fn validity(validity: Validity) -> &'static str {
     }
 }
 
-/// Escapes text that assay did not write. Spreadsheets interpret text that begins with one of these characters as a
-/// formula; a leading apostrophe prevents this (OWASP, "CSV Injection").
+/// Escapes text that assay did not write. Spreadsheets interpret a text as a formula if it begins with one of these
+/// characters. A leading apostrophe prevents this (OWASP, "CSV Injection").
 fn text(value: &str) -> String {
     match value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         true => format!("'{value}"),

@@ -1,4 +1,4 @@
-//! The whole store as Parquet, partitioned by advice: measurements, and results of trials.
+//! Exports the whole store as Parquet, partitioned by advice: measurements, and results of trials.
 
 use super::csv::{outcome, validity};
 use crate::context::unwritten;
@@ -16,10 +16,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Partition of runs, which have no advice: the null value of Hive.
+/// Partition of runs, which belong to no advice: the null value of Hive.
 const NONE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Columns: one row for each figure of each sample; a sample without figures has one row.
+/// Columns of the samples: one row for each figure of each sample. A sample without figures has one row.
 const SAMPLES: [Column; 15] = [
     Column::new("record", ColumnKind::Text),
     Column::new("kind", ColumnKind::Text),
@@ -38,7 +38,7 @@ const SAMPLES: [Column; 15] = [
     Column::optional("value", ColumnKind::Float),
 ];
 
-/// Columns: one row for each started trial.
+/// Columns of the verdicts: one row for each started trial.
 const VERDICTS: [Column; 16] = [
     Column::new("record", ColumnKind::Text),
     Column::optional("machine", ColumnKind::Text),
@@ -118,7 +118,7 @@ pub fn write(store: &Store, dir: &Path) -> anyhow::Result<Written> {
     })
 }
 
-/// The run or trial that a sample belongs to.
+/// The run or trial to which a sample belongs.
 struct About<'a> {
     advice: &'a str,
     record: &'a str,
@@ -127,7 +127,7 @@ struct About<'a> {
     pair: Option<(u32, &'a str)>,
 }
 
-/// Writes the tables one after the other; holds the table that is open.
+/// Writes the tables one after the other. Contains the table that is currently open.
 struct Out<'a> {
     dir: &'a Path,
     open: Option<(String, TableWriter<BufWriter<File>>)>,

@@ -1,4 +1,4 @@
-//! The tables of the store as Parquet, one file each, with the same columns as in SQL.
+//! Exports the tables of the store as Parquet, one file each, with the same columns as in SQL.
 
 use anyhow::Context as _;
 use assay_columns::{CellValue, Column, ColumnKind, TableWriter};

@@ -1,4 +1,4 @@
-//! Collects bundles from machines over ssh, with progress, judges them and stores them.
+//! Collects bundles from machines over ssh with progress, evaluates the rules on them, and stores them.
 
 use super::Which;
 use super::follow::{Followed, Way, follow};
@@ -20,19 +20,19 @@ use std::time::Duration;
 
 /// What assay derived from the bundle of one machine.
 pub struct Judged {
-    /// Facts.
+    /// Facts of the machine.
     pub facts: Facts,
-    /// Result of the check.
+    /// Result of evaluating the rules on the machine.
     pub checked: Checked,
-    /// When the bundle arrived, by the local clock.
+    /// Time when the bundle arrived, by the local clock.
     pub at: Timestamp,
 }
 
-/// Results of all machines.
+/// Machines that were read, and the result of each.
 pub struct AskedMachines {
-    /// The machines, by name.
+    /// Machines that were read, from the inventory.
     pub machines: Vec<Machine>,
-    /// Result of each machine.
+    /// Result of each machine: its facts and findings, or the error.
     pub outcomes: Vec<Outcome<Judged>>,
     /// Whether the user interrupted the collection.
     pub interrupted: bool,
@@ -43,7 +43,7 @@ pub fn history() -> anyhow::Result<History> {
     Ok(History::at(context::state_dir()?.join("fleet")))
 }
 
-/// Returns a session for each machine. Options of the command line override the inventory.
+/// Returns an ssh session for each machine. Options of the command line override those of the inventory.
 pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<SshSession> {
     let session = |machine: &Machine| {
         let mut session = how.session(&machine.address);
@@ -57,15 +57,16 @@ pub fn sessions(machines: &[Machine], how: &How, inventory: &Inventory) -> Vec<S
     machines.iter().map(session).collect()
 }
 
-/// Result of a finished machine: its judged bundle, or the error.
+/// Result of a machine: its facts and findings, or the error.
 pub type MachineResult<'a> = Result<&'a Judged, &'a SessionError>;
 
-/// Collects bundles of the machines, judges them by the whole catalogue, and stores them.
+/// Collects bundles of the machines, evaluates all rules of the catalogue on them, and stores the bundles.
 pub fn ask(which: &Which, catalogue: &Catalogue, global: &Global) -> anyhow::Result<AskedMachines> {
     ask_telling(which, catalogue, global, &|_, _| Ok(String::new()))
 }
 
-/// Like [`ask`]; with several machines, prints the result of `line` for each machine as soon as it is finished.
+/// Like [`ask`]. If there are several machines, also prints the line that `line` returns for each machine as soon as it
+/// is finished.
 pub fn ask_telling(
     which: &Which,
     catalogue: &Catalogue,
@@ -185,7 +186,7 @@ pub fn ask_telling(
     })
 }
 
-/// Returns the facts of a bundle, and the findings of `pages`.
+/// Returns the facts of a bundle, and the findings of the rules in `pages`.
 pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged {
     let facts = assay_facts::collect(
         bundle,
@@ -202,18 +203,18 @@ pub fn judge(bundle: &Bundle, pages: &[&assay_model::advice::Advice]) -> Judged 
     }
 }
 
-/// Returns the serialised kind of a machine's error; empty if it did not fail.
+/// Returns the serialised kind of a machine's error; empty if there was no error.
 pub fn kind(outcome: &Outcome<Judged>) -> String {
     failed(outcome).map(kind_of).unwrap_or_default()
 }
 
-/// Returns the kind of a session error.
+/// Returns the serialised kind of a session error.
 pub fn kind_of(error: &SessionError) -> String {
     let kind = serde_json::to_value(error.kind).unwrap_or_default();
     kind.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the error message of a machine; empty if it did not fail.
+/// Returns the error message of a machine; empty if there was no error.
 pub fn reason(outcome: &Outcome<Judged>) -> String {
     failed(outcome).map_or_else(String::new, ToString::to_string)
 }

@@ -1,4 +1,5 @@
-//! `assay fleet check`: checks machines; prints a line for each as it finishes, and then all findings by rule.
+//! `assay fleet check`: checks machines. Prints a line for each machine as soon as it is finished, and then all
+//! findings by rule.
 
 use super::{Which, ask};
 use crate::context::{self, print};
@@ -51,7 +52,7 @@ enum Format {
     Prometheus,
 }
 
-/// Runs the verb.
+/// Runs `assay fleet check`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let format = match args.json {
         true => Format::Json,

@@ -1,4 +1,4 @@
-//! `assay fleet facts`: facts of machines grouped by value, so that outliers are visible.
+//! `assay fleet facts`: shows facts of machines grouped by value, so that outliers are visible.
 
 use super::{Which, ask};
 use crate::context::{self, print};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Key prefixes of the facts that are shown by default.
+/// Key prefixes of the facts that are shown if the user gives none.
 const USUAL: [&str; 6] = [
     "os.name",
     "kernel.release",
@@ -35,28 +35,29 @@ pub struct Args {
     json: bool,
 }
 
-/// Facts of machines.
+/// Document of `assay fleet facts`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Document<'a> {
     schema: u32,
     machines: Vec<Entry<'a>>,
 }
 
-/// A machine: its facts, the name of an earlier entry that is the same machine, or an error.
+/// A machine of the inventory with its facts. Instead of facts, the entry has an error, or the name of an earlier entry
+/// for the same machine.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Entry<'a> {
-    /// Name in the inventory.
+    /// Name of the machine in the inventory.
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,
-    /// Name of an earlier entry that is the same machine.
+    /// Name of an earlier entry that refers to the same machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<MachineFault<'a>>,
 }
 
-/// Runs the verb.
+/// Runs `assay fleet facts`, and returns the exit status.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let catalogue = Catalogue::builtin()?;
     let asked = ask::ask(&args.which, &catalogue, global)?;

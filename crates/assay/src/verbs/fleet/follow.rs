@@ -9,30 +9,30 @@ use assay_render::text::escape_line;
 use assay_store::{SpanSurvey, Store};
 use jiff::Timestamp;
 
-/// How the survey was made. A fact that this method cannot see does not count as removed.
+/// How the survey was made. If a method cannot collect a fact, the fact does not count as removed.
 #[derive(Clone, Copy)]
 pub enum Way {
-    /// The shell collector of this version, over ssh.
+    /// By the shell collector of this version, over ssh.
     Collector,
-    /// This program on the machine itself.
+    /// By this program on the machine itself.
     Here,
 }
 
-/// A machine and one survey of its facts and findings.
+/// A survey of the facts and findings of one machine.
 pub struct Followed<'a> {
-    /// Name of the machine.
+    /// Name of the surveyed machine.
     pub host: &'a str,
-    /// Time of the survey.
+    /// Time when the survey was made.
     pub at: Timestamp,
     /// How the survey was made.
     pub way: Way,
-    /// Facts.
+    /// Facts of the survey.
     pub facts: &'a Facts,
     /// Findings of the whole catalogue, including accepted ones.
     pub checked: &'a Checked,
 }
 
-/// Records the surveys in the store. A failure is printed but does not fail the verb, because its result is complete.
+/// Records surveys in the store. A failure is printed, but the verb does not fail, because its own result is complete.
 pub fn follow<'a>(global: &Global, all: impl Iterator<Item = Followed<'a>>) {
     let all: Vec<Followed<'a>> = all.collect();
     if all.is_empty() {
@@ -44,7 +44,7 @@ pub fn follow<'a>(global: &Global, all: impl Iterator<Item = Followed<'a>>) {
     }
 }
 
-/// Records a survey if a store exists; never creates a store.
+/// Records a survey if a store exists. Never creates a store.
 pub fn follow_if_kept(global: &Global, one: &Followed<'_>) {
     said(
         context::existing_store(global).and_then(|store| match store {

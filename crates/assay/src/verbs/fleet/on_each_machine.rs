@@ -1,5 +1,5 @@
-//! `assay fleet run|trial|disks`: runs the verb with `--host` on the machines one after the other, because machines
-//! that share a network, storage or host would disturb each other.
+//! `assay fleet run|trial|disks`: runs the verb with `--host` on the machines one after the other. In parallel,
+//! machines that share a network, storage or host would disturb each other.
 
 use super::Known;
 use crate::context;
@@ -29,7 +29,7 @@ pub struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Runs the verb on each machine, and lists failures at the end.
+/// Runs the verb on each machine, and lists the failures at the end.
 pub fn run(verb: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     let (inventory, others) = args.known.open(args.how.ssh_config().as_deref())?;
     let machines = inventory.choose(std::slice::from_ref(&args.name), others)?;
@@ -107,7 +107,7 @@ fn status(code: i32) -> Status {
     }
 }
 
-/// Returns the rank of a status. The verb exits with the status of the highest rank.
+/// Returns the rank of a status. The highest rank of all machines determines the exit status.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Ok => 0,

@@ -1,4 +1,4 @@
-//! Removes secrets from an imported run that an older version or a forged file may contain.
+//! Removes secrets from an imported run. A file may contain secrets if it was written by an older version or forged.
 
 use anyhow::Context as _;
 use assay_model::{Run, Sample, secrets};

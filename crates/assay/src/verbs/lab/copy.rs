@@ -38,7 +38,7 @@ enum End {
 }
 
 impl End {
-    /// Parses like scp: a colon before the first slash separates guest and path.
+    /// Parses a source or destination like scp: a colon before the first slash separates guest and path.
     fn read(text: &OsStr) -> anyhow::Result<Self> {
         let bytes = text.as_bytes();
         let colon = bytes.iter().position(|&byte| byte == b':');
@@ -92,7 +92,8 @@ impl Lab {
     }
 }
 
-/// Returns the path of the copy: the file name of `from` is appended if `to` is a directory.
+/// Returns the path of the copy. If `to` is a directory, the file name of `from` is appended. `here` is true if `to` is
+/// on this machine.
 fn place(from: &Path, to: PathBuf, here: bool) -> anyhow::Result<PathBuf> {
     let slash = to.as_os_str().as_bytes().ends_with(b"/");
     if slash || (here && to.is_dir()) {

@@ -1,4 +1,4 @@
-//! `assay lab crypto`: cost of encryption in a guest, for each CPU model.
+//! `assay lab crypto`: measures the cost of encryption in a guest, for each CPU model.
 
 use super::documents;
 use super::machine::{AccelArg, ZfsArg};
@@ -47,7 +47,7 @@ pub(super) struct Crypto {
 }
 
 /// Default CPU models: QEMU's default, Proxmox's default before 8.0, and Westmere without and with the AES
-/// instructions. The model with all features is measured in addition.
+/// instructions. The CPU model with all features is measured in addition.
 const USUAL: [&str; 4] = ["qemu64", "kvm64", "Westmere,-aes", "Westmere"];
 
 pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
@@ -112,8 +112,8 @@ pub(super) fn crypto(lab: &Lab, args: &Crypto) -> anyhow::Result<Status> {
     })
 }
 
-/// Returns the typical duration for one emulated guest: boot, `cryptsetup`, and the three ciphers of `openssl speed`;
-/// `None` with KVM.
+/// Returns the typical duration for one emulated guest; `None` with KVM. It consists of the boot, `cryptsetup`, and
+/// three ciphers of `openssl speed`.
 fn usual_time(accel: Accel, seconds: u32) -> Option<Duration> {
     (accel == Accel::Tcg).then(|| Duration::from_secs(70 + 3 * u64::from(seconds)))
 }

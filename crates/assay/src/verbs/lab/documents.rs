@@ -1,4 +1,4 @@
-//! JSON documents of `assay lab`; `assay lab net` prints those of `assay net`.
+//! JSON documents of `assay lab`. `assay lab net` prints the documents of `assay net`.
 
 #[cfg(feature = "schemas")]
 use crate::verbs::dev::form::{Form, form};
@@ -19,7 +19,7 @@ pub fn printed(document: &impl Serialize) -> anyhow::Result<String> {
     Ok(format!("{}\n", serde_json::to_value(document)?))
 }
 
-/// Document of `assay lab up`.
+/// Document of `assay lab up`: the started guest.
 #[derive(Serialize, JsonSchema)]
 pub struct Up {
     pub schema: u32,
@@ -27,7 +27,7 @@ pub struct Up {
     pub guest: Guest,
 }
 
-/// A guest.
+/// A guest in the JSON documents.
 #[derive(Serialize, JsonSchema)]
 pub struct Guest {
     name: String,
@@ -35,12 +35,12 @@ pub struct Guest {
     detached: bool,
     /// Process id of QEMU; 0 before its start.
     pid: u32,
-    /// `kvm` or `tcg`.
+    /// Kind of acceleration: `kvm` or `tcg`.
     accel: String,
     memory_mib: u32,
     cpus: u32,
     disks: Vec<Size>,
-    /// Hash of the image.
+    /// Hash of the recipe of the guest image.
     image: String,
 }
 
@@ -69,7 +69,7 @@ impl Guest {
     }
 }
 
-/// Document of `assay lab list`.
+/// Document of `assay lab list`: guests and images.
 #[derive(Serialize, JsonSchema)]
 pub struct List {
     schema: u32,
@@ -85,7 +85,7 @@ struct Listed {
     disk_bytes: u64,
     /// Whether this version of assay uses this image.
     current: bool,
-    /// Version of OpenZFS.
+    /// Version of OpenZFS in the image.
     zfs: Option<&'static str>,
 }
 
@@ -106,7 +106,7 @@ impl List {
     }
 }
 
-/// Document of `assay lab build`.
+/// Document of `assay lab build`: the guest image.
 #[derive(Serialize, JsonSchema)]
 pub struct Built<'a> {
     schema: u32,
@@ -130,7 +130,7 @@ impl<'a> Built<'a> {
     }
 }
 
-/// Document of `assay lab plug`.
+/// Document of `assay lab plug`: the new disks.
 #[derive(Serialize, JsonSchema)]
 pub struct Plugged {
     pub schema: u32,
@@ -142,7 +142,7 @@ pub struct Plugged {
 pub struct PluggedDisk {
     #[serde(flatten)]
     disk: Described,
-    /// Device node in the guest.
+    /// Device node of the disk in the guest.
     device: PathBuf,
 }
 
@@ -174,7 +174,7 @@ impl Described {
     }
 }
 
-/// Document of `assay lab snapshot`.
+/// Document of `assay lab snapshot`: the snapshots of a guest.
 #[derive(Serialize, JsonSchema)]
 pub struct Snapshots<'a> {
     schema: u32,
@@ -185,7 +185,7 @@ pub struct Snapshots<'a> {
 #[derive(Serialize, JsonSchema)]
 struct Kept<'a> {
     tag: &'a str,
-    /// Time of the snapshot.
+    /// Time when the snapshot was taken.
     #[schemars(with = "String")]
     time: Option<Timestamp>,
     memory_bytes: u64,
@@ -206,7 +206,7 @@ impl<'a> Snapshots<'a> {
     }
 }
 
-/// Document of `assay lab power-cut`.
+/// Document of `assay lab power-cut`: what the disks kept after power cuts.
 #[derive(Serialize, JsonSchema)]
 pub struct PowerCuts<'a> {
     schema: u32,
@@ -231,7 +231,7 @@ struct PowerCut<'a> {
     most_lost: u64,
     /// Whether the disk behaved as its cache mode promises.
     as_promised: bool,
-    /// Reason why records could not be read.
+    /// Reason why records could not be read; null if they could.
     note: Option<&'a str>,
 }
 
@@ -256,12 +256,12 @@ impl<'a> PowerCuts<'a> {
     }
 }
 
-/// Document of `assay lab full`.
+/// Document of `assay lab full`: what the disks kept after the host ran out of space.
 #[derive(Serialize, JsonSchema)]
 pub struct Full<'a> {
     schema: u32,
     seed: u64,
-    /// The file system that was filled.
+    /// The host's file system that was filled.
     file_system: &'a str,
     disks: Vec<Filled<'a>>,
 }
@@ -295,7 +295,7 @@ struct Filled<'a> {
 
 #[derive(Serialize, JsonSchema)]
 struct GuestError<'a> {
-    /// errno; 0 if unknown.
+    /// Error number (errno); 0 if unknown.
     errno: i32,
     reason: &'a str,
 }
@@ -330,7 +330,7 @@ impl<'a> Full<'a> {
     }
 }
 
-/// Document of `assay lab measure`.
+/// Document of `assay lab measure`: samples of each disk.
 #[derive(Serialize, JsonSchema)]
 pub struct Measured<'a> {
     schema: u32,
@@ -344,13 +344,13 @@ pub struct Measured<'a> {
 struct Sample<'a> {
     disk: &'a str,
     workload: &'a str,
-    /// Number of the round, from 0.
+    /// Number of the round, counted from 0.
     round: u32,
     guest: &'a GuestSide,
     host: &'a HostSide,
     /// Reasons why this sample may be misleading.
     doubts: &'a [Doubt],
-    /// JSON+ document of fio.
+    /// JSON+ document of fio for this sample.
     fio: serde_json::Value,
 }
 
@@ -385,14 +385,14 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Document of `assay lab crypto`.
+/// Document of `assay lab crypto`: cost of encryption by CPU model.
 #[derive(Serialize, JsonSchema)]
 pub struct Crypto<'a> {
     schema: u32,
     host: &'a CryptoSide,
     models: &'a [Model],
     findings: &'a [Finding],
-    /// Limitations of the comparison.
+    /// Limitations of the comparison; null if there are none.
     note: Option<&'a str>,
 }
 
@@ -408,7 +408,7 @@ impl<'a> Crypto<'a> {
     }
 }
 
-/// JSON schemas of all documents.
+/// Returns the JSON schemas of all documents of `assay lab`.
 #[cfg(feature = "schemas")]
 pub(in crate::verbs) fn all() -> Vec<Form> {
     vec![

@@ -1,4 +1,4 @@
-//! `assay lab full`: fills the host's disk below a running guest, and checks what the guest loses.
+//! `assay lab full`: fills the host's disk below a running guest, and checks which data the guest loses.
 
 use super::documents;
 use super::machine::Machine;
@@ -62,7 +62,7 @@ enum FsArg {
     Xfs,
 }
 
-/// Default disks: both formats with every policy, then the buses, then other cache modes.
+/// Default disks: both formats with every error policy, then other buses, then other cache modes.
 const USUAL: [&str; 14] = [
     "32M",
     "32M,werror=report",

@@ -1,4 +1,4 @@
-//! `assay lab build`, `pack` and `fetch`, and the image for the other verbs.
+//! `assay lab build`, `pack` and `fetch`. Also provides the image for the other verbs of `assay lab`.
 
 use super::documents::{self, Built};
 use super::machine::ZfsArg;
@@ -69,10 +69,10 @@ impl Lab {
         print_image(&installed?, fetch.json)
     }
 
-    /// Returns the image. If it is missing, asks the user and builds it; with `yes` builds it without asking.
+    /// Returns the image. If it is missing, asks the user and builds it. With `yes`, builds it without asking.
     ///
     /// # Errors
-    /// The user declines, there is no terminal to ask, or the build fails.
+    /// The user declines, there is no terminal to ask on, or the build fails.
     pub(in crate::verbs) fn image(&self, zfs: ZfsArg, yes: bool) -> anyhow::Result<Image> {
         let cache = self.cache.with(zfs.into());
         if let Some(image) = cache.find() {

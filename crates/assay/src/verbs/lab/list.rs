@@ -1,4 +1,4 @@
-//! `assay lab list`: lists running guests and images.
+//! `assay lab list`: lists running guests and guest images.
 
 use super::documents;
 use super::open::Lab;

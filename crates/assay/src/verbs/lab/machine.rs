@@ -1,4 +1,4 @@
-//! Options of a new guest.
+//! Defines the options of a new guest.
 
 use anyhow::Context as _;
 use assay_lab::{Accel, Disk, GuestOptions, LEAST_MEMORY, Zfs};
@@ -79,7 +79,7 @@ impl From<AccelArg> for Accel {
 }
 
 impl Machine {
-    /// Returns the options of a guest. A guest for which the user gave no disk gets the disks `usual`.
+    /// Returns the options of a guest. If the user gave no disk, the guest gets the disks `usual`.
     pub(super) fn options(&self, name: &str, usual: &[&str]) -> anyhow::Result<GuestOptions> {
         let mut options = GuestOptions::new(name);
         options.cpus = self.cpus;

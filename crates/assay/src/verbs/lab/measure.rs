@@ -56,7 +56,7 @@ pub(super) struct Measure {
     json: bool,
 }
 
-/// Disks to measure if the user names none.
+/// Disks that are measured if the user gives none.
 const USUAL: [&str; 6] = [
     "64M,cache=none,aio=native",
     "64M,cache=writeback",
@@ -66,7 +66,7 @@ const USUAL: [&str; 6] = [
     "64M,bus=ide,cache=writethrough",
 ];
 
-/// Parses the value of an option by its serialised name in plans.
+/// Parses the value of an option. The names are those that plans use for serialised values.
 fn named<T: DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
     serde_json::from_value(text.into()).with_context(|| format!("{option} {text}"))
 }
@@ -136,7 +136,7 @@ pub(super) fn measure(lab: &Lab, args: &Measure) -> anyhow::Result<Status> {
     }
 }
 
-/// Returns the results of one sample: operations per second, and total bytes, over all workers and directions.
+/// Returns the results of one sample, summed over all workers and both directions: operations per second, and bytes.
 fn figures(taken: &DiskSample) -> (f64, u64) {
     let workers = taken.sample.workers.iter();
     let directions = workers.flat_map(|job| [job.read(), job.write()]).flatten();
@@ -145,8 +145,8 @@ fn figures(taken: &DiskSample) -> (f64, u64) {
     })
 }
 
-/// Formats the doubts about a workload's samples: for each disk and doubt, the number of affected samples, and the
-/// evidence of one of them.
+/// Formats the doubts (reasons to distrust a figure) about a workload's samples. For each disk and doubt, shows the
+/// number of affected samples and the evidence of one of them.
 fn doubted(disks: &[Disk], plan: &Plan, workload: &Planned, samples: &[DiskSample]) -> String {
     let mut text = String::new();
     for disk in disks {

@@ -104,7 +104,7 @@ impl Queue {
     }
 }
 
-/// Largest recorded trace in bytes.
+/// Maximum size of a recorded trace in bytes.
 const LONGEST: u64 = 64 << 20;
 
 fn recording(path: &Path) -> anyhow::Result<Rate> {
@@ -114,7 +114,7 @@ fn recording(path: &Path) -> anyhow::Result<Rate> {
     Ok(Rate::Recorded(Arc::new(trace)))
 }
 
-/// Returns the shaping of both directions of the bottleneck with this queue.
+/// Returns the settings of the bottleneck in both directions, with this queue.
 fn shapes(args: &Net, rates: &[Rate; 2], queue: Queue) -> [LinkShape; 2] {
     rates.clone().map(|rate| LinkShape {
         rate,
@@ -155,7 +155,7 @@ pub fn run(lab: &Lab, args: &Net, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Prints how much passed through the bottleneck in each direction, and how many packets it dropped.
+/// Prints for each direction how many bytes passed the bottleneck, and how many packets it dropped.
 fn report_bottleneck(bed: &Bed) {
     let sent = |(bytes, packets, dropped): (u64, u64, u64)| {
         format!(
@@ -171,7 +171,7 @@ fn report_bottleneck(bed: &Bed) {
     );
 }
 
-/// Runs both queues in randomised order, each on a separate network.
+/// Runs the plan with both queues in randomised order, each in a separate network.
 fn against(
     args: &Net,
     plan: NetPlan,
@@ -208,7 +208,8 @@ fn against(
     trial::show(&settled, ended, &args.output, global)
 }
 
-/// Assigns a device to every person of the plan; otherwise the random order in which devices join would decide.
+/// Assigns a device to every person of the plan. Otherwise the assignment would depend on the order in which devices
+/// join.
 fn with_devices(plan: &NetPlan) -> NetPlan {
     let mut plan = plan.clone();
     for (number, person) in plan.people.iter_mut().enumerate() {

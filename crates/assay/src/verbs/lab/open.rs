@@ -1,4 +1,4 @@
-//! What the verbs of `assay lab` share: the image, and the list of registered guests.
+//! Shared functions of the verbs of `assay lab`: the guest image, and the list of registered guests.
 
 use super::machine::Machine;
 use super::progress;
@@ -27,7 +27,7 @@ impl Lab {
         })
     }
 
-    /// Checks the options of a guest before the image is built, which may take minutes.
+    /// Checks the options of a guest. Called before the image is built, because a build may take minutes.
     pub(super) fn options(
         &self,
         machine: &Machine,
@@ -60,7 +60,7 @@ impl Lab {
         Ok(guest)
     }
 
-    /// Returns the named guest; without a name the only running one, or `None` if none runs.
+    /// Returns the guest with this name. Without a name, returns the only running guest, or `None` if none is running.
     pub(super) fn chosen(&self, name: Option<&str>) -> anyhow::Result<Option<Guest>> {
         let names = self.up_names();
         let name = match (name, names.as_slice()) {
@@ -84,7 +84,7 @@ impl Lab {
     }
 }
 
-/// Prints a note if the guest is emulated (slow) and the user did not request emulation.
+/// Prints a note if the guest is emulated, and therefore slow, although the user did not request emulation.
 pub(super) fn emulation_note(guest: &Guest, machine: &Machine) {
     if guest.accel().accel == Accel::Tcg && machine.accel.is_none() {
         let why = guest.accel().why.as_deref().unwrap_or("KVM is not there");

@@ -1,4 +1,4 @@
-//! `assay lab plug` and `unplug`: disks of a running guest.
+//! `assay lab plug` and `unplug`: adds disks to a running guest and removes them.
 
 use super::documents::{self, Plugged, PluggedDisk};
 use super::open::Lab;
@@ -42,7 +42,7 @@ pub(super) struct Unplug {
 }
 
 impl Lab {
-    /// Returns the named guest, or the only one.
+    /// Returns the guest with this name; without a name, the only running guest.
     pub(super) fn running(&self, name: Option<&str>) -> anyhow::Result<Guest> {
         let guest = self.chosen(name)?;
         guest.context("no guest is running: boot one with `assay lab up`")

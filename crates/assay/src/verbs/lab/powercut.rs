@@ -93,7 +93,7 @@ impl From<SyncArg> for Sync {
     }
 }
 
-/// Default disks: every cache mode, then every bus, then the formats; bus and format should make no difference to
+/// Default disks: every cache mode, then every bus, then the formats. Bus and format should make no difference to
 /// durability.
 const USUAL: [&str; 12] = [
     "64M,cache=writeback",

@@ -1,4 +1,4 @@
-//! Progress of a build and of a boot, on standard error.
+//! Shows the progress of a build or of a boot on standard error.
 
 use crate::progress::whole;
 use assay_lab::BuildProgress;
@@ -9,7 +9,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A bar on a terminal, a line for each step in a log.
+/// Progress display: a bar on a terminal, or a line for each step in a log.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     said: String,
@@ -50,7 +50,7 @@ impl Progress {
     }
 }
 
-/// Shows a spinner; nothing without a terminal.
+/// Shows a spinner. Shows nothing if standard error is not a terminal.
 pub(super) fn spinner(text: &'static str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -64,9 +64,9 @@ pub(super) fn spinner(text: &'static str) -> ProgressBar {
     bar
 }
 
-/// Shows the progress of `count` steps of similar duration: finished steps and remaining time.
-/// Until two steps are finished, the remaining time is computed from `usually`, if known. A count
-/// of 0 means that the number is still unknown.
+/// Shows the progress of `count` steps of similar duration: finished steps and remaining time. Until two steps are
+/// finished, the remaining time is computed from `usually`, if known. If `count` is 0, the number of steps is still
+/// unknown.
 pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -96,12 +96,12 @@ pub(super) fn steps(text: &'static str, count: u64, usually: Option<Duration>) -
     bar
 }
 
-/// Speed of the steps. The first step is not used, because it includes a boot or the filling of disks.
+/// Speed of the steps. The first step is not used, because it includes booting a guest or filling disks.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Number of finished steps when one was first seen as finished, and the time of that moment.
+    /// First observation of a finished step, as (number of finished steps, time).
     first: (u64, Duration),
-    /// Number of finished steps, and the time of the last one.
+    /// Latest observation of a finished step, as (number of finished steps, time).
     last: (u64, Duration),
 }
 
@@ -116,8 +116,8 @@ impl Pace {
         self.last = (done, passed);
     }
 
-    /// Returns the remaining time of `all` steps, but not less than the time of the steps that have not begun; `None`
-    /// if it cannot be estimated yet.
+    /// Returns the remaining time of `all` steps; `None` if there is no estimate yet. The result is at least the time
+    /// of the steps that have not begun.
     fn left(&self, all: u64, passed: Duration, usually: Option<Duration>) -> Option<Duration> {
         let (done, at) = self.last;
         let each = match done - self.first.0 {

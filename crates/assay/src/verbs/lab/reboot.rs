@@ -60,7 +60,7 @@ pub(super) struct Restore {
     guest: Option<String>,
 }
 
-/// Time limit for a reboot or a snapshot; long, for emulated guests on a busy machine.
+/// Time limit for a reboot or a snapshot. It is long, for emulated guests on a busy machine.
 const PATIENCE_WITH_GUESTS: Duration = Duration::from_secs(600);
 
 impl Lab {

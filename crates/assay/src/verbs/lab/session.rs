@@ -1,4 +1,4 @@
-//! `assay lab up`, `run`, `ssh` and `down`.
+//! `assay lab up`, `run`, `ssh` and `down`: starts and removes guests, and runs commands in them.
 
 use super::documents;
 use super::machine::{Machine, ZfsArg};

@@ -1,4 +1,4 @@
-//! A login shell in a guest. The local terminal is in raw mode and passes all keys on; the pseudo-terminal is in the
+//! Runs a login shell in a guest. The local terminal is in raw mode and passes all keys to the pseudo-terminal in the
 //! guest.
 
 use crate::status::Status;
@@ -7,16 +7,16 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::ffi::OsStr;
 use std::io::{IsTerminal as _, Read};
 
-/// Returns unbuffered standard input.
+/// Returns standard input without a buffer, so that each key is available at once.
 pub(super) fn standard_input() -> Box<dyn Read + Send> {
     Box::new(std::io::stdin())
 }
 
-/// The terminal settings before raw mode; dropping this value restores them.
+/// Terminal settings from before raw mode. Dropping the value restores them.
 struct Raw(Termios);
 
 impl Raw {
-    /// Switches to raw mode: all keys go to the guest, including Ctrl-C.
+    /// Puts the terminal into raw mode: all keys, including Ctrl-C, are sent to the guest.
     fn enter() -> anyhow::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut raw = before.clone();
@@ -32,7 +32,7 @@ impl Drop for Raw {
     }
 }
 
-/// Runs a login shell, and exits with its status.
+/// Runs a login shell in the guest. The exit status is that of the shell.
 pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
     let terminal = std::io::stdin().is_terminal();
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
@@ -54,7 +54,7 @@ pub(super) fn open(guest: &Guest) -> anyhow::Result<Status> {
 }
 
 /// Exits with the status of a command in the guest. Ends the process without running destructors, so the caller must
-/// have none pending.
+/// have released its resources.
 pub(super) fn exit(status: i32) -> anyhow::Result<Status> {
     match status {
         0 => Ok(Status::Ok),

@@ -1,4 +1,4 @@
-//! `assay lab stall`: stalls disks repeatedly for some time.
+//! `assay lab stall`: stalls disks of a guest repeatedly.
 
 use super::open::Lab;
 use super::{session, shell};

@@ -1,4 +1,4 @@
-//! `--each-module`: times each module of PAM and each program of pam_motd, after the user has agreed.
+//! `--each-module`: measures the time of each PAM module and each program of pam_motd, after the user has agreed.
 
 use super::server_knowledge;
 use crate::progress::Meter;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Times of the PAM modules and motd programs that run during a login.
 #[derive(Default, Serialize, schemars::JsonSchema)]
 pub(super) struct ModuleTimes {
-    /// Modules in the order in which they ran.
+    /// Modules in the order in which they were called.
     pub(super) modules: Vec<PamModuleTime>,
     /// Programs of pam_motd, run one by one.
     pub(super) motd: Vec<MotdProgramTime>,
@@ -32,7 +32,7 @@ impl ModulePlan {
     /// Determines the server, and the modules and programs that its PAM stack runs.
     ///
     /// # Errors
-    /// The server is not an sshd of this machine, this user is not root, or PAM is off.
+    /// The server is not an sshd of this machine, the user is not root, or PAM is off.
     pub(super) fn new(watched: &WatchedServer, known: &ServerKnowledge) -> anyhow::Result<Self> {
         ensure!(
             rustix::process::geteuid().is_root(),
@@ -90,7 +90,7 @@ impl ModulePlan {
         text
     }
 
-    /// Asks the user whether to run the modules and programs; with `yes` does not ask.
+    /// Asks the user whether to run the modules and programs. With `yes`, returns true without asking.
     ///
     /// # Errors
     /// There is no terminal to ask on.
@@ -134,7 +134,7 @@ impl ModulePlan {
     }
 }
 
-/// Plans which modules and motd programs of the server to time.
+/// Returns which modules and motd programs of the server to measure.
 ///
 /// # Errors
 /// As `ModulePlan::new`.

@@ -1,4 +1,4 @@
-//! Reads local sources that explain why a login waits. Nothing is read from another machine.
+//! Reads sources on this machine that explain delays of a login. Reads nothing from another machine.
 
 use assay_host::{Host, Limits, LiveHost};
 use assay_login::cause::{LoginKind, PamLine, ServerKnowledge};
@@ -10,22 +10,22 @@ use std::path::{Path, PathBuf};
 
 /// Maximum depth of nested includes in PAM files.
 const DEEPEST: usize = 8;
-/// Directories of PAM services; the first with a file applies.
+/// Directories of PAM services. The first directory that has the file is used.
 const PAM: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 
 /// The server to which a login connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoginServer {
-    /// Name or address.
+    /// Host name or address.
     pub host: String,
-    /// Port.
+    /// TCP port of the server.
     pub port: u16,
-    /// Whether the connection uses a proxy. The proxy then resolves the host name.
+    /// Whether the connection uses a proxy. In this case, the proxy resolves the host name.
     pub proxied: bool,
 }
 
 impl LoginServer {
-    /// Returns the address if it belongs to this machine.
+    /// Returns the address of the server if it is an address of this machine.
     fn address_here(&self) -> Option<SocketAddr> {
         if self.proxied {
             return None;
@@ -38,7 +38,7 @@ impl LoginServer {
         here.then(|| addresses.first().copied()).flatten()
     }
 
-    /// Returns the processes of the server if they run here and are visible.
+    /// Returns the processes of the server if they run on this machine and are visible.
     pub fn watched(&self, kind: LoginKind) -> watch::WatchedServer {
         let listening = self
             .address_here()
@@ -55,7 +55,7 @@ impl LoginServer {
     }
 }
 
-/// Reads all local sources that may explain a wait; only the host lookup services if the server is another machine.
+/// Reads all sources that may explain a delay. If the server is another machine, reads only the host lookup services.
 pub fn of(
     kind: LoginKind,
     server: &LoginServer,
@@ -112,7 +112,7 @@ pub fn of(
     known
 }
 
-/// Reads what the files of this machine contain about a user.
+/// Reads what the files of this machine contain about a user's account.
 #[allow(
     clippy::disallowed_methods,
     reason = "whether an account has expired depends on today"
@@ -135,7 +135,8 @@ fn read_account(user: &str) -> Option<AccountState> {
     })
 }
 
-/// Returns the effective configuration of the sshd on this port; for `user` if sshd can evaluate it for a user.
+/// Returns the effective configuration of the sshd on this port. If sshd can evaluate its configuration for a user,
+/// returns the configuration for `user`.
 fn sshd(
     listeners: &[u32],
     address: &SocketAddr,
@@ -161,13 +162,13 @@ fn sshd(
     )
 }
 
-/// Returns the configuration file that sshd was started with.
+/// Returns the configuration file with which sshd was started.
 pub fn find_config(listeners: &[u32]) -> Option<PathBuf> {
     let named = |pid: &u32| argument(&title(*pid)?, "-f");
     listeners.iter().find_map(named).map(PathBuf::from)
 }
 
-/// Returns the program of sshd on the search path.
+/// Returns the path of the sshd program in the search path.
 pub fn find_sshd() -> Option<PathBuf> {
     LiveHost.which(OsStr::new("sshd"))
 }
@@ -176,21 +177,21 @@ fn text(path: &str) -> Option<String> {
     LiveHost.read_text(Path::new(path)).ok()
 }
 
-/// Returns the command line of a process, joined by spaces. sshd overwrites it with its status.
+/// Returns the command line of a process, joined by spaces. sshd replaces its command line with a status text.
 fn title(pid: u32) -> Option<String> {
     let title = text(&format!("/proc/{pid}/cmdline"))?;
     Some(title.replace('\0', " ").trim().to_owned())
 }
 
-/// Returns the argument after a flag in a process title.
+/// Returns the argument that follows a flag in the command line of a process.
 fn argument(title: &str, flag: &str) -> Option<String> {
     let mut words = title.split(' ');
     words.find(|word| *word == flag)?;
     words.next().map(str::to_owned)
 }
 
-/// Parses `[listener] 3 of 10-100 startups`: unauthenticated connections, and the number from which
-/// sshd drops some.
+/// Parses `[listener] 3 of 10-100 startups`: the number of unauthenticated connections, and the number from which sshd
+/// drops some of them.
 fn startups(title: &str) -> Option<(u32, u32)> {
     let (_, rest) = title.split_once("[listener] ")?;
     let mut words = rest.split([' ', '-']);
@@ -199,7 +200,7 @@ fn startups(title: &str) -> Option<(u32, u32)> {
     Some((now, most))
 }
 
-/// Returns the configuration directory of a running Postfix from its environment.
+/// Returns the configuration directory of a running Postfix process, from the environment of the process.
 fn mail_config(pid: u32) -> Option<String> {
     let environment = text(&format!("/proc/{pid}/environ"))?;
     let mut all = environment.split('\0');
@@ -207,7 +208,7 @@ fn mail_config(pid: u32) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the restriction lists that contain `sleep`, from the output of `postconf -n`.
+/// Returns the names of restriction lists that contain `sleep`, from the output of `postconf -n`.
 fn sleeps(text: &str) -> Vec<String> {
     let sleeps = |line: &&str| {
         let mut words = line.split([' ', ',', '=']).filter(|word| !word.is_empty());
@@ -236,14 +237,13 @@ fn said(argv: &[&str]) -> Option<String> {
     output.success().then(|| output.text())
 }
 
-/// Returns the lines of a service's PAM stack in order; `None` if the file of the service cannot be
-/// read.
+/// Returns the lines of a service's PAM stack in order. `None` if the file of the service cannot be read.
 fn pam(service: &str) -> Option<Vec<PamLine>> {
     let mut found = Vec::new();
     follow(service, None, 0, &mut found).then_some(found)
 }
 
-/// Reads a PAM file and its includes: all lines, or only the lines of type `only`. Returns false if the file itself
+/// Reads a PAM file and its includes. With `only`, reads only lines of this type. Returns false if the file itself
 /// cannot be read.
 fn follow(service: &str, only: Option<&str>, depth: usize, found: &mut Vec<PamLine>) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -275,9 +275,9 @@ fn follow(service: &str, only: Option<&str>, depth: usize, found: &mut Vec<PamLi
 
 /// A line of a PAM configuration.
 enum Entry {
-    /// Another file, for one type or all.
+    /// A line that includes another file, as (type to include or all, name of the file).
     Include(Option<String>, String),
-    /// A module.
+    /// A line with a module.
     Line(PamLine),
 }
 
@@ -312,7 +312,7 @@ fn parse_pam_line(line: &str) -> Option<Entry> {
     }))
 }
 
-/// Returns the driver of each passdb in the output of `doveconf -n`, with its source.
+/// Returns the driver of each passdb in the output of `doveconf -n`, with the place of its line.
 fn passdbs(text: &str) -> Vec<(String, String)> {
     let mut inside = false;
     let mut found = Vec::new();

@@ -15,7 +15,7 @@ fn nanos(time: Nanos) -> String {
     format_latency(time.0 as f64)
 }
 
-/// Formats the whole report, the most important parts first.
+/// Formats the whole report, beginning with the most important parts.
 pub fn of(measured: &Measured, style: Style) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", style.bold(&escape_line(&measured.target)));
@@ -66,7 +66,7 @@ pub fn of(measured: &Measured, style: Style) -> String {
     out
 }
 
-/// Formats the verdict for logins without waits.
+/// Formats the verdict if no login was delayed.
 fn healthy(measured: &Measured) -> String {
     let parts = measured.parts.iter();
     let parts: Vec<String> = parts
@@ -83,7 +83,7 @@ fn logins(measured: &Measured) -> String {
     format_plural(measured.logins.len() as u64, "login", "logins")
 }
 
-/// Formats the number of logins and the time of a whole login (median and longest).
+/// Formats the number of logins, and the median and longest time of a whole login.
 fn logins_with_time(measured: &Measured) -> String {
     let logins = logins(measured);
     match (
@@ -100,8 +100,8 @@ fn logins_with_time(measured: &Measured) -> String {
     }
 }
 
-/// Formats a row for each part of the login: its median and longest time over the logins that have the part, and its
-/// share of the total time of all logins.
+/// Formats one row for each part of the login. A row has the median and longest time over the logins with this part,
+/// and the part's share of the total time of all logins.
 fn parts(measured: &Measured) -> String {
     let all = measured.logins.len();
     let rare = measured.parts.iter().any(|part| part.count < all);
@@ -129,7 +129,7 @@ fn parts(measured: &Measured) -> String {
     render_table(2, &"lrrrr"[..heads.len()], &heads, &rows)
 }
 
-/// Formats the modules of PAM and the programs of pam_motd, the slowest first.
+/// Formats the PAM modules and the programs of pam_motd, slowest first.
 fn module_times(out: &mut String, times: &ModuleTimes) {
     const SHOWN: usize = 12;
     let mut modules: Vec<_> = times.modules.iter().collect();
@@ -169,7 +169,7 @@ fn module_times(out: &mut String, times: &ModuleTimes) {
     ));
 }
 
-/// Formats each cause with its time in seconds and its evidence, then the time that remains unexplained.
+/// Formats each cause with its time in seconds and its evidence, then the time for which no cause was found.
 fn causes(out: &mut String, measured: &Measured, style: Style) {
     if measured.causes.is_empty() && measured.unexplained.is_empty() {
         return;
@@ -213,14 +213,14 @@ fn causes(out: &mut String, measured: &Measured, style: Style) {
     }
 }
 
-/// Capitalises the first letter.
+/// Returns the text with a capital first letter.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(chars).collect()
 }
 
-/// Returns the median time of a login without the part in which the interactive shell starts.
+/// Returns the median time of a login without the start of the interactive shell.
 fn command(measured: &Measured) -> Nanos {
     let prompt = |part: &LoginPart| *part == LoginPart::Prompt;
     WholeTime::of(&measured.logins, &prompt).map_or(Nanos(0), |whole| whole.median)

@@ -115,7 +115,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Stores a run.
+/// Stores the run as an observation.
 fn keep(run: &Run, global: &Global) {
     let thing = ObservedThing {
         by: Observer::Net,
@@ -127,8 +127,8 @@ fn keep(run: &Run, global: &Global) {
     observation_log::keep(thing, run, global);
 }
 
-/// Executes a plan once for each congestion control algorithm, and prints the results; two runs are
-/// compared.
+/// Executes a plan once for each congestion control algorithm, and prints the results. If there are two runs, compares
+/// them.
 pub fn in_turn(
     plan: &NetPlan,
     output: &Output,
@@ -164,7 +164,8 @@ pub fn in_turn(
     }
 }
 
-/// Returns the first status that is not `Ok`; an error of either run comes first.
+/// Combines the results of two runs. If a run failed, returns the error of the first failed run. Otherwise returns the
+/// first status that is not `Ok`.
 fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Result<Status> {
     match (one?, two?) {
         (Status::Ok, two) => Ok(two),
@@ -172,14 +173,14 @@ fn worse(one: anyhow::Result<Status>, two: anyhow::Result<Status>) -> anyhow::Re
     }
 }
 
-/// Formats the congestion control algorithms of a run, shown above its verdicts.
+/// Formats the congestion control algorithms of a run, as a heading for its verdicts.
 fn heading(plan: &NetPlan, global: &Global) -> String {
     let name = escape_line(&plan.congestion.join(", "));
     let title = context::style(global).bold(&format!("congestion control {name}"));
     format!("{title}\n\n")
 }
 
-/// Prints two runs with different congestion control, and which one people would choose.
+/// Prints two runs with different congestion control, and which of the networks people would choose.
 fn show_two(
     plans: &[NetPlan],
     runs: [&Run; 2],
@@ -227,7 +228,7 @@ fn is_bad(judged: &[PersonVerdict]) -> bool {
     people.any(|person| matches!(person.grade, Grade::Bad | Grade::Unknown))
 }
 
-/// Returns a plan by name or from a file.
+/// Returns the built-in plan with this name, or reads the plan from a file.
 pub fn plan(name: &str) -> anyhow::Result<NetPlan> {
     if let Some(plan) = NetPlan::builtin(name) {
         return Ok(plan);
@@ -287,7 +288,7 @@ fn goes(status: &RunStatus, plan: &NetPlan) -> String {
     }
 }
 
-/// Prints the results.
+/// Prints the verdicts of a run.
 pub fn show(
     run: &Run,
     output: &Output,

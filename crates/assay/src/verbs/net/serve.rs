@@ -1,4 +1,4 @@
-//! `assay net serve`: the server that clients load.
+//! `assay net serve`: runs the server on which clients generate load.
 
 use crate::context::{on_signals, paragraph, print};
 use crate::status::Status;
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Writes the verdict that a device shows after a run: the same sentence as in the report, but with local times of day.
+/// Writes the verdict that a device shows after a run. It is the sentence of the report, with local times of day.
 fn write_verdict(verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> String {
     let now = crate::context::now();
     let began = now.checked_sub(jiff::SignedDuration::from_micros(since_us));
@@ -86,7 +86,7 @@ fn write_verdict(verdict: &PersonVerdict, roles: &[Role], since_us: i64) -> Stri
     assay_report::net::verdict(verdict, roles, began, &jiff::tz::TimeZone::system())
 }
 
-/// Formats a QR code in half blocks, dark on light for any terminal: two modules per line.
+/// Formats a QR code in half blocks, two modules per character line. It is dark on light on any terminal.
 fn qr(text: &str) -> String {
     use qrcodegen::{QrCode, QrCodeEcc};
     let Ok(code) = QrCode::encode_text(text, QrCodeEcc::Low) else {

@@ -1,4 +1,5 @@
-//! `assay net trial`: compares two settings of a network in randomised order. Also runs `assay lab net --against`.
+//! `assay net trial`: compares two settings of a network in randomised order. Also implements `assay lab net
+//! --against`.
 
 use super::run as net_run;
 use crate::context::{self, print, write_file};
@@ -138,7 +139,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     show(&trial, ended, &args.output, global)
 }
 
-/// Reverts all changes of the session that are not yet reverted.
+/// Reverts all changes of the session that are still in effect.
 fn set_back(session: ChangeSession) -> anyhow::Result<()> {
     for left in session.close(&LiveHost)? {
         if let RecoveryOutcome::Failed(error) = left.outcome {
@@ -160,7 +161,7 @@ fn pause(time: Nanos, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// Creates a trial with its randomised order.
+/// Creates a trial, and determines its randomised order.
 pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> anyhow::Result<Trial> {
     let margin = pairs.margin / 100.0;
     if !(0.001..=0.5).contains(&margin) {
@@ -180,10 +181,10 @@ pub fn begin(plan: NetPlan, sides: [String; 2], pairs: &Pairs, seed: u64) -> any
     Ok(trial)
 }
 
-/// Runs the plan with the setting of one side of a pair; `None` if the user interrupted it.
+/// Function that runs the plan with the setting of one side of a pair. Returns `None` if the user interrupted the run.
 pub type Measure<'a> = dyn FnMut(Side, u32, &NetPlan) -> anyhow::Result<Option<(String, Run)>> + 'a;
 
-/// Measures the pairs one after the other and prints each.
+/// Measures the pairs one after the other, and prints the result of each.
 pub fn carry_out(
     mut trial: Trial,
     quiet: bool,
@@ -203,7 +204,7 @@ pub fn carry_out(
     Ok((trial, ended))
 }
 
-/// Prints the results.
+/// Prints the verdict of the trial.
 pub fn show(
     trial: &Trial,
     ended: Ended,

@@ -1,4 +1,5 @@
-//! Commands that bare `assay` proposes: each rule reads the machine and gives one reason.
+//! Selects the commands that `assay` without a verb proposes. Each rule reads the state of the machine and gives one
+//! reason.
 
 use assay_changes::Journal;
 use assay_host::{Host, LiveHost};
@@ -8,21 +9,21 @@ use assay_model::target::TargetInfo;
 use assay_store::RunRow;
 use std::path::Path;
 
-/// Most proposed commands.
+/// Maximum number of proposed commands.
 const SHOWN: usize = 3;
 
-/// A command, and the reason on this machine.
+/// A command, and the reason why it is useful on this machine.
 pub(super) struct Proposal {
     pub command: String,
     pub reason: String,
-    /// How useful the command is on this machine; higher is better.
+    /// Number that orders proposals; higher means more useful on this machine.
     weight: u8,
 }
 
-/// What the rules can use: the facts, the current directory and past runs.
+/// Input of the rules: the facts, the current directory, and past runs.
 pub(super) struct Seen<'a> {
     pub facts: &'a Facts,
-    /// The current directory; `None` if it cannot be read.
+    /// The layers under the current directory; `None` if they cannot be read.
     pub target: Option<&'a TargetInfo>,
     /// Past runs, the newest first.
     pub runs: &'a [RunRow],
@@ -74,10 +75,10 @@ fn resume(seen: &Seen<'_>) -> Option<Proposal> {
     })
 }
 
-/// Least percentage of the last minute with waiting tasks from which `assay why` is proposed.
+/// Minimum percentage of the last minute in which tasks waited, for `assay why` to be proposed.
 const PRESSURE: f64 = 10.0;
 
-/// Proposes `assay why` where the kernel's pressure files (PSI) show that tasks wait now.
+/// Proposes `assay why` if the kernel's pressure files (PSI) show that tasks are waiting now.
 fn why() -> Option<Proposal> {
     let resources = [
         ("cpu", "a free CPU"),
@@ -105,7 +106,7 @@ fn parse_pressure(text: &str) -> Option<f64> {
     value.parse().ok()
 }
 
-/// Services with many rules in `assay check`.
+/// Services about which `assay check` has many rules.
 const SERVICES: [(&str, &str); 8] = [
     ("/etc/ssh/sshd_config", "sshd"),
     ("/etc/nginx/nginx.conf", "nginx"),
@@ -227,9 +228,9 @@ fn listens(port: u16) -> bool {
     })
 }
 
-/// Whether a line of /proc/net/tcp is a listening socket on a port.
+/// Returns whether a line of /proc/net/tcp is a listening socket on this port.
 fn is_listening(line: &str, port: u16) -> bool {
-    /// TCP_LISTEN in include/net/tcp_states.h.
+    /// State of a listening socket in /proc/net/tcp (TCP_LISTEN in include/net/tcp_states.h).
     const LISTEN: &str = "0A";
     let mut words = line.split_whitespace().skip(1);
     let (local, state) = (words.next(), words.nth(1));

@@ -65,14 +65,14 @@ pub struct Args {
     json: bool,
 }
 
-/// Returns the version of the loaded module, if the planner supports it.
+/// Returns the version of the loaded ZFS module, if the planner supports this version.
 fn running() -> Option<Version> {
     let text = read::file(Path::new("/sys/module/zfs/version")).ok()?;
     // `2.1.11-1`, `2.2.2-0ubuntu9`.
     text.trim().split('-').next()?.parse().ok()
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan cache` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let here = Path::new("/proc/spl/kstat/zfs/arcstats");
     let counters = match &args.arcstats {

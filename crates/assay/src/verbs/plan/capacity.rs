@@ -1,4 +1,4 @@
-//! `assay plan capacity`: how much storage to buy, how the data grows, and when the storage is full.
+//! `assay plan capacity`: computes how much storage to buy, how the data grows, and when the storage is full.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -69,7 +69,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan capacity` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let answer = answer_question(&CapacityQuestion {
         data: args.data,
@@ -101,7 +101,7 @@ fn recorded(path: &Path) -> anyhow::Result<Recorded> {
     })
 }
 
-/// Reads the sizes over time from the source that the user chose: a recorded history, snapshots, or a pool of this
+/// Reads the sizes over time from the source on the command line: a recorded history, snapshots, or a pool of this
 /// machine.
 fn grown(args: &Args) -> anyhow::Result<Grown> {
     if let Some(path) = &args.history {

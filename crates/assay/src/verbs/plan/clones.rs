@@ -1,4 +1,4 @@
-//! `assay plan clones`: which space ZFS snapshots and clones share, and what `zfs destroy` would free.
+//! `assay plan clones`: shows which space ZFS snapshots and clones share, and what `zfs destroy` would free.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -62,7 +62,7 @@ pub(super) struct Answer<'a> {
     destroy: &'a Option<Destroy>,
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan clones` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let (source, text) = match &args.from {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! `assay plan distribute`: how ZFS spreads writes over unequal vdevs.
+//! `assay plan distribute`: computes how ZFS spreads writes over unequal vdevs.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -34,7 +34,7 @@ A vdev is SIZE[@FILL%][,RATE]; RATE is 150MB/s unless given.
 
 Sizes: 4T and 4TB are 4·10¹² bytes, as disks are sold; 4TiB is 4·2⁴⁰.";
 
-/// Sentence below the table that explains the busy times.
+/// Sentence that explains the busy times, printed below the table.
 const BUSY: &str =
     "A vdev that is always busy while the others wait is the one that the pool waits for.";
 
@@ -89,7 +89,7 @@ pub(super) struct Answer {
     measured: Vec<Measured>,
 }
 
-/// Write rate of a vdev as measured now, in bytes per second.
+/// Measured write rate of a vdev in bytes per second.
 #[derive(Serialize, schemars::JsonSchema)]
 struct Measured {
     name: String,
@@ -97,7 +97,7 @@ struct Measured {
     share: f64,
 }
 
-/// Measures the write rate of each vdev of a pool over `seconds`.
+/// Measures the write rate of each vdev of a pool for `seconds`.
 fn watch(pool: &str, seconds: u32, vdevs: &[Vdev]) -> anyhow::Result<Vec<Measured>> {
     let seconds = seconds.to_string();
     let argv = ["zpool", "iostat", "-vHp", pool, &seconds, "2"];
@@ -135,7 +135,7 @@ fn vdev(text: &str, index: usize) -> Result<Vdev, PlannerError> {
     })
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan distribute` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let vdevs = match &args.pool {
         Some(pool) => {

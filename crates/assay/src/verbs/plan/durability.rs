@@ -1,4 +1,4 @@
-//! `assay plan durability`: the probability that groups of disks lose data within a year.
+//! `assay plan durability`: computes the probability that groups of disks lose data within a year.
 
 use super::read;
 use super::show::{print_json, write_page};
@@ -85,7 +85,7 @@ pub(super) struct Answer {
     cannot_tell: &'static str,
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan durability` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let assumptions = Assumptions {
         afr: args.afr,

@@ -139,14 +139,14 @@ pub(super) struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     bounded: &'a Option<String>,
     found: usize,
-    /// Whether all results are theoretical upper bounds that no file system reaches.
+    /// Whether all results are theoretical upper bounds, which no existing file system achieves.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     nobody_builds: bool,
     cannot_tell: &'static str,
     layouts: &'a [LayoutPlan],
 }
 
-/// Parses a DISK argument.
+/// Parses a DISK argument, and notes in `units` which units it uses.
 fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlannerError> {
     let wrong = |reason: &str| PlannerError::Size {
         input: text.escape_debug().to_string(),
@@ -183,7 +183,7 @@ fn disks(text: &str, units: &mut Vec<Unit>) -> Result<Vec<Disk>, PlannerError> {
     Ok(vec![Disk { size, price }; count])
 }
 
-/// Returns a pool specification that has the `special` disks of `--special` as one special vdev after the other disks.
+/// Returns a pool specification with the disks of `--special` as one special vdev after the other disks.
 fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, PlannerError> {
     if special == 0 {
         return Ok(spec.to_owned());
@@ -207,7 +207,7 @@ fn with_special(spec: &str, disks: usize, special: usize) -> Result<String, Plan
     })
 }
 
-/// Computes the answer and prints it.
+/// Computes the answer of `assay plan layout` and prints it.
 pub fn run(args: &Args) -> anyhow::Result<Status> {
     let mut units = Vec::new();
     let mut offered: Vec<Disk> = if args.here {

@@ -1,4 +1,4 @@
-//! Reads inputs that several questions share: files, standard input, commands of this machine, and sizes and rates of
+//! Reads inputs that several subcommands share: files, standard input, commands of this machine, and sizes and rates of
 //! the command line.
 
 use crate::input;
@@ -9,10 +9,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Largest recorded output in bytes; 100,000 snapshots take about 40 MB.
+/// Maximum size of a recorded output in bytes; 100,000 snapshots take about 40 MB.
 const LARGEST: u64 = 512 << 20;
 
-/// Reads a file, or standard input for `-`, as text; bytes that are not UTF-8 become U+FFFD.
+/// Reads a file as text, or standard input for `-`. Bytes that are not UTF-8 become U+FFFD.
 pub fn file(path: &Path) -> anyhow::Result<String> {
     let bytes = input::bytes(path, LARGEST, "recorded output")?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -1,11 +1,11 @@
-//! Prints the answer to a question as JSON, or writes it as a page.
+//! Prints the answer of a subcommand as JSON, or writes it as a page.
 
 use crate::context::{print, write_file};
 use assay_model::SCHEMA_VERSION;
 use assay_report::plan::{PlanSection, render_planner_page};
 use std::path::Path;
 
-/// JSON document of an answer of `assay plan`.
+/// JSON document of `assay plan`: the answer of one subcommand.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "{T}Document")]
 pub(super) struct Document<'a, T> {
@@ -15,7 +15,8 @@ pub(super) struct Document<'a, T> {
     answer: &'a T,
 }
 
-/// Prints an answer as JSON: schema version and question, then its own fields.
+/// Prints an answer as JSON. The document has the schema version and the name of the subcommand, then the fields of the
+/// answer.
 pub(super) fn print_json(question: &str, answer: &impl serde::Serialize) -> anyhow::Result<()> {
     let document = serde_json::to_value(Document {
         schema: SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-//! `assay fleet pool export`: shows every byte that would be published, and then writes the file.
+//! `assay fleet pool export`: shows every byte that would be published, then writes the file.
 
 use super::key;
 use crate::context::{self, print, tell};
@@ -100,13 +100,13 @@ fn agreed(args: &Args, to: &Path, bytes: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Trials of a store for the bundle.
+/// Trials of a store, sorted by whether they are exported.
 struct Gathered {
-    /// All trials of built-in advice, by machine.
+    /// All trials of built-in advice by machine, which are exported.
     bundle: Bundle,
-    /// Number of trials of the user's own advice, which are not exported.
+    /// Number of trials of the user's own advice. They are not exported.
     own: usize,
-    /// Damaged trials, each with the reason. They are not exported, but the others are.
+    /// Damaged trials, each with the reason. They are not exported, but do not prevent the export of other trials.
     unsound: Vec<(TrialId, &'static str)>,
 }
 

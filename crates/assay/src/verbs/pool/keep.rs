@@ -1,5 +1,5 @@
-//! Stores shared bundles: each is a file with its signature in a directory beside the store. The combined results are
-//! computed when they are read.
+//! Stores shared bundles. Each bundle is a file with its signature in a directory next to the store. The combined
+//! results are computed whenever the bundles are read.
 
 use crate::context::{store_path, tell, unwritten};
 use crate::global::Global;
@@ -12,25 +12,25 @@ use assay_render::text::escape_line;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Ending of bundle files, and of their directory.
+/// File name ending of bundles, and of the directory.
 const END: &str = ".pool";
-/// Minimum number of leading digits of a public key that select an owner.
+/// Minimum number of digits of a public key with which an owner can be selected.
 const LEAST_DIGITS: usize = 8;
 
-/// Returns the directory of shared trials, which lies beside the store.
+/// Returns the directory of shared trials, which is next to the store.
 pub(in crate::verbs) fn pool_dir(store: PathBuf) -> PathBuf {
     let mut dir = OsString::from(store);
     dir.push(END);
     dir.into()
 }
 
-/// The directory with the bundles.
+/// The directory of shared bundles.
 pub(super) struct Kept {
     dir: PathBuf,
 }
 
 impl Kept {
-    /// Returns the pool beside the store; does not create its directory.
+    /// Returns the pool of shared trials next to the store. Does not create its directory.
     pub(super) fn of(global: &Global) -> anyhow::Result<Self> {
         let dir = pool_dir(store_path(global)?);
         Ok(Self { dir })
@@ -54,7 +54,7 @@ impl Kept {
             .collect())
     }
 
-    /// Loads all bundles. Damaged or inconsistent bundles are reported and skipped.
+    /// Loads all bundles. Reports damaged or inconsistent bundles, and skips them.
     pub(super) fn load(&self) -> anyhow::Result<Pool> {
         let mut pool = Pool::default();
         for name in self.files()? {
@@ -75,7 +75,7 @@ impl Kept {
         Ok(pool)
     }
 
-    /// Adds a bundle if it is consistent with the existing ones. A trial that the same owner has already shared is
+    /// Adds a bundle if it is consistent with the existing bundles. A trial that the same owner has already shared is
     /// ignored.
     #[allow(
         clippy::disallowed_methods,
@@ -109,7 +109,7 @@ impl Kept {
         Ok((bundle.owner, added))
     }
 
-    /// Removes all bundles of an owner; returns the owner and the number of bundles.
+    /// Removes all bundles of an owner. Returns the owner, and the number of removed bundles.
     #[allow(
         clippy::disallowed_methods,
         reason = "the directory is the pool's own, beside the store"

@@ -1,4 +1,4 @@
-//! The owner's key: 32 random bytes in the state directory, readable for this user only.
+//! Manages the owner's key: 32 random bytes in a file of the state directory that only this user can read.
 
 use crate::context::{random, state_dir, write_secret};
 use anyhow::{Context as _, bail};
@@ -8,7 +8,7 @@ use assay_render::text::escape_line;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Returns the key; creates it if missing. Two concurrent exports create only one.
+/// Returns the key; creates it if it is missing. Two concurrent exports create only one key.
 #[allow(
     clippy::disallowed_methods,
     reason = "the key is a file of the state directory, which is the user's alone"

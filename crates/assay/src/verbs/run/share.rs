@@ -13,10 +13,10 @@ use assay_shares::{
 
 /// Default size of the test file in bytes.
 const FILE_BYTES: u64 = 256 << 20;
-/// Default number of rounds.
+/// Default number of rounds of a measurement.
 const ROUNDS: u32 = 3;
 
-/// The JSON document.
+/// Document of `assay run smb://…`.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ShareDocument")]
 pub(in crate::verbs) struct ShareDocument<'a> {
@@ -25,7 +25,7 @@ pub(in crate::verbs) struct ShareDocument<'a> {
     result: &'a ShareResult,
 }
 
-/// Finds the URL of a share among the arguments.
+/// Returns the URL of a share if the arguments contain one.
 ///
 /// # Errors
 /// There are other arguments besides the URL.
@@ -41,7 +41,7 @@ pub(super) fn find_share(words: &[String]) -> anyhow::Result<Option<&str>> {
     Ok(Some(url))
 }
 
-/// Measures a share and prints the result.
+/// Measures a share, and prints the result.
 pub(super) fn run(url: &str, args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.remote.is_meant()?,

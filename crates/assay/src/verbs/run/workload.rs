@@ -1,4 +1,4 @@
-//! Options of `assay run` that describe one workload without a plan.
+//! Defines the options of `assay run` that describe one workload without a plan.
 
 use assay_model::Bytes;
 use assay_model::plan::{PlanSpec, WorkloadSpec};
@@ -65,7 +65,7 @@ fn durability(text: &str) -> Result<Durability, String> {
 }
 
 impl OneWorkload {
-    /// Returns a plan with the workload of these options; `None` if none is given.
+    /// Returns a plan with the workload of these options; `None` if no option is given.
     pub(in crate::verbs) fn plan(&self) -> Option<PlanSpec> {
         let workload = WorkloadSpec {
             pattern: Some(self.rw?),

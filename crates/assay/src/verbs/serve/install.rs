@@ -1,4 +1,4 @@
-//! `assay serve install` and `remove`: a hardened service that systemd starts at the first connection (socket
+//! `assay serve install` and `remove`: installs a hardened service that systemd starts at the first connection (socket
 //! activation).
 
 use super::super::systemd_units::{InstalledUnits, choose_dir, print_units, quote_for_systemd};
@@ -14,7 +14,7 @@ const FIRST: &str = "# Written by `assay serve install`; `assay serve remove` re
 const SERVICE: &str = "assay-serve.service";
 const SOCKET: &str = "assay-serve.socket";
 
-/// Restrictions of the service in its unit file. It can still read the machine, write to the directory of the store,
+/// Restrictions of the service in its unit file. The service can still read files, write to the directory of the store,
 /// and use network sockets.
 const HARDENING: &str = "\
 NoNewPrivileges=yes
@@ -46,7 +46,7 @@ MemoryMax=512M
 TasksMax=64
 ";
 
-/// Restrictions that also work in a user's service, which has no root privileges.
+/// Restrictions that also work in a user's systemd service, which has no root privileges.
 const USER_HARDENING: &str = "\
 NoNewPrivileges=yes
 LockPersonality=yes
@@ -197,7 +197,7 @@ impl Remove {
     }
 }
 
-/// Whether the URL of a store contains a password.
+/// Returns whether the URL of a store contains a password.
 fn has_password(store: &Path) -> bool {
     let text = store.to_string_lossy();
     let (before, parameters) = text.split_once('?').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! `assay stack TARGET`: the layers under a path, a device or a virtual machine.
+//! `assay stack TARGET`: shows the layers under a path, a device or a virtual machine.
 
 use crate::context;
 use crate::global::Global;
@@ -80,8 +80,7 @@ pub(super) fn run(
     Ok(Status::Ok)
 }
 
-/// Interprets the target: a path if it exists or looks like one, else the name of a virtual
-/// machine.
+/// Interprets the target. It is a path if it exists or looks like a path, else the name of a virtual machine.
 pub(super) fn understand(target: &Path) -> anyhow::Result<StackTarget> {
     let there = target.symlink_metadata().is_ok();
     let path = there || target.components().count() != 1 || target.is_absolute();
@@ -95,7 +94,8 @@ pub(super) fn understand(target: &Path) -> anyhow::Result<StackTarget> {
     }
 }
 
-/// Returns commands to run next: for the first layer of each kind to which advice applies.
+/// Returns commands that the user may run next. For each kind of layer, they are about the first layer to which advice
+/// applies.
 fn next(stack: &Stack, target: &StackTarget) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let place = |kind: LayerKind| {

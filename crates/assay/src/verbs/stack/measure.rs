@@ -1,4 +1,4 @@
-//! `assay stack TARGET --measure`: measures the same workload at every layer, and computes what each layer costs.
+//! `assay stack TARGET --measure`: measures the same workload at every layer, and computes the cost of each layer.
 
 mod preparation;
 mod show;
@@ -45,7 +45,7 @@ Layers in a guest need the image of `assay lab build`; without it they are left 
 Exit status: 0 done, 2 error or no such target, 3 the machine cannot be read, 130 interrupted (what
 was measured is kept).";
 
-/// Heading of the options of `--measure`.
+/// Heading of the options of `--measure` in the help.
 const HEADING: &str = "What each layer costs";
 
 /// Options of `--measure`.
@@ -135,7 +135,7 @@ pub struct Measure {
 
 /// Measures, or shows a past measurement.
 impl Measure {
-    /// Adds to `asked` the files and arguments that the other machine needs.
+    /// Adds the files and arguments that the other machine needs to `asked`.
     pub(super) fn there(&self, asked: &mut RemoteWork) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.show.is_none(),
@@ -160,7 +160,7 @@ pub(super) fn is_asked(args: &Measure) -> bool {
     args.measure || args.show.is_some()
 }
 
-/// Measures, or shows a past measurement; returns `None` if the user requested neither.
+/// Measures, or shows a past measurement. Returns `None` if the user requested neither.
 pub(super) fn run(
     args: &Measure,
     target: Option<&Path>,

@@ -60,17 +60,17 @@ impl KindName {
     }
 }
 
-/// Result of pruning.
+/// Document of `assay report store prune`: what was removed.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "PruneDocument")]
 pub(in crate::verbs) struct Document {
     schema: u32,
     kind: PrunableKind,
-    /// Whether the records were removed; false if they are only listed.
+    /// Whether the records were removed. False if they are only listed.
     removed: bool,
-    /// Size of all these records in bytes.
+    /// Total size of the records in bytes.
     bytes: u64,
-    /// Bytes by which the store's file shrank; null if the file keeps its size and reuses the space.
+    /// Number of bytes by which the store's file shrank. Null if the file keeps its size and reuses the space.
     file_smaller_by: Option<u64>,
     /// The removed or listed records, oldest first.
     records: Vec<PrunableRecord>,

@@ -1,4 +1,4 @@
-//! Runs a study: prepares the plan, shows progress, stores the results.
+//! Runs a study: prepares its plan, shows progress, and stores its results.
 
 use super::{Args, past_studies, progress::Progress};
 use crate::context::{self, print};
@@ -20,10 +20,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the label of a study's session.
+/// Prefix of the labels of studies' change sessions.
 const LABEL: &str = "study ";
 
-/// Starts a study.
+/// Starts a new study.
 pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<Status> {
     let run = StudyRun {
         uid: context::random_uid()?,
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, study: Study, global: &Global) -> anyhow::Result<
     carry_out(args, run, &args.dir, global)
 }
 
-/// Continues a study: creates its file systems and guests again, and skips finished measurements.
+/// Continues a study. Creates its file systems and guests again, and skips measurements that are already finished.
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let store = context::open_store(global)?;
     let id = store.resolve_study(asked)?;
@@ -230,7 +230,7 @@ fn own(args: &Args, study: &Study, own: UserTarget) -> anyhow::Result<()> {
     }
 }
 
-/// Opens the directories that the user named.
+/// Opens the directories of `--dir`.
 fn directories(named: &[(String, PathBuf)]) -> anyhow::Result<BTreeMap<String, Directory>> {
     let open = |(word, dir): &(String, PathBuf)| {
         let held = Directory::open(dir);
@@ -247,7 +247,7 @@ fn finish(store: &mut Store, run: &StudyRun) -> Option<assay_store::StudyId> {
         .ok()
 }
 
-/// Adds an event to the run.
+/// Adds an event of the measurement to the stored study run.
 fn note(run: &mut StudyRun, event: &MeasureEvent<'_>) {
     match event {
         MeasureEvent::Ready {

@@ -1,4 +1,4 @@
-//! Shows past studies.
+//! Lists past studies, and shows one of them.
 
 use crate::context::{self, print};
 use crate::global::Global;
@@ -18,7 +18,7 @@ pub(super) struct Show {
     shape: Shape,
 }
 
-/// Prints a study in the requested format; also writes the HTML report if requested.
+/// Prints a study in the requested format. Writes the HTML report if requested.
 pub(super) fn shown(
     run: &StudyRun,
     id: Option<i64>,

@@ -1,4 +1,4 @@
-//! Progress of a study: an overwritten line on a terminal, occasional lines in a log.
+//! Shows the progress of a study: an overwritten line on a terminal, or occasional lines in a log.
 
 use crate::context::shown;
 use crate::progress::{Clock, LOG_EVERY, bar, now, whole};
@@ -13,7 +13,7 @@ pub(super) struct Progress {
     quiet: bool,
     bar: Option<ProgressBar>,
     clock: Clock,
-    /// Planned duration of one step.
+    /// Planned duration of a step.
     step: Duration,
     begun: Option<Instant>,
     logged: Option<Instant>,
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Shows the current step.
+    /// Shows `what` as the current step.
     pub(super) fn say(&mut self, what: &str) {
         let text = match self.doing.is_empty() {
             true => what.to_owned(),
@@ -99,7 +99,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Runs the verb.
+/// Starts or continues the trials of a command line.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::MeasurementRegistries::open()?;
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     carry_out(begun, args, global, &env, &mut store)
 }
 
-/// Returns the store and the id of a trial; fails if the trial began on another machine.
+/// Returns the store and the id of a trial. Fails if the trial began on another machine.
 fn begun_here(asked: &str, global: &Global) -> anyhow::Result<(Store, TrialId)> {
     let store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;
@@ -129,7 +129,7 @@ fn resume(
     carry_out(begun, args, global, env, &mut store)
 }
 
-/// Repeats a finished trial in a second session, and reports the combined result.
+/// Repeats a finished trial in a second session, and reports the combined result of both.
 fn confirm(
     args: &Args,
     asked: &str,
@@ -201,7 +201,7 @@ fn confirm(
     )
 }
 
-/// Returns the trial of a page with all options and parameters decided.
+/// Returns the trial of a page. All its options and parameters have values.
 fn settle(
     args: &Args,
     page: &Advice,
@@ -232,7 +232,7 @@ fn settle(
     Ok(Candidate::new(page, &given, target, &options, env)?)
 }
 
-/// Returns the trial of the first page that changes a setting on this target; its load is used for all pages.
+/// Returns the trial of the first page that would change a setting on this target. Its load is used for all pages.
 fn choose_first(
     args: &Args,
     pages: &[Advice],
@@ -256,7 +256,7 @@ fn choose_first(
     )
 }
 
-/// Returns the pages of advice, and the argument that is the target.
+/// Splits the arguments into pages of advice and the target.
 fn advice_and_target(args: &Args) -> anyhow::Result<(Vec<Advice>, Option<String>)> {
     let catalogue = catalogue(&args.own)?;
     let (mut advice, mut target) = (Vec::new(), None);
@@ -290,7 +290,7 @@ fn own_page(path: &str) -> anyhow::Result<Advice> {
     )?)
 }
 
-/// Formats the plan for the terminal, in full or short.
+/// Formats the plan for the terminal, either completely or in a short form.
 fn shown(
     candidate: &Candidate,
     now: Option<&str>,
@@ -329,13 +329,13 @@ fn shown(
 /// How detailed the printed plan is.
 #[derive(Clone, Copy)]
 enum Length {
-    /// Short enough for one screen; printed before the trial begins.
+    /// At most one screen; printed before the trial begins.
     Brief,
-    /// The complete plan.
+    /// All details of the plan.
     Whole,
 }
 
-/// Returns whether the change would have an effect; if not, prints that A and B would be the same.
+/// Returns whether the change would have an effect. If not, prints that A and B would be the same.
 fn differs(candidate: &Candidate, now: Option<&str>) -> bool {
     let same = same_already(&candidate.plan, now);
     if let Some(now) = same {
@@ -348,7 +348,7 @@ fn differs(candidate: &Candidate, now: Option<&str>) -> bool {
     same.is_none()
 }
 
-/// Returns the current value of the setting if it equals the value of the change, so that A and B would be the same.
+/// Returns the current value of the setting if it already is the value of the change. A and B would then be the same.
 fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
     let Change::Set { value, .. } = &plan.change else {
         return None;
@@ -356,7 +356,7 @@ fn same_already<'a>(plan: &TrialPlan, now: Option<&'a str>) -> Option<&'a str> {
     now.filter(|now| value.as_deref() == Some(*now) && !plan.aa)
 }
 
-/// Fails if `--budget` allows too few pairs for any verdict.
+/// Fails if `--budget` allows fewer pairs than any verdict needs.
 fn verdict_is_possible(plan: &TrialPlan, args: &Args) -> anyhow::Result<()> {
     let Some(needed) = assay_measure::trials::too_small(plan, args.pairs) else {
         return Ok(());
@@ -376,7 +376,8 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-/// Returns the current value of the setting. Fails if the setting cannot be changed, before anything is changed.
+/// Returns the current value of the setting. Fails if the setting cannot be changed, so that this is known before the
+/// trial begins.
 fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>> {
     let Change::Set { setting, .. } = &plan.change else {
         return Ok(None);
@@ -386,7 +387,7 @@ fn current(plan: &TrialPlan, journal: &Journal) -> anyhow::Result<Option<String>
     Ok(Some(switch.read()?))
 }
 
-/// Returns whether the advice applies; prints the reasons if not.
+/// Returns whether the advice applies. If not, prints the reasons.
 fn does_apply(candidate: &Candidate) -> bool {
     let Applicability::Not { reasons, .. } = &candidate.applies else {
         return true;
@@ -408,7 +409,8 @@ fn does_apply(candidate: &Candidate) -> bool {
     false
 }
 
-/// Asks whether to start, if the trial changes a setting of the machine. Changes of temporary objects need no consent.
+/// Asks whether to start if the trial changes a setting of the machine. Changes of temporary objects need no
+/// confirmation.
 fn agreed(plan: &TrialPlan, args: &Args) -> anyhow::Result<bool> {
     let touches = matches!(plan.change, Change::Set { .. }) && !plan.aa;
     if args.yes || !touches {
@@ -423,7 +425,7 @@ fn agreed(plan: &TrialPlan, args: &Args) -> anyhow::Result<bool> {
     asks("Begin?")
 }
 
-/// Asks on the terminal.
+/// Asks a yes-or-no question on the terminal.
 pub(in crate::verbs) fn asks(question: &str) -> anyhow::Result<bool> {
     eprint!("{question} [y/N] ");
     std::io::stderr().flush()?;

@@ -14,16 +14,16 @@ use assay_model::trial::{Kept, Slot, Trial, Verdict};
 use assay_store::Store;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-/// A new trial, or a stopped trial that continues.
+/// A trial to execute: a new trial, or a stopped trial that continues.
 pub(super) struct Begun {
     pub(super) trial: Trial,
-    /// Slots that were already measured.
+    /// Slots that are already measured.
     pub(super) slots: Vec<Slot>,
-    /// The opened target; `None` for a load without storage.
+    /// The opened target; `None` if the load uses no storage.
     pub(super) ground: Option<OpenTarget>,
 }
 
-/// Executes a trial.
+/// Executes a trial, and prints its result or the state after an error.
 pub(super) fn carry_out(
     begun: Begun,
     args: &Args,
@@ -80,8 +80,8 @@ pub(super) fn carry_out(
     })
 }
 
-/// Prints the state after an error in a trial: the measured slots, whether the machine is unchanged, and how to
-/// continue.
+/// Prints the state after an error in a trial: the measured slots, whether the machine is unchanged, and how the user
+/// can continue.
 fn report_failure(
     uid: &str,
     error: &TrialError,
@@ -107,8 +107,8 @@ fn report_failure(
     Ok(())
 }
 
-/// Returns whether a setting now differs from its value before the trial: it could not be reverted, or another program
-/// set it.
+/// Returns whether a setting now differs from its value before the trial. Either the setting could not be reverted, or
+/// another program set it.
 fn leaves_changes(error: &TrialError) -> bool {
     matches!(
         error,
@@ -160,7 +160,7 @@ fn report(one: &Finished, args: &Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks the user to confirm a change that could lock the user out; called while the change is in effect.
+/// Asks the user to confirm a change that could lock the user out. Called while the change is in effect.
 fn confirm() -> bool {
     if !std::io::stdin().is_terminal() {
         eprintln!(

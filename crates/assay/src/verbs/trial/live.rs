@@ -1,4 +1,4 @@
-//! Progress of a running trial: an overwritten line for the current step, and a permanent line for each pair.
+//! Shows the progress of a running trial: an overwritten line for the current step, and a permanent line for each pair.
 
 use crate::context::shown;
 use assay_judge::trial::{find_next_look, forecast};
@@ -18,7 +18,7 @@ pub(super) struct Shown {
     quiet: bool,
     bar: Option<ProgressBar>,
     headed: bool,
-    /// Start of the first pair, and the number of pairs judged since then.
+    /// Start of the first pair, and number of pairs that were evaluated since then.
     pairs: Option<(Instant, u32)>,
 }
 
@@ -49,7 +49,7 @@ impl Shown {
         }
     }
 
-    /// Shows an event.
+    /// Updates the display after an event of the trial.
     pub(super) fn tell(&mut self, event: &MeasureEvent<'_>) {
         match event {
             MeasureEvent::Making(what) => self.doing(format!("making what is measured: {what}")),
@@ -109,7 +109,7 @@ impl Shown {
         }
     }
 
-    /// Estimates the duration of another pair from the pairs so far.
+    /// Estimates the duration of one more pair from the pairs so far.
     fn a_pair(&mut self) -> Nanos {
         match &mut self.pairs {
             Some((since, judged)) => {
@@ -170,7 +170,6 @@ impl Shown {
         }
     }
 
-    /// Removes the overwritten line.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

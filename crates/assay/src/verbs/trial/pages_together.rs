@@ -1,4 +1,4 @@
-//! `assay trial A B C TARGET`: tries several pages in one tuning session with one load and one budget; one command
+//! `assay trial A B C TARGET`: tries several pages in one tuning session, with one load and one budget. One command
 //! reverts everything that the session kept.
 
 use super::Args;
@@ -10,7 +10,7 @@ use assay_measure::trials::Candidate;
 use assay_model::advice::RiskLevel;
 use assay_model::{Advice, Load};
 
-/// Runs the session. `first` is the first page that applies to the target; its load is used.
+/// Runs the session. `first` is the first page that applies to the target. Its load is used for all pages.
 pub(super) fn run(
     args: &Args,
     pages: &[Advice],

@@ -11,7 +11,7 @@ use assay_model::trial::{Judgement, PairOutcome, Slot};
 use assay_model::{SCHEMA_VERSION, Trial};
 use assay_report::trial::{self, TrialView};
 
-/// A stored trial, and what is computed from its slots.
+/// A stored trial, and the results that are computed from its slots.
 pub(super) struct Seen {
     trial: Trial,
     slots: Vec<Slot>,
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// Prints one trial, or a campaign, in the requested format; writes the report if requested.
+/// Prints one trial or a campaign in the requested format. Writes the HTML report if requested.
 pub(super) fn print_all(seen: &[Seen], args: &Args, global: &Global) -> anyhow::Result<()> {
     let style = context::style(global);
     let views: Vec<TrialView<'_>> = seen.iter().map(Seen::view).collect();
@@ -151,7 +151,7 @@ pub(in crate::verbs) fn left_elsewhere(journal: &Journal) -> anyhow::Result<Vec<
     Ok(left)
 }
 
-/// Changes left by a crash, and their state.
+/// Document of `--recover`: changes left by a crash, and their state.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub(in crate::verbs) struct Recovery<'a> {
     schema: u32,
@@ -187,15 +187,15 @@ struct Back<'a> {
 struct Other<'a> {
     what: &'a str,
     session: &'a str,
-    /// Previous value.
+    /// Value before the change.
     was: &'a str,
     /// State directory of the other process.
     state: std::borrow::Cow<'a, str>,
-    /// Whether the journal is gone, so that only the user can revert the change.
+    /// Whether the journal is missing, so that only the user can revert the change.
     journal_gone: bool,
 }
 
-/// Reverts what a crash left (`--recover`).
+/// Reverts changes that a crash left (`--recover`).
 pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     let foreign = match (args.force, args.accept) {
         (true, _) => Foreign::Restore,
@@ -281,7 +281,7 @@ pub(super) fn recover(args: &Args) -> anyhow::Result<Status> {
     }
 }
 
-/// Formats the state of a change after a crash.
+/// Describes the state of a change after a crash.
 pub(crate) fn told(one: &Recovered) -> String {
     let what = one.what.escape_debug();
     match &one.outcome {

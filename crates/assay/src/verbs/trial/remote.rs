@@ -1,4 +1,4 @@
-//! `assay trial --host`: runs the trial on another machine, which also keeps the journal.
+//! `assay trial --host`: runs the trial on another machine. The journal is on that machine, too.
 
 use super::Args;
 use super::begin::asks;
@@ -14,10 +14,10 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Largest page of advice in bytes.
+/// Maximum size of a page of advice in bytes.
 const LONGEST_PAGE: u64 = 1 << 20;
 
-/// Runs the verb on the other machine.
+/// Runs `assay trial` on the other machine.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.list && args.show.is_none(),
@@ -47,13 +47,13 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     done
 }
 
-/// Longest wait for the other machine to revert its changes after the connection was lost.
+/// Time limit for the other machine to revert its changes after the connection was lost.
 const REVERT_LIMIT: Duration = Duration::from_secs(60);
 /// Pause between two readings of the journal.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Reads the journal of the other machine over a second connection, and prints which changes were reverted and which
-/// are still in effect.
+/// Reads the journal of the other machine over a second connection. Prints which changes were reverted, and which
+/// changes are still in effect.
 pub(in crate::verbs) fn report_after_loss(remote: &Remote) {
     let host = escape_line(remote.host());
     eprintln!("lost the connection to {host}; reading its journal to see what was reverted");
@@ -99,7 +99,7 @@ pub(in crate::verbs) fn report_after_loss(remote: &Remote) {
     }
 }
 
-/// Prints the plan of the other machine and asks whether to begin. Returns the exit status if the trial should not
+/// Prints the plan of the other machine, and asks whether to begin. Returns the exit status if the trial should not
 /// begin.
 pub(in crate::verbs) fn agree_there(
     way: &mut Way<'_>,

@@ -1,4 +1,5 @@
-//! `assay trial --undo`: reverts the change that a trial kept. Keeps a value that another program has changed since.
+//! `assay trial --undo`: reverts the change that a trial kept. If another program has changed the value since the
+//! trial, this value stays.
 
 use super::past_trials::{journal, told};
 use crate::context::{self, print};
@@ -9,7 +10,7 @@ use assay_changes::{Foreign, Journal, RecoveryOutcome};
 use assay_host::LiveHost;
 use assay_model::trial::Kept;
 
-/// Reverts the change that a trial kept.
+/// Reverts the change that a trial kept (`--undo`).
 pub(super) fn undo(asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_trial(asked)?;
@@ -40,8 +41,8 @@ pub(super) fn undo(asked: &str, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// Reverts what the session `uid` kept, and prints each result. Returns the settings that still differ from their
-/// original value: they could not be reverted, or another program changed them.
+/// Reverts the changes that the session `uid` kept, and prints each result. Returns the settings that still differ from
+/// their original value: they could not be reverted, or another program changed them.
 pub(in crate::verbs) fn revert_kept(journal: &Journal, uid: &str) -> anyhow::Result<Vec<String>> {
     let outcomes = journal.take_back_kept(uid, &LiveHost, Foreign::Leave)?;
     for one in &outcomes {

@@ -1,6 +1,6 @@
-//! `assay tune --apply`: tries on other machines the changes that a session kept, one ring (group of machines) after
-//! the other. Each machine tests all changes together against its own baseline. How the machines of a ring are changed
-//! is in `ring.rs`.
+//! `assay tune --apply`: tries the changes that a session kept on other machines, one ring (group of machines) after
+//! the other. Each machine tests all changes together against its own baseline. `ring.rs` changes the machines of one
+//! ring.
 
 mod ring;
 
@@ -26,7 +26,7 @@ use std::path::Path;
 /// Maximum number of machines in all rings together.
 const MOST_HOSTS: usize = 1000;
 
-/// Options of the original session's command line that are replaced or dropped for the other machines.
+/// Options of the original command line that are replaced or dropped for the other machines.
 const REPLACED: [(&str, Value); 22] = [
     ("--only", Value::One),
     ("--seed", Value::One),
@@ -52,7 +52,7 @@ const REPLACED: [(&str, Value); 22] = [
     ("--store", Value::One),
 ];
 
-/// Outcome on one machine.
+/// Outcome of applying the changes on one machine.
 struct Applied {
     host: String,
     is_confirmed: bool,
@@ -78,7 +78,7 @@ impl Applied {
     }
 }
 
-/// Runs the verb.
+/// Runs `assay tune --apply`, and returns the exit status.
 pub(super) fn run(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let store = context::open_store(global)?;
     let id = store.resolve_tune(asked)?;
@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args, asked: &str, global: &Global) -> anyhow::Result<S
     report(args, id, &rings, &done)
 }
 
-/// Undoes the changes that the machines of all rings kept; used after an interruption.
+/// Undoes the changes that the machines of all rings kept. Called after an interruption.
 fn undo_all(ring_work: &RingWork<'_>, done: &mut [Vec<Applied>]) {
     let mut kept: Vec<&mut Applied> = done
         .iter_mut()
@@ -210,7 +210,7 @@ fn show_plan(id: TuneId, record: &TuneRecord, row: &Row, rings: &[Vec<String>]) 
     }
 }
 
-/// Parses the rings: each `--host` is one ring. It is a host, several hosts with commas, or, if it contains a `/`, the
+/// Parses the rings. Each `--host` is one ring: a host, or several hosts separated by commas. A value with a `/` is the
 /// path of a file with one host per line.
 fn read_rings(hosts: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let mut rings = Vec::new();
@@ -248,8 +248,8 @@ fn read_rings(hosts: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     Ok(rings)
 }
 
-/// Returns the work for the other machines: the original command line, with the kept changes as the only pages and
-/// tested together.
+/// Returns the command for the other machines. It is the original command line, except that the kept changes are the
+/// only pages and are tested together.
 fn describe_work(args: &Args, record: &TuneRecord, row: &Row) -> anyhow::Result<RemoteWork> {
     let mut replaced = REPLACED.to_vec();
     let mut more: Vec<OsString> = Vec::new();
@@ -318,7 +318,7 @@ fn describe_work(args: &Args, record: &TuneRecord, row: &Row) -> anyhow::Result<
     Ok(work)
 }
 
-/// Returns the value of an option of a stored command line.
+/// Returns the value of an option in a stored command line.
 fn value_of(words: &[String], option: &str) -> Option<String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -335,7 +335,8 @@ fn value_of(words: &[String], option: &str) -> Option<String> {
     None
 }
 
-/// Returns the file of the user's own page `id`, as named by `--only` of this command line or of the original one.
+/// Returns the file of the user's own page `id`. The file is given by `--only` of this command line or of the original
+/// one.
 fn find_own_page(args: &Args, record: &TuneRecord, id: &str) -> anyhow::Result<String> {
     let then = value_of(&record.command, "--only").unwrap_or_default();
     let words = args.only.iter().map(String::as_str).chain(then.split(','));

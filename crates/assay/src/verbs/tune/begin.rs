@@ -1,4 +1,4 @@
-//! Starts a session: converts the command line to a plan, shows it, asks the user, and runs it.
+//! Starts a session: converts the command line to a plan, shows the plan, asks the user, and runs the session.
 
 use super::super::advice::catalogue;
 use super::super::trial::past_trials;
@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const SECOND: u64 = 1_000_000_000;
-/// Longest time between checks whether the goal is met; shorter in a short session.
+/// Maximum time between two checks whether the goal is met. In a short session, the time is shorter.
 const BETWEEN_VISITS: Nanos = Nanos(300 * SECOND);
 
-/// Runs the verb.
+/// Starts a session from the command line.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::MeasurementRegistries::open()?;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     session_run::carry_out(record, &commands, place.as_ref(), args, global, &env)
 }
 
-/// Returns the absolute path of a target, because `.` has no meaning in a stored session.
+/// Returns the absolute path of a target. A relative path such as `.` would have no meaning in a stored session.
 fn absolute_target(target: &str) -> anyhow::Result<String> {
     if is_url(target) {
         return Ok(target.to_owned());
@@ -85,7 +85,7 @@ fn absolute_target(target: &str) -> anyhow::Result<String> {
         .context("the path of the target is not valid UTF-8; use a symlink with a UTF-8 name")
 }
 
-/// Makes all decisions of the session before its first step.
+/// Determines the complete plan of the session before its first step.
 fn settle(
     args: &Args,
     goal: Goal,
@@ -203,7 +203,8 @@ fn settle(
     })
 }
 
-/// Returns the arguments to store: with the answers of the interview, and without options for the output or secrets.
+/// Returns the arguments to store: with the answers of the interview, but without options for the output and without
+/// secrets.
 fn command_line(args: &Args) -> Vec<String> {
     let words = std::env::args_os().skip(1);
     let text = words.map(|word| word.to_string_lossy().into_owned());
@@ -214,7 +215,7 @@ fn command_line(args: &Args) -> Vec<String> {
     withhold_in_words(&words)
 }
 
-/// Estimates the duration of each kind of step before any was measured.
+/// Estimates the duration of each kind of step, for the time before any step was measured.
 fn estimate_costs(load: &Load, slot: Nanos, washout: Nanos) -> Costs {
     let ms = |n: u64| Nanos(n * 1_000_000);
     match load {
@@ -239,7 +240,7 @@ fn estimate_costs(load: &Load, slot: Nanos, washout: Nanos) -> Costs {
     }
 }
 
-/// Returns the user's own pages in `--only`.
+/// Reads the pages in `--only` that are files of the user.
 fn own_pages(args: &Args) -> anyhow::Result<Vec<Advice>> {
     let is_file = |word: &&String| Path::new(word).extension().is_some_and(|e| e == "md");
     let read = |word: &String| -> anyhow::Result<Advice> {
@@ -251,7 +252,7 @@ fn own_pages(args: &Args) -> anyhow::Result<Vec<Advice>> {
     args.only.iter().filter(is_file).map(read).collect()
 }
 
-/// Returns the pages to try: all, or those of `--only`.
+/// Returns the pages to try: all pages, or those of `--only`.
 fn choose_pages<'a>(
     args: &Args,
     all: Vec<&'a Advice>,

@@ -1,4 +1,4 @@
-//! Looks up results of earlier sessions on this machine with the same changes, load and kernel.
+//! Looks up verdicts of earlier sessions on this machine with the same changes, load and kernel.
 
 use crate::context;
 use crate::global::Global;
@@ -9,7 +9,7 @@ use assay_tune::{Before, ProofEnd, Stage, TuneRecord};
 /// Fact with the version of the kernel.
 const KERNEL: &str = "kernel.release";
 
-/// What an earlier session must have in common with this one.
+/// Properties that an earlier session must have in common with this one.
 pub(super) struct Earlier<'a> {
     pub(super) load: &'a Load,
     pub(super) target: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// Adds to each candidate its newest verdict from an earlier session.
+    /// Adds the newest verdict from an earlier session to each candidate.
     pub(super) fn enter_verdicts(
         &self,
         found: &mut [FoundCandidate],

@@ -1,4 +1,4 @@
-//! Converts the command line to a goal, a load, and the settings that are never changed.
+//! Converts the command line to a goal, a load, and a list of settings that are never changed.
 
 use super::Args;
 use anyhow::{Context as _, bail, ensure};
@@ -14,15 +14,15 @@ use assay_tune::{Allowed, EXAMPLES, Goal, Want};
 use serde::Deserialize;
 use std::path::Path;
 
-/// File with the settings that the administrator forbids to change.
+/// File that lists the settings that the administrator forbids to change.
 const NEVER: &str = "/etc/assay/never.toml";
 /// Default number of connections to a web server.
 const CONNECTIONS: u32 = 8;
 /// Default size of the test file.
 const SIZE: Bytes = Bytes(1 << 30);
 
-/// Parses the goals. If the load is a command, `p50 <= 3s` needs no workload name, and a name that is not a figure of
-/// assay, as in `more tps`, means a figure that the command prints.
+/// Parses the goals. If the load is a command, goals such as `p50 <= 3s` need no workload name. A name that is not a
+/// figure of assay, as in `more tps`, then refers to a figure that the command prints.
 pub(super) fn read_goal(args: &Args) -> anyhow::Result<Goal> {
     let parse = |text: &String| match args.load {
         Some(_) => Want::parse_for_command(text),
@@ -111,8 +111,8 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
     })
 }
 
-/// Returns the figure that the load prints and the goal uses, with its pattern from the goal file; `None` if the goal
-/// uses none.
+/// Returns the figure of the goal if the load prints this figure, with its regular expression from the goal file.
+/// `None` if the goal has no such figure.
 fn read_printed(args: &Args, goal: &Goal) -> anyhow::Result<Option<PrintedFigure>> {
     let Some(name) = goal.wants.iter().find_map(Want::printed_name) else {
         ensure!(
@@ -129,7 +129,7 @@ fn read_printed(args: &Args, goal: &Goal) -> anyhow::Result<Option<PrintedFigure
     Ok(Some(PrintedFigure { name, pattern }))
 }
 
-/// Returns the load for the command of `--load`.
+/// Returns the load that runs the command of `--load`.
 pub(super) fn read_command_load(
     command: &str,
     prints: Option<PrintedFigure>,
@@ -139,7 +139,7 @@ pub(super) fn read_command_load(
     Ok(Load::Command { argv, prints })
 }
 
-/// Fails if the web server is on another machine, because the session changes settings of this one.
+/// Fails if the web server is on another machine, because the session changes settings of this machine.
 fn check_is_here(url: &str) -> anyhow::Result<()> {
     let shown = withhold_in_text(url);
     let parsed = assay_http::Url::parse(url)
@@ -163,7 +163,7 @@ struct NeverFile {
     because: String,
 }
 
-/// Returns the changes that the user and the administrator permit.
+/// Returns which changes the user and the administrator permit.
 pub(super) fn read_allowed(args: &Args) -> anyhow::Result<Allowed> {
     let mut allowed = Allowed {
         risk: args.allowed_risk(),
@@ -181,7 +181,7 @@ pub(super) fn read_allowed(args: &Args) -> anyhow::Result<Allowed> {
     Ok(allowed)
 }
 
-/// Parses the file of settings that must never be changed; returns the settings and the reason.
+/// Parses a file of settings that must never be changed. Returns the settings and the reason.
 fn read_never_file(name: &str, text: &str) -> anyhow::Result<(Vec<String>, String)> {
     let file: NeverFile = toml::from_str(text)
         .with_context(|| format!("cannot read {name}. It holds: settings = [\"vm.swappiness\"]"))?;

@@ -1,4 +1,4 @@
-//! Reads a goal from a TOML file, which can be kept in a repository. Options of the command line override the file.
+//! Reads a goal from a TOML file. Options of the command line override values of the file.
 
 use super::Args;
 use crate::verbs::trial::{guard, percent};
@@ -13,7 +13,7 @@ use std::path::Path;
 const LARGEST: usize = 64 << 10;
 /// Maximum number of goals in a file.
 const MOST_WANTS: usize = 16;
-/// Value of a guard that permits p99 to get worse.
+/// Value of a guard that permits p99 to become worse without limit.
 const NO_GUARD: &str = "none";
 
 #[derive(Default, Deserialize)]
@@ -26,10 +26,10 @@ struct GoalFile {
     may: MayPart,
     #[serde(default)]
     never: NeverPart,
-    /// For each metric, how much worse it may get: `p99 = "25%"`.
+    /// For each metric, by how much it may become worse: `p99 = "25%"`.
     #[serde(default)]
     guard: BTreeMap<String, String>,
-    /// Figures that the load prints: name and regular expression, whose first group is the number.
+    /// Figures that the load prints, as name and regular expression. The first group of the expression is the number.
     #[serde(default)]
     figures: BTreeMap<String, String>,
 }
@@ -68,7 +68,7 @@ struct NeverPart {
     because: Option<String>,
 }
 
-/// Returns the arguments with the additional values of a goal file.
+/// Returns the arguments, completed by the values of a goal file.
 ///
 /// # Errors
 /// The file cannot be read, is too large, or has an unknown key or value.
@@ -88,7 +88,7 @@ pub(super) fn add_goal_file(args: &Args, path: &Path) -> anyhow::Result<Args> {
 }
 
 /// Adds the values of a goal file to the arguments. `place` is the directory of the file; relative paths in the file
-/// start there.
+/// are relative to it.
 fn merge(args: &Args, file: GoalFile, place: &Path) -> anyhow::Result<Args> {
     let mut merged = args.clone();
     let goal = file.goal;

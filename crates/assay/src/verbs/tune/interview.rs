@@ -1,4 +1,4 @@
-//! Asks the user on the terminal for what a goal needs: at most six questions, each with a default.
+//! Asks the user on the terminal for the parts of a goal: at most six questions, each with a default.
 
 use super::Args;
 use anyhow::{Context as _, bail};
@@ -7,10 +7,10 @@ use assay_model::target::is_url;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
-/// Number of times that a question is asked before an invalid answer is an error.
+/// How often a question is asked until an invalid answer is an error.
 const AGAIN: u32 = 3;
 
-/// What a directory may contain: the text of the choice, and the workload that represents it.
+/// Choices for the content of a directory, as (text of the choice, workload that represents the content).
 const CONTENTS: [(&str, &str); 4] = [
     (
         "files that are read and now and then written",
@@ -23,20 +23,20 @@ const CONTENTS: [(&str, &str); 4] = [
     ),
     ("virtual disks", "randrw70-4k-qd4-fsync"),
 ];
-/// What may be too slow: the text of the choice, the figure, and whether less of the figure is better.
+/// Choices for what is too slow, as (text of the choice, figure, whether less of the figure is better).
 const PAINS: [(&str, &str, bool); 3] = [
     ("now and then something takes very long", "p99", true),
     ("everything takes a little too long", "p50", true),
     ("too little is done per second", "iops", false),
 ];
 
-/// Returns whether to ask questions: there is a target but no goal, and standard input is a terminal.
+/// Returns whether to ask questions: the command line has a target but no goal, and standard input is a terminal.
 pub(super) fn is_needed(args: &Args) -> bool {
     let is_placed = args.target.is_some() || args.load.is_some();
     is_placed && args.want.is_empty() && args.goal.is_none() && std::io::stdin().is_terminal()
 }
 
-/// Asks the questions on the terminal, and shows the command line that is equivalent to the answers.
+/// Asks the questions on the terminal. Then shows the command line that is equivalent to the answers.
 ///
 /// # Errors
 /// The terminal is closed, or answers are invalid several times.
@@ -60,7 +60,7 @@ pub(super) fn ask_on_terminal(args: &Args) -> anyhow::Result<Args> {
     Ok(asked)
 }
 
-/// Guesses the content of a directory from the file names in it; returns an index of [`CONTENTS`].
+/// Guesses the content of a directory from the names of its files. Returns an index of [`CONTENTS`].
 fn guess_contents(host: &dyn Host, target: &str) -> usize {
     let names = host.list(Path::new(target)).unwrap_or_default();
     let has = |fits: fn(&str) -> bool| names.iter().any(|name| fits(&name.to_string_lossy()));
@@ -133,7 +133,7 @@ impl<R: BufRead, W: Write> Interview<R, W> {
         Ok(asked)
     }
 
-    /// Asks the user to choose one of several answers by its number; returns the index from 0.
+    /// Asks the user to select one of several answers by its number. Returns the index of the answer, counted from 0.
     fn choose(&mut self, question: &str, words: &[&str], usual: usize) -> anyhow::Result<usize> {
         let mut text = question.to_owned();
         for (at, word) in words.iter().enumerate() {
@@ -151,7 +151,7 @@ impl<R: BufRead, W: Write> Interview<R, W> {
         Ok(number(&answer).unwrap_or(1) - 1)
     }
 
-    /// Reads an answer until it is valid; an empty line selects the default.
+    /// Reads answers until one is valid. An empty line selects the default.
     fn read(
         &mut self,
         question: &str,

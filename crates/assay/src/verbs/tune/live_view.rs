@@ -1,4 +1,4 @@
-//! Progress of a running session.
+//! Shows the progress of a running session.
 
 use crate::context::shown;
 use assay_measure::engine::MeasureEvent;
@@ -10,11 +10,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-/// The progress display: a line that is overwritten, and lines that stay.
+/// The progress display: one line that is overwritten, and lines that stay.
 pub(super) struct LiveView {
     quiet: bool,
     bar: Option<ProgressBar>,
-    /// Copy of the session's state, updated from the events that are shown.
+    /// Copy of the session's state, which each event updates.
     session: TuneSession,
 }
 

@@ -1,5 +1,5 @@
-//! Finds the program that listens at a URL of this machine, and the configuration file with which it was started. Pages
-//! about other servers or other files are excluded, because their changes would not affect the load.
+//! Finds the program that listens at a URL of this machine, and the configuration file with which the program was
+//! started. Pages about other servers or other files are excluded, because their changes would not affect the load.
 
 use assay_host::{Host as _, LiveHost};
 use assay_measure::tuning::FoundCandidate;
@@ -9,29 +9,29 @@ use assay_web::ServerProcesses;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Servers with advice pages: the first part of the pages' ids, the names of the programs, and the option that names
-/// their configuration file.
+/// Servers with advice pages, as (first part of the pages' ids, names of the programs, option for their configuration
+/// file).
 const SERVERS: [(&str, &[&str], &str); 3] = [
     ("nginx", &["nginx"], "-c"),
     ("apache", &["apache2", "httpd"], "-f"),
     ("haproxy", &["haproxy"], "-f"),
 ];
-/// The page parameter that is the path of the configuration file.
+/// Parameter of pages that contains the path of the configuration file.
 const CONFIG: &str = "config";
 
 /// The program that listens at a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LocalServer {
-    /// Name of the program.
+    /// Name of the program, such as `nginx`.
     program: String,
     /// First part of the ids of the pages about the program; `None` if there are no such pages.
     pages: Option<&'static str>,
-    /// Path of its configuration file, if the program was started with an option for it.
+    /// Path of the configuration file, if the program was started with an option for it.
     config: Option<String>,
 }
 
 impl LocalServer {
-    /// Finds the program that listens at a URL; `None` if assay cannot see it, for example without root.
+    /// Finds the program that listens at a URL. `None` if assay cannot see the process, for example without root.
     pub(super) fn find(url: &str) -> Option<Self> {
         let address = *assay_http::Url::parse(url).ok()?.resolve().ok()?.first()?;
         let ServerProcesses::Processes(pids) = ServerProcesses::listening(&address) else {
@@ -71,7 +71,8 @@ impl LocalServer {
         }
     }
 
-    /// Sets the configuration file as parameter of all pages about the program, unless the user set it.
+    /// Sets the path of the configuration file as parameter of all pages about the program. A value that the user gave
+    /// has priority.
     pub(super) fn enter_config(&self, pages: &[&Advice], given: &mut BTreeMap<String, String>) {
         let Some(config) = &self.config else { return };
         for page in pages {

@@ -1,4 +1,4 @@
-//! Watches a session from outside with systemd, cron or atd: everything is reverted even after a reboot, or if both
+//! Protects a session by a job of systemd, cron or atd, the watch. It reverts everything after a reboot, or if both
 //! assay and its stand-by process are killed. `assay_changes::fixes` installs the watch.
 
 use super::Args;
@@ -10,7 +10,7 @@ use assay_tune::TuneRecord;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// The watch of one session; installed when the session begins.
+/// The watch of one session. It is installed when the session begins.
 pub(super) struct OutsideWatch {
     is_wanted: bool,
     is_quiet: bool,
@@ -21,7 +21,7 @@ pub(super) struct OutsideWatch {
 }
 
 impl OutsideWatch {
-    /// Creates the watch without installing it.
+    /// Creates the value; does not install the watch yet.
     pub(super) fn new(args: &Args, record: &TuneRecord) -> Self {
         let touches_something = record.changes.iter().any(Option::is_some);
         Self {
@@ -37,7 +37,7 @@ impl OutsideWatch {
         }
     }
 
-    /// Installs the watch for a session of the journal. Without root or a scheduler the session continues without a
+    /// Installs the watch for a session of the journal. Without root or a scheduler, the session continues without a
     /// watch.
     pub(super) fn arm(&self, session: &str) {
         if !self.is_wanted {
@@ -71,7 +71,7 @@ impl OutsideWatch {
         }
     }
 
-    /// Removes the watch after everything was kept or reverted.
+    /// Removes the watch. Called after each change was kept or reverted.
     pub(super) fn disarm(&self) {
         if let Some(undo) = self.armed.take()
             && let Err(error) = undo.disarm(&LiveHost)

@@ -1,4 +1,4 @@
-//! Shows past sessions, and undoes kept changes.
+//! Shows past sessions as lists and notebooks.
 
 use super::Args;
 use crate::context;

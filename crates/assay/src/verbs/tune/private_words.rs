@@ -1,5 +1,5 @@
-//! Removes passwords from commands and URLs before they are stored, shown or written to the notebook. To resume such a
-//! session, the user must give them again.
+//! Removes passwords from commands and URLs before they are stored, shown or written to the notebook. To resume a
+//! session with passwords, the user must give them again.
 
 use super::{Args, goal};
 use anyhow::{Context as _, bail, ensure};
@@ -20,7 +20,7 @@ pub(super) fn withhold_in_load(load: &Load) -> Load {
     }
 }
 
-/// Returns the target without secrets; a path stays unchanged.
+/// Returns the target without secrets. A path stays unchanged.
 pub(super) fn withhold_in_target(target: &str) -> String {
     match is_url(target) {
         true => withhold_in_text(target),
@@ -28,7 +28,7 @@ pub(super) fn withhold_in_target(target: &str) -> String {
     }
 }
 
-/// Parses the guard command of `--while-ok`; `None` without the option.
+/// Returns the command of `--while-ok` as words; `None` without the option.
 pub(super) fn read_guard_command(args: &Args) -> anyhow::Result<Option<Vec<String>>> {
     let words = args.while_ok.as_deref().map(shell_words::split).transpose();
     let words = words.context("cannot read the command of --while-ok")?;
@@ -38,7 +38,7 @@ pub(super) fn read_guard_command(args: &Args) -> anyhow::Result<Option<Vec<Strin
     Ok(words)
 }
 
-/// Returns the commands of a stored session: from its record, or from the command line if the record lacks their
+/// Returns the commands of a stored session: from its record, or from this command line if the record lacks their
 /// secrets.
 pub(super) fn find_commands(args: &Args, record: &TuneRecord) -> anyhow::Result<TuneCommands> {
     let is_whole = |words: &[String]| !words.iter().any(|word| word.contains(WITHHELD));

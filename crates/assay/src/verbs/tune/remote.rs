@@ -1,5 +1,5 @@
 //! `assay tune --host`: runs the session on another machine, which also keeps the journal. The record of the session is
-//! stored locally.
+//! stored on this machine.
 
 use super::super::trial::{agree_there, report_after_loss};
 use super::Args;
@@ -14,10 +14,10 @@ use assay_tune::{KeptState, TuneId, TuneState};
 use std::io::IsTerminal as _;
 use std::path::Path;
 
-/// Largest page or goal file in bytes.
+/// Maximum size of a page or goal file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Runs the verb on the other machine.
+/// Runs `assay tune` on the other machine.
 pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     anyhow::ensure!(
         !args.list && args.show.is_none(),
@@ -83,7 +83,7 @@ fn carry(
     Ok(done.status())
 }
 
-/// Returns the command to run on the other machine, with the files and records that it names.
+/// Returns the command for the other machine, with the files and records to which it refers.
 fn describe_work(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     let mut asked = RemoteWork {
         cut: vec![
@@ -122,8 +122,8 @@ fn describe_work(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     Ok(asked)
 }
 
-/// Adds the record of a stored session to the work, so that the other machine can continue it; returns the session's
-/// uid.
+/// Adds the record of a stored session to the work, so that the other machine can continue the session. Returns the uid
+/// of the session.
 pub(super) fn add_record(
     asked: &mut RemoteWork,
     store: &Store,

@@ -104,7 +104,7 @@ fn status_of(session: &TuneSession, record: &TuneRecord) -> Status {
     }
 }
 
-/// Continues a stopped session.
+/// Continues a stopped session (`--resume`).
 pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::MeasurementRegistries::open()?;
@@ -139,7 +139,7 @@ pub(super) fn resume(args: &Args, asked: &str, global: &Global) -> anyhow::Resul
     carry_out(record, &commands, place.as_ref(), args, global, &env)
 }
 
-/// Opens the target if it is storage; returns `None` for a command, a web server or another address.
+/// Opens the target if it is storage. Returns `None` for a command, a web server or another address.
 pub(super) fn open_place(
     target: &str,
     load: &Load,
@@ -154,7 +154,7 @@ pub(super) fn open_place(
     Ok(Some(OpenTarget::open(env.host, target)?))
 }
 
-/// Measures again whether the kept changes of a session help.
+/// Measures again whether the kept changes of a session help (`--confirm`).
 pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let cancel = context::on_signals()?;
     let ground = context::MeasurementRegistries::open()?;
@@ -229,8 +229,8 @@ pub(super) fn confirm(args: &Args, asked: &str, global: &Global) -> anyhow::Resu
     })
 }
 
-/// Fails if a setting of the session has changed since the session started, because results of different states would
-/// be compared.
+/// Fails if a setting of the session has changed since the session started. Otherwise the session would compare results
+/// of different states.
 fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result<()> {
     for change in record.changes.iter().flatten() {
         let now = inspect_setting(env.host, &change.setting, change.value.as_deref())
@@ -247,7 +247,7 @@ fn check_unchanged(record: &TuneRecord, env: &Environment<'_>) -> anyhow::Result
     Ok(())
 }
 
-/// Starts this program as the stand-by process, which reverts everything if this process is killed.
+/// Starts this program as the stand-by process. It reverts everything if this process is killed.
 #[allow(
     clippy::disallowed_methods,
     reason = "the process that outlives this one is this program itself"

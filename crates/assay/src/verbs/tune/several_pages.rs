@@ -11,11 +11,11 @@ use assay_model::criterion::Metric;
 use assay_model::{Load, Nanos};
 use std::path::PathBuf;
 
-/// A request of `assay trial` to try several pages together.
+/// Parameters with which `assay trial` tries several pages together.
 pub struct PagesRequest {
     /// Pages by id or file.
     pub pages: Vec<String>,
-    /// Target as the first page needs it: an absolute path, a URL or an address.
+    /// Target in the form that the first page needs: an absolute path, a URL or an address.
     pub target: String,
     /// Load under which all pages are measured.
     pub load: Load,
@@ -23,35 +23,35 @@ pub struct PagesRequest {
     pub metric: Metric,
     /// Figures that must not get worse.
     pub guards: Vec<Guard>,
-    /// Smallest relevant change, 0.03 for 3 %.
+    /// Smallest difference that counts as a gain, as a fraction: 0.03 for 3 %.
     pub margin: f64,
-    /// Highest risk level that a page may have.
+    /// Highest risk level that a page may have to be tried.
     pub risk: RiskLevel,
     /// Time limit of the whole session.
     pub budget: Option<Nanos>,
-    /// Length of a slot.
+    /// Duration of the measurement in one slot.
     pub slot: Nanos,
-    /// Time that the load runs before each slot.
+    /// Time for which the load runs before each slot.
     pub washout: Nanos,
-    /// Parameters of the pages, as name and value.
+    /// Parameters of the pages, as (name, value).
     pub set: Vec<(String, String)>,
     /// Seed of all random choices.
     pub seed: Option<u64>,
-    /// Whether to keep changes that are proved.
+    /// Whether to keep changes that improve the machine according to their trial.
     pub keep: bool,
     /// Whether to only show the plan.
     pub dry_run: bool,
     /// Whether to start without asking.
     pub yes: bool,
-    /// Whether to hide progress.
+    /// Whether to show no progress.
     pub quiet: bool,
-    /// Path of fio, if not the one on PATH.
+    /// Path of fio; `None` for the fio in PATH.
     pub fio: Option<PathBuf>,
     /// Requested formats of the output.
     pub shape: Shape,
     /// Directory of the user's own pages.
     pub own: Own,
-    /// Whether to measure although changes of killed processes are open.
+    /// Whether to measure although killed processes left open changes.
     pub despite: Despite,
 }
 
@@ -61,7 +61,7 @@ struct Line {
     args: Args,
 }
 
-/// Runs the session.
+/// Runs the tuning session that `assay trial A B C` requests.
 pub fn run_pages(request: PagesRequest, global: &Global) -> anyhow::Result<Status> {
     let line: Line = clap::Parser::try_parse_from(["tune"])?;
     let direction = match request.metric.quantity.is_lower_better() {

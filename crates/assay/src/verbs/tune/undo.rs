@@ -1,5 +1,5 @@
-//! Undoes the changes that a session kept: all, or those of `--only`. Keeps a value that another program has changed
-//! since.
+//! Undoes the changes that a session kept: all, or those that `--only` selects. If another program has changed a value
+//! since the session, this value stays.
 
 use super::Args;
 use crate::context::{self, print};
@@ -12,8 +12,8 @@ use assay_host::LiveHost;
 use assay_measure::tuning::keep_rest;
 use assay_tune::{KeptState, Row, TuneId, TuneRecord};
 
-/// Reverts the changes that a session kept, or those of `--only`. Keeps and prints values that another program has
-/// changed since.
+/// Reverts the changes that a session kept: all, or those that `--only` selects. Keeps values that another program has
+/// changed since the session, and prints them.
 pub(super) fn undo(args: &Args, asked: &str, global: &Global) -> anyhow::Result<Status> {
     let mut store = context::open_store(global)?;
     let id = store.resolve_tune(asked)?;
@@ -86,8 +86,8 @@ fn name_of(record: &TuneRecord, candidate: usize) -> String {
     }
 }
 
-/// Returns the changes to revert and the changes to keep. Reverts all, or those that `--only` names by advice or
-/// setting.
+/// Returns the changes to revert, and the changes to keep. `--only` selects changes by advice or setting; without it,
+/// all changes are reverted.
 fn choose_pieces(args: &Args, record: &TuneRecord, kept: &Row) -> anyhow::Result<(Row, Row)> {
     if args.only.is_empty() {
         return Ok((kept.clone(), Row::new()));
@@ -117,8 +117,8 @@ fn choose_pieces(args: &Args, record: &TuneRecord, kept: &Row) -> anyhow::Result
     Ok((gone, rest))
 }
 
-/// Fails if another program changed any of the kept settings while only some are undone, because settings in one file
-/// are reverted together and the others are then set again.
+/// Fails if another program changed any of the kept settings and only some of them are to be undone. The reason is that
+/// settings in one file are reverted together, and the settings to keep are then set again.
 fn check_values(record: &TuneRecord, kept: &Row, id: TuneId) -> anyhow::Result<()> {
     for change in kept.iter().filter_map(|at| record.changes[*at].as_ref()) {
         let now = inspect_setting(&LiveHost, &change.setting, change.value.as_deref())?;

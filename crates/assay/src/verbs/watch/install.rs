@@ -1,5 +1,5 @@
-//! `assay fleet watch install` and `remove`: a systemd timer that runs `assay fleet watch now` with the options of the
-//! command line.
+//! `assay fleet watch install` and `remove`: installs a systemd timer that runs `assay fleet watch now` with the
+//! options of the command line.
 
 use super::super::systemd_units::{InstalledUnits, choose_dir, print_units};
 use super::{What, dir, name, units};
@@ -11,7 +11,7 @@ use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Shortest interval, in nanoseconds; a check takes about one second of CPU time on every machine.
+/// Minimum interval in nanoseconds. A check takes about one second of CPU time on every machine.
 const MOST_OFTEN: Nanos = Nanos(60_000_000_000);
 
 #[derive(clap::Args)]
@@ -68,7 +68,7 @@ impl Install {
         Ok(Status::Ok)
     }
 
-    /// Returns the command line of the service.
+    /// Returns the command line that the service runs.
     fn words(&self) -> anyhow::Result<Vec<OsString>> {
         let mut all: Vec<OsString> = ["watch", "now", "--quiet"].map(OsString::from).into();
         all.extend(["--at-least".into(), name(self.what.at_least).into()]);

@@ -1,4 +1,4 @@
-//! Sends new and ended alarms to a command of the user, or by mail.
+//! Sends new and ended alarms to a command of the user or by mail.
 
 use super::What;
 use anyhow::Context as _;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 /// Time limit of a command.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Preferred path of sendmail, because it may not be on PATH in a systemd service.
+/// Preferred path of sendmail. In a systemd service, sendmail may not be in PATH.
 const SENDMAIL: &str = "/usr/sbin/sendmail";
 
-/// Runs the user's command and sends the mail, if they are configured.
+/// Runs the user's command and sends the mail, if the user configured them.
 pub(super) fn all(
     what: &What,
     document: &serde_json::Value,
@@ -41,7 +41,7 @@ pub(super) fn all(
     Ok(())
 }
 
-/// Formats the message (RFC 5322).
+/// Formats the mail with the alarms (RFC 5322).
 fn mail(address: &str, news: &News, text: &str) -> String {
     let count = |number: usize, word: &str| match number {
         0 => None,
@@ -60,7 +60,7 @@ fn mail(address: &str, news: &News, text: &str) -> String {
     )
 }
 
-/// Parses a mail address; rejects characters that have a meaning in a mail header or for sendmail.
+/// Parses a mail address. Rejects characters that have a special meaning in a mail header or for sendmail.
 pub(super) fn address(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, ',' | ';' | '<' | '>' | '"' | '\\');
     let good = !text.starts_with('-') && !text.is_empty() && text.len() <= 254;

@@ -1,18 +1,18 @@
-//! Text of the systemd service and timer of `assay fleet watch`.
+//! Generates the text of the systemd service and timer of `assay fleet watch`.
 
 use super::super::systemd_units::quote_for_systemd;
 use assay_model::Nanos;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// First line of every unit; it marks files that assay wrote.
+/// First line of every unit. It marks files that assay wrote.
 pub(super) const FIRST: &str =
     "# Written by `assay watch install`; `assay watch remove` takes it away.\n";
 
 /// Name of the service and the timer.
 pub(super) const NAME: &str = "assay-watch";
 
-/// Returns the text of the service; `None` if an argument is not UTF-8, as unit files require.
+/// Returns the text of the service. `None` if an argument is not UTF-8, which unit files require.
 pub(super) fn service(
     program: &Path,
     words: &[OsString],

@@ -1,4 +1,4 @@
-//! Command line of `assay web`.
+//! Defines the command line of `assay web`.
 
 use crate::input;
 use crate::open_changes::Despite;
@@ -193,7 +193,7 @@ pub struct Args {
     pub quiet: bool,
 }
 
-/// Parses bits per second: a number with `kbit`, `mbit` or `gbit`.
+/// Parses a speed in bits per second: a number with `kbit`, `mbit` or `gbit`.
 pub fn speed(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)];
@@ -226,7 +226,7 @@ fn numbers(option: &str, text: &str) -> anyhow::Result<Vec<f64>> {
         .collect()
 }
 
-/// Largest file that is uploaded to a load generator, in bytes: a list of URLs, or an access log.
+/// Maximum size in bytes of a list of URLs or an access log that is uploaded to a load generator.
 const LONGEST_FILE: u64 = 256 << 20;
 
 impl Args {
@@ -364,15 +364,15 @@ impl Args {
         })
     }
 
-    /// Returns how many seconds of a log to replay: the user's value, else at most the first minute. `span` is the
-    /// length of the log in seconds.
+    /// Returns how many seconds of a log to replay: the value of the user, else at most the first minute. `span` is the
+    /// duration of the log in seconds.
     pub fn seconds_of_log(&self, span: f64) -> f64 {
         // The last request is due at the end of the span and must be included.
         let whole = (span + 0.001).max(0.1);
         whole.min(self.seconds.map_or(60.0, Nanos::as_secs_f64))
     }
 
-    /// Returns the load of all URLs as a plan describes it.
+    /// Returns the load for all URLs in the form that plans use.
     pub fn load(&self) -> anyhow::Result<Http> {
         let text = |path: &PathBuf| {
             let path = path.to_str().map(str::to_owned);
@@ -413,7 +413,7 @@ impl Args {
         })
     }
 
-    /// Returns the load with the contents of the files that it names.
+    /// Returns the load together with the contents of the files to which it refers.
     pub fn asked(&self, load: &Http, seed: u64) -> anyhow::Result<ConsentRequest> {
         let file = |path: &str| read(std::path::Path::new(path)).map_err(|error| error.to_string());
         let asked = ConsentRequest::of(load, Duration::from(self.limit), seed, &file)?;
@@ -429,7 +429,7 @@ impl Args {
     }
 }
 
-/// Parses a header of the command line.
+/// Parses a header argument into name and value.
 pub fn header(text: &str) -> anyhow::Result<(String, String)> {
     let (name, value) = text
         .split_once(':')
@@ -437,7 +437,7 @@ pub fn header(text: &str) -> anyhow::Result<(String, String)> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Largest body, list of requests or certificate file in bytes.
+/// Maximum size in bytes of a body, a list of requests, or a certificate file.
 const LONGEST: u64 = 256 << 20;
 
 fn read(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {

@@ -1,5 +1,5 @@
-//! `assay web --from`: several machines of an inventory load one server at the same time. assay is uploaded to each of
-//! them for the duration of the measurement.
+//! `assay web --from`: several machines of an inventory generate load on one server at the same time. assay is uploaded
+//! to each machine for the duration of the measurement.
 
 use super::{Args, What, measure, targets, watched};
 use crate::context;
@@ -21,10 +21,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of unread messages; a machine that sends more has to wait.
+/// Maximum number of unread messages of a machine. A machine that sends more has to wait.
 const WAITING: usize = 16;
 
-/// Time limit for the remote verb to resolve the servers. Its steps have their own limits.
+/// Time limit in which the other machine must resolve the servers. The later steps have limits of their own.
 const READY: Duration = Duration::from_secs(300);
 
 /// A message from a machine that generates load.
@@ -33,20 +33,20 @@ enum Said {
     Line(Instant, String),
     /// Text that the machine printed on standard error.
     Complaint(String),
-    /// The connection ended: the reason, and whether the connection itself failed.
+    /// The connection ended, as (reason, whether the connection itself failed).
     Ended(String, bool),
 }
 
-/// The connection to one machine, as the coordinator uses it.
+/// The connection to one machine, from the view of the coordinator.
 struct Wire {
     heard: Receiver<Said>,
     speaker: Option<Speaker>,
     complaint: Option<String>,
-    /// When the connection began; `None` after the first message.
+    /// Time when the connection began; `None` after the first message has arrived.
     silent_since: Option<Instant>,
-    /// Set if the connection failed.
+    /// True after the connection failed.
     cut: Arc<AtomicBool>,
-    /// Set to end the remote verb.
+    /// Set to true to end the remote verb.
     end: Arc<AtomicBool>,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Wire {
     }
 }
 
-/// Connects to all machines, measures from them together, and disconnects.
+/// Connects to all machines, measures with all of them together, and disconnects.
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let settings = args.settings(context::random_seed()?)?;
     let load = args.load()?;
@@ -219,7 +219,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     })
 }
 
-/// What the thread for one machine needs.
+/// Input of the thread that communicates with one machine.
 struct Going<'a> {
     session: &'a SshSession,
     silence: Duration,
@@ -289,8 +289,8 @@ impl Going<'_> {
     }
 }
 
-/// Returns the processes of a server whose CPU time is counted on this machine; nothing is counted if the server runs
-/// elsewhere.
+/// Returns the processes of a server whose CPU time is counted on this machine. The result is empty if the server runs
+/// on another machine.
 fn server(args: &Args, url: &Url) -> anyhow::Result<ServerProcesses> {
     if let Some(pid) = args.server_pid {
         return Ok(ServerProcesses::process(pid)?);

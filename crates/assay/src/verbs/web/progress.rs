@@ -1,4 +1,4 @@
-//! Progress display of a load on web servers.
+//! Shows the progress of a load on web servers.
 
 use crate::progress::Meter;
 use assay_model::Nanos;
@@ -8,17 +8,17 @@ use assay_render::units::format_plural;
 use assay_web::WebEvent;
 use std::time::Duration;
 
-/// A bar with the rate of the current step, and a line for each result.
+/// Progress display: a bar with the rate of the current step, and a line for each result.
 pub struct Progress<'a> {
     meter: Meter,
     urls: &'a [String],
     step: String,
-    /// Number of successful responses at the last update, and the time of that update.
+    /// Latest update, as (number of successful responses, time).
     last: (u64, Duration),
 }
 
 impl<'a> Progress<'a> {
-    /// Creates the display; shows nothing if `quiet`.
+    /// Creates the display. With `quiet`, shows nothing.
     pub fn new(quiet: bool, urls: &'a [String], estimate: Duration) -> Self {
         let mut meter = Meter::new(quiet, Nanos::from(estimate));
         meter.expect(Nanos::from(estimate));
@@ -90,7 +90,6 @@ impl<'a> Progress<'a> {
         assay_render::text::escape_line(self.urls.get(target).map_or("", String::as_str))
     }
 
-    /// Removes the bar.
     pub fn end(&self) {
         self.meter.end();
     }

@@ -1,4 +1,4 @@
-//! Counts the CPU time of each server: locally, or on another machine over ssh.
+//! Counts the CPU time of each server, on this machine or on another machine over ssh.
 
 use super::Args;
 use anyhow::{anyhow, ensure};
@@ -6,9 +6,9 @@ use assay_render::text::escape_line;
 use assay_web::{ServerProcesses, Target, There};
 use std::sync::Arc;
 
-/// The ssh sessions with the servers' machines.
+/// The ssh sessions with the machines of the servers.
 pub struct Watch {
-    /// Session for each target; `None` if the server is on this machine.
+    /// Session for each target; `None` if the server of the target is on this machine.
     of: Vec<Option<Arc<There>>>,
 }
 
@@ -51,7 +51,7 @@ impl Watch {
         Ok(Self { of })
     }
 
-    /// Returns the processes that listen on the port of each target; `here` returns them for targets on this machine.
+    /// Returns the processes that listen on the port of each target. For targets on this machine, `here` returns them.
     pub fn servers(
         &self,
         args: &Args,
@@ -85,7 +85,7 @@ impl Watch {
     }
 }
 
-/// Returns the processes on this machine.
+/// Returns the processes of a server on this machine.
 pub fn here(args: &Args, target: &Target) -> anyhow::Result<ServerProcesses> {
     Ok(match (&args.server_pid, &args.cgroup) {
         (Some(pid), _) => ServerProcesses::process(*pid)?,

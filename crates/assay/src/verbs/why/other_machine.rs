@@ -1,4 +1,4 @@
-//! `assay why --host`: an uploaded assay records on the other machine; the recording is judged locally.
+//! `assay why --host`: an uploaded assay makes a recording on the other machine; this machine evaluates it.
 
 use super::Args;
 use crate::global::Global;
@@ -7,7 +7,7 @@ use crate::status::{Status, Unreadable};
 use assay_render::text::escape_line;
 use assay_why::{WatchRecording, read_recording};
 
-/// Options that the local assay handles.
+/// Options that the local assay evaluates and does not pass to the other machine.
 const OURS: [(&str, Value); 4] = [
     ("--record", Value::One),
     ("--html", Value::One),
@@ -15,8 +15,8 @@ const OURS: [(&str, Value); 4] = [
     ("--markdown", Value::None),
 ];
 
-/// Records on the other machine. Returns the recording and its bytes, or the remote exit status if there is no
-/// recording.
+/// Makes a recording on the other machine. Returns the recording and its bytes. If there is no recording, returns the
+/// remote exit status.
 pub(super) fn record(
     args: &Args,
     global: &Global,

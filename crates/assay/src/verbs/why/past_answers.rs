@@ -12,7 +12,7 @@ use assay_why::SlownessAnswer;
 
 const NOTHING: &str = "nothing was observed yet: `assay why`";
 
-/// Stores an answer.
+/// Stores an answer as an observation, which belongs to this machine unless `is_of_another_machine`.
 pub(super) fn keep(answer: &SlownessAnswer, is_of_another_machine: bool, global: &Global) {
     let milliseconds = i64::try_from(answer.started_ms).unwrap_or(i64::MAX);
     let started = jiff::Timestamp::from_millisecond(milliseconds);

@@ -7,13 +7,13 @@ use assay_why::{MachineSnapshot, RecordingHeader, WatchRecording, read_recording
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A recording that is being written. The file appears under its final name only when it is complete.
+/// A recording that is being written. The file gets its final name only when it is complete.
 pub(super) struct RecordingFile {
     path: PathBuf,
     out: RecordingSink,
 }
 
-/// Where a recording goes.
+/// Destination of a recording.
 enum RecordingSink {
     File(BufWriter<OutputFile>),
     /// Standard output, for the path `-`.
@@ -52,7 +52,7 @@ impl RecordingFile {
         Ok(write_line(self.out.writer(), look)?)
     }
 
-    /// Completes the recording and publishes the file.
+    /// Completes the recording, and publishes the file under its final name.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.out.writer().flush()?;
         let RecordingSink::File(file) = self.out else {
@@ -79,7 +79,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a recording.
+/// Reads and decodes a recording file.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user named this file on the command line"

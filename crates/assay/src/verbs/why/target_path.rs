@@ -1,5 +1,5 @@
-//! Finds the layers and disks under a path. If the file system of the path does not respond, the result contains this
-//! fact: a separate process accesses the path first, so that assay itself never hangs.
+//! Finds the layers and disks under a path. A separate process accesses the path first, so that assay itself never
+//! hangs. If the file system does not respond, the result contains this fact.
 #![allow(
     clippy::disallowed_methods,
     reason = "starts a shell that touches the path in its own process"
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Longest wait for the file system of a path.
+/// Time limit for the file system of a path to respond.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Finds the layers and disks under a path.
@@ -51,7 +51,7 @@ pub(super) fn resolve(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Watch
     })
 }
 
-/// Returns whether the file system of a path responds. A process that waits for a dead disk cannot be killed; it
+/// Returns whether the file system of a path responds. A process that waits for a dead disk cannot be killed. It
 /// remains until the disk responds or is removed.
 fn answers(path: &Path) -> anyhow::Result<bool> {
     let mut command = Command::new("sh");
@@ -68,7 +68,7 @@ fn answers(path: &Path) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// Discovers the layers on a separate thread; `None` if this takes longer than `DEADLINE`.
+/// Finds the layers in a separate thread. `None` if this takes longer than `DEADLINE`.
 fn discover_stack(host: &Arc<dyn Host>, path: &Path) -> anyhow::Result<Option<Stack>> {
     let (sender, answer) = channel();
     let (asked, machine) = (path.to_owned(), Arc::clone(host));
@@ -98,7 +98,7 @@ fn list_disks(host: &dyn Host, stack: &Stack) -> Vec<String> {
     names
 }
 
-/// Returns the kind and name of each layer, from the top.
+/// Returns the kind and name of each layer, beginning with the top.
 fn list_layers(stack: &Stack) -> Vec<String> {
     let shown = stack.layers.iter();
     let shown = shown.filter(|layer| layer.kind != LayerKind::Path);

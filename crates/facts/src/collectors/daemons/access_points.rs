@@ -1,4 +1,5 @@
-//! Wi-Fi networks of hostapd and their protection. One file may define several networks, each beginning with `bss=`.
+//! Collects the Wi-Fi networks of hostapd and their protection. One file may define several networks; each further
+//! network begins with `bss=`.
 
 use super::cleaned_words::HOSTAPD;
 use super::lines::{Line, files, note, read};
@@ -23,7 +24,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_files(g, "hostapd", all);
 }
 
-/// Notes the networks in these files of hostapd; the facts' keys begin with `kind`.
+/// Notes the networks in configuration files of hostapd. The keys of the facts begin with `kind`.
 pub(crate) fn note_files(g: &mut Gather<'_>, kind: &str, all: impl IntoIterator<Item = String>) {
     let mut number = 0;
     for path in all {

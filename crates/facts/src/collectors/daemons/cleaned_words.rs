@@ -1,11 +1,11 @@
-//! Removes private data from the configuration files of small servers: keeps only words of one list, and the
-//! punctuation between words. Every other word becomes `x`, so that names, addresses, passwords and numbers do not
-//! leave the machine, and the file keeps its structure.
+//! Redacts the configuration files of small servers: keeps only words of one list, and the punctuation between words.
+//! Every other word becomes `x`. Names, addresses, passwords and numbers therefore do not leave the machine, but the
+//! structure of the file remains.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Files that may be read after cleaning.
+/// Configuration files that may be read, because [`redact`] is applied to each line.
 pub(crate) const FILES: &[&str] = &[
     "/etc/apcupsd/apcupsd.conf",
     "/etc/apt/apt.conf",
@@ -40,7 +40,8 @@ pub(crate) const FILES: &[&str] = &[
     "/var/lib/kubelet/config.yaml",
 ];
 
-/// Directories from which files may be read; where not all files are read, with the patterns of their names.
+/// Directories from which configuration files may be read. The constants `*_FILES` contain name patterns for
+/// directories of which only some files are read.
 pub(crate) const BIND: &str = "/etc/bind";
 pub(crate) const BIND_FILES: &[&str] = &["named.conf*"];
 pub(crate) const UNBOUND: &str = "/etc/unbound/unbound.conf.d";
@@ -61,7 +62,8 @@ const DIRS: [&str; 11] = [
     BIND, UNBOUND, MOSQUITTO, PROFTPD, SQUID, HOSTAPD, JOURNALD, XINETD, APT, SOURCES, PHP,
 ];
 
-/// Prefixes of words that are kept, with `x` for the rest; the longest prefix applies.
+/// Prefixes that are kept if a word begins with them; the rest of the word becomes `x`. The longest matching prefix
+/// applies.
 pub(crate) const BEGINNINGS: [&str; 13] = [
     "/",
     "127.",
@@ -120,7 +122,7 @@ pub(crate) const WORDS: &str = "\
     /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
     /etc/squid/conf.d/*.conf port1";
 
-/// Returns whether a path is one of `FILES`, or in one of the directories.
+/// Returns whether a path is one of `FILES` or lies in a directory whose files may be read.
 pub(crate) fn is_file(path: &str) -> bool {
     let in_dir = |dir: &&str| {
         let rest = path.strip_prefix(*dir);
@@ -129,13 +131,13 @@ pub(crate) fn is_file(path: &str) -> bool {
     FILES.contains(&path) || DIRS.iter().any(in_dir)
 }
 
-/// Whether the names in a directory may be listed.
+/// Returns whether the names in a directory may be listed.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     DIRS.contains(&dir) || (dir.starts_with(PHP) && dir.len() < 60)
 }
 
-/// Whether a character separates words.
+/// Returns whether a character separates words.
 fn is_separator(letter: char) -> bool {
     letter.is_ascii_whitespace()
         || matches!(
@@ -158,7 +160,7 @@ fn is_separator(letter: char) -> bool {
         )
 }
 
-/// Replaces all words of a line that are not in the list by `x`.
+/// Redacts a line: replaces every word that is not in the list by `x`.
 pub(crate) fn redact(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

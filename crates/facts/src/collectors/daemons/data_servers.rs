@@ -54,9 +54,11 @@ fn note_redis(g: &mut Gather<'_>, name: &str, path: &str) {
 }
 
 /// Returns whether Redis or Valkey serves clients that do not authenticate. `lines` are the words of the configuration
-/// lines in order. This is the case if the server listens on TCP beyond this machine, protected mode is off, and the
-/// default user needs no password (redis.conf of 7.0; ACL LIST of Redis: a default user without a line of its own is
-/// `on nopass`).
+/// lines in order.
+///
+/// Three conditions must be true: the server listens on TCP beyond this machine, protected mode is off, and the default
+/// user needs no password. A default user without a line of its own is `on nopass` (redis.conf of 7.0; ACL LIST of
+/// Redis).
 pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     let last = |key: &str| {
         let line = lines.iter().rfind(|line| line.first() == Some(&key))?;
@@ -76,7 +78,7 @@ pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     listens && unprotected && !password && !asks && last("aclfile").is_none()
 }
 
-/// Notes whether memcached is open to other machines: it listens on all addresses unless `-l` or a socket is set.
+/// Notes whether memcached is open to other machines. It listens on all addresses unless `-l` or a socket is set.
 fn note_memcached(g: &mut Gather<'_>) {
     let lines = read(g, "memcached", MEMCACHED, &['#']);
     let Some(first) = lines.first() else { return };
@@ -171,7 +173,8 @@ fn note_etcd(g: &mut Gather<'_>) {
     note(g, ("etcd", "clients"), "open", open, &line.place);
 }
 
-/// Notes whether Mosquitto accepts anonymous clients: they are allowed, and it listens beyond this machine.
+/// Notes whether Mosquitto accepts anonymous clients of other machines: anonymous clients are allowed, and a listener
+/// is reachable from other machines.
 fn note_mosquitto(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/mosquitto/mosquitto.conf".to_owned()];
     all.extend(files(g, "mosquitto", MOSQUITTO, &[".conf"]));

@@ -1,5 +1,5 @@
-//! File servers that anonymous clients may write to: ProFTPD and the rsync daemon. vsftpd and tftpd are in
-//! `key_values`.
+//! Finds file servers to which anonymous clients may write: ProFTPD and the rsync daemon. `key_values` has the settings
+//! of vsftpd and tftpd.
 
 use super::cleaned_words::PROFTPD;
 use super::lines::{Line, files, is_loopback, note, read};
@@ -13,7 +13,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_rsyncd(g);
 }
 
-/// Notes from the sections of ProFTPD's configuration whether anonymous users may write, and whether root may log in.
+/// Notes whether anonymous users of ProFTPD may write, and whether root may log in, from the sections of its
+/// configuration.
 fn note_proftpd(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/proftpd/proftpd.conf".to_owned()];
     all.extend(files(g, "proftpd", PROFTPD, &[".conf"]));
@@ -64,8 +65,7 @@ fn note_proftpd(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the modules of the rsync daemon that every client may write to; global settings apply to
-/// all modules.
+/// Notes the modules of the rsync daemon to which every client may write. Global settings apply to all modules.
 fn note_rsyncd(g: &mut Gather<'_>) {
     let lines = read(g, "rsyncd", RSYNCD, &['#', ';']);
     let mut common: BTreeMap<String, Line> = BTreeMap::new();

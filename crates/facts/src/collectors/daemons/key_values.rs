@@ -1,5 +1,5 @@
-//! Programs with one setting on each line, a name and a value; the last line of a name applies. The advice page that
-//! uses a setting explains it.
+//! Collects settings of programs with one `name value` pair per line. If several lines set the same name, the last one
+//! applies. The advice page that uses a setting explains it.
 
 use super::cleaned_words::{JOURNALD, PHP};
 use super::lines::{Line, files, note, read};
@@ -7,7 +7,7 @@ use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// A program, its files in reading order, and the settings that a check uses.
+/// A program with its configuration files in reading order, and the settings that a check uses.
 struct KeyValues {
     kind: &'static str,
     files: &'static [&'static str],
@@ -116,7 +116,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_smartd(g);
 }
 
-/// Notes the last value of each setting in a file, in lower case.
+/// Notes the last value of each setting of `keys` in a file, in lower case.
 fn note_last(g: &mut Gather<'_>, subject: (&str, &str), lines: &[Line], keys: &[&str]) {
     for key in keys {
         let mut of_key = lines.iter().rev();
@@ -137,7 +137,7 @@ fn name_of(text: &str) -> String {
     text[..end].to_lowercase()
 }
 
-/// Returns the value without quotation marks and without a comment after it.
+/// Returns the value without quotation marks and without a trailing comment.
 fn value_of(text: &str) -> String {
     let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
     let rest = text.find(ends_name).map_or("", |end| &text[end..]);
@@ -147,7 +147,7 @@ fn value_of(text: &str) -> String {
     rest.trim_matches(['"', '\'']).to_lowercase()
 }
 
-/// Reads the settings of journald; drop-ins come after the main file.
+/// Notes the settings of journald. Drop-ins are read after the main file.
 fn note_journald(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/systemd/journald.conf".to_owned()];
     all.extend(files(g, "journald", JOURNALD, &[".conf"]));
@@ -159,7 +159,7 @@ fn note_journald(g: &mut Gather<'_>) {
     note_last(g, ("journald", "settings"), &lines, &keys);
 }
 
-/// Reads the settings of each PHP version.
+/// Notes the settings of each installed PHP version.
 fn note_php(g: &mut Gather<'_>) {
     for version in php_versions(g, "php") {
         for part in ["fpm", "apache2"] {
@@ -172,7 +172,7 @@ fn note_php(g: &mut Gather<'_>) {
     }
 }
 
-/// Reads the file of each pool of PHP-FPM.
+/// Notes the settings of each pool of PHP-FPM, which has a file of its own.
 fn php_pools(g: &mut Gather<'_>) {
     let mut number = 0;
     for version in php_versions(g, "php_pool") {
@@ -205,7 +205,7 @@ fn php_versions(g: &mut Gather<'_>, key: &str) -> Vec<String> {
     names.iter().take(20).map(|name| lossy(name)).collect()
 }
 
-/// Notes whether the machine has an md array, which `mdadm` should monitor and check.
+/// Notes whether the machine has an md array. Such an array should be monitored and checked by `mdadm`.
 fn note_arrays(g: &mut Gather<'_>) {
     let Some(text) = g.read("mdadm", "/proc/mdstat") else {
         return;

@@ -1,13 +1,13 @@
-//! Splits lines of configuration files into words, and notes facts with their line.
+//! Splits lines of configuration files into words, and notes facts with the place of their line.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 
-/// Most files that are read in one directory.
+/// Maximum number of files that are read in one directory.
 const MOST: usize = 200;
 
-/// A line that is not a comment: its words in lower case, and its place.
+/// A line that is not a comment: its words in lower case, its file and its line number.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) words: Vec<String>,
@@ -25,7 +25,7 @@ impl Line {
     }
 }
 
-/// Reads the lines of a file without comments; if this fails, notes `key` as unknown.
+/// Reads the lines of a file without comments. If the file cannot be read, notes `key` as unknown.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str, comments: &[char]) -> Vec<Line> {
     let text = g.read(key, path).unwrap_or_default();
     let mut lines = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str, comments: &[char])
     lines
 }
 
-/// Returns the place of a whole line.
+/// Returns the place of a whole line, for facts without a column.
 pub(crate) fn at_line(path: &str, line: usize) -> FactPlace {
     FactPlace::File {
         path: path.to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn at_line(path: &str, line: usize) -> FactPlace {
     }
 }
 
-/// Returns the sorted paths of the files in a directory that have one of these endings.
+/// Returns the sorted paths of the files in a directory whose names have one of the endings `ends`.
 pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, ends: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
     names.retain(|name| !name.starts_with('.') && ends.iter().any(|end| name.ends_with(end)));
@@ -64,7 +64,7 @@ pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, ends: &[&str]) -> 
     names.iter().map(|name| format!("{dir}/{name}")).collect()
 }
 
-/// Notes a property of a subject.
+/// Notes a property of a subject, such as one server or one section.
 pub(super) fn note(
     g: &mut Gather<'_>,
     (kind, which): (&str, &str),
@@ -78,7 +78,7 @@ pub(super) fn note(
     g.about([kind, which]);
 }
 
-/// Returns whether an address, perhaps with a port, is reachable only from this machine.
+/// Returns whether an address is reachable only from this machine. The address may be followed by a port.
 pub(crate) fn is_loopback(address: &str) -> bool {
     let bare = address
         .trim_start_matches(['-', '['])

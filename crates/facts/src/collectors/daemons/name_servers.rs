@@ -1,4 +1,4 @@
-//! Name servers: which clients BIND and Unbound answer, and which clients may transfer or update the zones of BIND.
+//! Collects which clients BIND and Unbound answer, and which clients may transfer or update the zones of BIND.
 
 use super::cleaned_words::{BIND, UNBOUND};
 use super::lines::{Line, at_line, files, is_loopback, is_world, note, read};
@@ -88,7 +88,7 @@ fn note_bind(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the number of the view around a statement.
+/// Returns the number of the `view` block around a statement; `None` outside of views.
 fn view(one: &Statement) -> Option<usize> {
     let mut blocks = one.within.iter();
     blocks
@@ -96,7 +96,8 @@ fn view(one: &Statement) -> Option<usize> {
         .map(|(number, _)| *number)
 }
 
-/// Whether named resolves names for others in a view, or outside of views; a line of the view wins.
+/// Returns whether `recursion` of BIND is on in a view, or outside of all views. A line in the view overrides the
+/// global line; the default is on.
 fn recurses(all: &[&Statement], of_view: Option<usize>) -> bool {
     let last = |wanted: Option<usize>| {
         let mut said = all.iter().filter(|one| {

@@ -1,7 +1,7 @@
-//! Files with nested settings: blocks in braces as in named and apt, and the simple YAML of servers. A setting is a
-//! path of names with its value and its line.
+//! Parses files with nested settings: blocks in braces as in named and apt, and the simple YAML of servers. Each
+//! setting has a path of names, a value and a line number.
 
-/// A statement: the heads of the blocks around it, its words, and its line.
+/// A statement with its words, its line, and the heads of the blocks around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement {
     /// For each block around the statement, the outermost first: a number that identifies the block, and the words of
@@ -11,7 +11,8 @@ pub(crate) struct Statement {
     pub(crate) line: usize,
 }
 
-/// Reads statements that end with a semicolon or with a block in braces. Comments are those of C, C++ and shells.
+/// Parses statements that end with a semicolon or with a block in braces. Comments may have the syntax of C, C++ or
+/// shells.
 pub(crate) fn read_braces(text: &str) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut within: Vec<(usize, Vec<String>)> = Vec::new();
@@ -77,7 +78,7 @@ pub(crate) fn read_braces(text: &str) -> Vec<Statement> {
     statements
 }
 
-/// A value of YAML: its path in lower case with dots between the names, its text, and its line.
+/// A value in a YAML file: its path in lower case with dots between the names, its text, and its line number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct YamlValue {
     pub(crate) path: String,
@@ -85,7 +86,7 @@ pub(crate) struct YamlValue {
     pub(crate) line: usize,
 }
 
-/// Parses the scalars of block mappings; an item of a list has the path of its list.
+/// Parses the scalars of block mappings. An item of a list has the path of the list.
 pub(crate) fn read_yaml(text: &str) -> Vec<YamlValue> {
     let mut values = Vec::new();
     let mut open: Vec<(usize, String)> = Vec::new();

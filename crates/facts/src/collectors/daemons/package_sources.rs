@@ -1,4 +1,5 @@
-//! The package sources of apt, their signature checks, and the automatic installation of security updates.
+//! Collects the package sources of apt, whether their signatures are checked, and whether security updates are
+//! installed automatically.
 
 use super::cleaned_words::{APT, SOURCES};
 use super::lines::{Line, at_line, files, note, read};
@@ -22,8 +23,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_sources(g);
 }
 
-/// Reads the options; the last value applies. Files are read in the order of their names, apt.conf
-/// after them.
+/// Notes the options of apt. Files are read in the order of their names, and apt.conf after all others. The last value
+/// of an option applies.
 fn note_options(g: &mut Gather<'_>) {
     let mut all = files(g, "apt", APT, &[""]);
     // apt.conf(5): a file name without an ending, or with that of a configuration.
@@ -60,7 +61,7 @@ fn note_options(g: &mut Gather<'_>) {
     }
 }
 
-/// A package source: its address, and whether its signatures are not checked.
+/// A package source with its address, and whether signature checks are turned off for it.
 struct Source {
     uri: String,
     suites: Vec<String>,

@@ -1,4 +1,4 @@
-//! Remote logins older than SSH: hosts.equiv, and telnet and the r-commands started by inetd or xinetd.
+//! Finds remote logins that are older than SSH: hosts.equiv, and telnet and the r-commands started by inetd or xinetd.
 
 use super::cleaned_words::XINETD;
 use super::lines::{files, note, read};

@@ -1,4 +1,4 @@
-//! The clients that Squid serves, SNMP access, and access to the administration pages of CUPS.
+//! Collects which clients Squid serves, SNMP access, and access to the administration pages of CUPS.
 
 use super::cleaned_words::SQUID;
 use super::lines::{Line, files, is_loopback, is_world, note, read};
@@ -13,7 +13,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_cups(g);
 }
 
-/// Notes whether Squid is an open proxy: the first rule that matches a stranger allows the request.
+/// Notes whether Squid is an open proxy: whether the first rule that matches an unknown client allows the request.
 fn note_squid(g: &mut Gather<'_>) {
     let mut lines = Vec::new();
     for line in read(g, "squid", "/etc/squid/squid.conf", &['#']) {

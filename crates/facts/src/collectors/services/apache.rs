@@ -4,8 +4,7 @@
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 
-/// Directories with Apache's files on Debian and Red Hat; each is listed, including links of
-/// enabled sites.
+/// Directories with Apache's files on Debian and Red Hat. Each is listed, including the links to enabled sites.
 pub(crate) const APACHE: [&str; 6] = [
     "/etc/apache2/sites-enabled",
     "/etc/apache2/conf-enabled",
@@ -15,10 +14,10 @@ pub(crate) const APACHE: [&str; 6] = [
     "/etc/httpd/conf.modules.d",
 ];
 
-/// The main configuration files of Debian and Red Hat.
+/// Main configuration files of Debian and Red Hat.
 pub(crate) const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
 
-/// Files elsewhere that the main files often include.
+/// Files in other directories that the main files often include.
 pub(crate) const OTHERS: [&str; 2] = [
     "/etc/apache2/ports.conf",
     "/etc/letsencrypt/options-ssl-apache.conf",
@@ -29,8 +28,8 @@ pub(crate) const ENABLED: &str = "/etc/apache2/mods-enabled";
 /// Names of the MPMs. a2enmod enables at most one of them at a time.
 const WAYS: [&str; 3] = ["event", "prefork", "worker"];
 
-/// Whether a module requires prefork in its `.load` file (`# Depends: mpm_prefork`): PHP inside of
-/// Apache, and ITK. The names of PHP modules contain a version.
+/// Returns whether a module requires prefork in its `.load` file (`# Depends: mpm_prefork`). This is true for mod_php
+/// and ITK. The names of PHP modules contain a version.
 fn needs_prefork(name: &str) -> bool {
     let php = name.strip_prefix("php");
     let version = |rest: &str| {

@@ -1,5 +1,5 @@
-//! Parses Apache's configuration as httpd does: continued lines, includes at their place, `<IfModule>` and
-//! `<IfDefine>` evaluated, and each VirtualHost separately (httpd 2.4, `configuring.html` and `core.html`).
+//! Parses Apache's configuration as httpd does (httpd 2.4, `configuring.html` and `core.html`): joins continued lines,
+//! inserts included files in place, evaluates `<IfModule>` and `<IfDefine>`, and separates the VirtualHosts.
 
 use super::apache::{APACHE, MAINS};
 use super::setting_lines::place;
@@ -11,7 +11,8 @@ use assay_model::FactPlace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Maximum depth of nested includes (httpd's own limit AP_MAX_INCLUDE_DEPTH is 20), and maximum number of files.
+/// Limits of the parser: maximum depth of nested includes (httpd's own limit AP_MAX_INCLUDE_DEPTH is 20), and maximum
+/// number of files.
 const DEEPEST: usize = 20;
 const MOST: usize = 1000;
 /// Modules that are built into every httpd and need no LoadModule.
@@ -26,13 +27,13 @@ const STATIC: [&str; 8] = [
     "mpm_common",
 ];
 
-/// A directive of the configuration, from whichever file contains it.
+/// A directive of the configuration with its file and line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// Name in lower case.
+    /// Name of the directive in lower case.
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// Path of the file, and number of the first line, from 1.
+    /// Path of the file that contains the directive; `line` is its first line, counted from 1.
     pub(crate) path: String,
     pub(crate) number: usize,
     pub(crate) place: FactPlace,
@@ -47,24 +48,24 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Returns the line that applies to a directive: the last.
+    /// Returns the line that applies to a directive: the last one.
     pub(crate) fn last(&self, name: &str) -> Option<&Line> {
         self.lines.iter().rfind(|line| line.name == name)
     }
 }
 
-/// Result of reading the configuration.
+/// The configuration of Apache after all includes and conditions were evaluated.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     /// The servers, the main server first.
     pub(crate) servers: Vec<Server>,
-    /// Files that could not be read, and the place of their include.
+    /// Files that could not be read, each with the place of the directive that includes it.
     pub(crate) problems: Vec<(String, FactPlace)>,
 }
 
 impl Reading {
-    /// Whether a server uses TLS: its own `SSLEngine`, else that of the main server, else no. The result may be wrong
-    /// if the main file was not found.
+    /// Returns whether a server uses TLS. Its own `SSLEngine` applies, otherwise that of the main server; the default
+    /// is no. The result may be wrong if the main file was not found.
     pub(crate) fn speaks_tls(&self, server: &Server) -> bool {
         let main = self.servers.first();
         let line = server.last("sslengine").or_else(|| main?.last("sslengine"));
@@ -117,10 +118,10 @@ pub(crate) fn read(host: &dyn Host) -> Reading {
     reader.out
 }
 
-/// State of the parser at one point of a file.
+/// State of the parser at one point of the configuration.
 #[derive(Clone, Default)]
 struct State {
-    /// Open sections: the name, and whether their content applies.
+    /// Open sections, each with its name and whether httpd applies its content.
     sections: Vec<(String, bool)>,
     server: usize,
 }
@@ -307,8 +308,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether httpd 2.4, the oldest release with support, has a version that `<IfVersion>` asks for. Where the patch
-/// decides, and for patterns, the section counts.
+/// Returns whether the condition of an `<IfVersion>` section is true for httpd 2.4, the oldest supported release. Also
+/// returns true if the result depends on the patch level, or if the condition is a pattern.
 fn is_version(operator: &str, version: &str) -> bool {
     let mut parts = version
         .split('.')
@@ -346,7 +347,7 @@ fn common_module_name(name: &str) -> String {
     name.strip_suffix("_module").unwrap_or(name).to_owned()
 }
 
-/// Joins continued lines, each with the number of its first line, from 1.
+/// Joins continued lines. Each result has the number of its first line, counted from 1.
 pub(crate) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -371,7 +372,7 @@ mod tests {
     use assay_host::{Recorded, Root};
     use std::process::Command;
 
-    /// Returns the last SSLProtocol line of each server as `1: value`, and the number of problems.
+    /// Returns the last SSLProtocol line of each server as `INDEX: VALUE`, and the number of problems.
     fn list_protocols(host: &Recorded) -> (Vec<String>, usize) {
         let reading = read(host);
         let servers = reading.servers.iter().enumerate();

@@ -1,5 +1,5 @@
-//! Redacts Apache's files for a capture: keeps section tags without their arguments, includes, module names, and the
-//! TLS settings that a check needs. A statement that continues over several lines is kept on its first line.
+//! Redacts Apache's files for a capture. Keeps section tags without their arguments, includes, module names, and the
+//! TLS settings that a check needs. A statement that continues over several lines is joined into its first line.
 
 use super::apache_reading::logical_lines;
 use super::certificates::of_apache;
@@ -7,7 +7,7 @@ use crate::harmless::{is_path, is_pattern};
 
 const LEFT_OUT: &str = "left-out";
 
-/// Redacts one file; each line keeps its number.
+/// Redacts one file of Apache. Line numbers do not change.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = vec![String::new(); text.split('\n').count()];
@@ -85,13 +85,13 @@ fn is_section(name: &str) -> bool {
     (1..=24).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Whether a word is the name of a module, of its file, or of a definition.
+/// Returns whether a word is the name of a module, of a module's file, or of a definition.
 fn is_name(name: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
     (1..=40).contains(&name.len()) && name.bytes().all(known)
 }
 
-/// Whether a text contains only characters of protocol and cipher lists, and is 1 to 512 bytes long.
+/// Returns whether a text has 1 to 512 bytes and contains only characters of protocol and cipher lists.
 pub(super) fn is_of_tls(text: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b":!+@=_., -".contains(&byte);
     (1..=512).contains(&text.len()) && text.bytes().all(known)

@@ -1,9 +1,9 @@
-//! Collects the keys and certificate authorities that may log in, from the files of sshd's AuthorizedKeysFile of every
+//! Collects the keys and certificate authorities that may log in. Reads the files of sshd's AuthorizedKeysFile of every
 //! account (sshd(8), AUTHORIZED_KEYS FILE FORMAT).
 //!
-//! Keeps only the type and size of a key and the names of its options: [`redact`] reduces each line to these, and the
-//! collector parses the reduced line. These files are read only when assay runs on the machine itself, because captures
-//! and bundles must not contain account names.
+//! [`redact`] reduces each line to the type and size of a key and the names of its options; the collector parses the
+//! reduced lines. These files are read only when assay runs on the machine itself, because captures and bundles must
+//! not contain account names.
 
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
@@ -19,7 +19,8 @@ pub(crate) const PASSWD: &str = "/etc/passwd";
 /// Default paths of the files (sshd_config(5), AuthorizedKeysFile).
 const DEFAULT: [&str; 2] = [".ssh/authorized_keys", ".ssh/authorized_keys2"];
 
-/// Maximum number of files that are read. A machine with more accounts usually gets them from a directory service.
+/// Maximum number of files that are read. On a machine with more accounts, the accounts usually come from a directory
+/// service.
 const MOST: usize = 4096;
 
 /// Types of keys (sshd(8)); certificates do not occur in these files.
@@ -58,7 +59,7 @@ const OPTIONS: [&str; 20] = [
     "x11-forwarding",
 ];
 
-/// The option that contains a date; the date is kept too.
+/// The option that contains an expiry date. The date is kept as well.
 const EXPIRY: &str = "expiry-time";
 
 /// First word of a redacted line that contains a key.
@@ -83,7 +84,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     });
 }
 
-/// A file in which sshd looks for the keys of an account.
+/// A file in which sshd searches the keys of an account.
 pub(crate) struct OfAccount {
     pub(crate) path: String,
     pub(crate) user: String,
@@ -91,7 +92,7 @@ pub(crate) struct OfAccount {
     pub(crate) home: String,
 }
 
-/// Returns the paths of the files that [`collect`] reads, whether they exist or not.
+/// Returns the paths of the files that [`collect`] reads, including paths of missing files.
 pub(crate) fn files(host: &dyn Host) -> Vec<OfAccount> {
     let sshd = read_effective(Program::Sshd, Path::new(super::ssh::SERVER), &OfHost(host));
     let (Ok(sshd), Ok(accounts)) = (sshd, host.read_text(Path::new(PASSWD))) else {
@@ -125,8 +126,8 @@ fn visit_files(sshd: &Effective, accounts: &str, mut take: impl FnMut(&Account<'
     }
 }
 
-/// Returns the patterns of AuthorizedKeysFile in all scopes, because it is unknown which accounts a Match block applies
-/// to.
+/// Returns the patterns of AuthorizedKeysFile in all scopes. All are needed, because it is unknown which accounts match
+/// a Match block.
 fn list_patterns(sshd: &Effective) -> BTreeSet<String> {
     let said = sshd.settings().iter();
     let said = said.filter(|said| said.key == "authorizedkeysfile");
@@ -142,7 +143,7 @@ fn list_patterns(sshd: &Effective) -> BTreeSet<String> {
     all
 }
 
-/// An account (passwd(5)).
+/// An account with its home directory (passwd(5)), whose keys are read.
 struct Account<'a> {
     name: &'a str,
     uid: &'a str,
@@ -237,7 +238,7 @@ fn note_file(g: &mut Gather<'_>, account: &Account<'_>, path: &str, authority: b
 }
 
 /// Notes whether other users may write to the file, or to a directory between the file and the home directory. sshd
-/// refuses such a file if StrictModes is yes (sshd(8), FILES).
+/// ignores such a file if StrictModes is yes (sshd(8), FILES).
 fn note_writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
     let fact = format!("{key}.others_write");
     let below = Path::new(path).starts_with(home);
@@ -278,7 +279,7 @@ fn note_writable(g: &mut Gather<'_>, key: &str, path: &str, home: &str) {
         .known(fact, found, FactKind::Runtime, FactPlace::from(path));
 }
 
-/// A redacted line: `key TYPE BITS OPTION…`; BITS is `-` if the type implies the size.
+/// A key in the redacted form `key TYPE BITS OPTION…`. BITS is `-` if the type implies the size.
 struct Key<'a> {
     kind: &'a str,
     bits: Option<u64>,
@@ -325,15 +326,14 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whether the text is `YYYYMMDD`, optionally with hours and minutes and with `Z` (sshd(8),
-/// expiry-time).
+/// Returns whether the text is `YYYYMMDD`, optionally with hours and minutes and with `Z` (sshd(8), expiry-time).
 fn is_time(text: &str) -> bool {
     let digits = text.strip_suffix('Z').unwrap_or(text);
     matches!(digits.len(), 8 | 12 | 14) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a path may be an authorized_keys file, judged by its name. A wrong answer reveals nothing, because the
-/// redacted text is harmless for any file.
+/// Returns whether a path may be an authorized_keys file, according to its name. A false positive reveals nothing,
+/// because the redacted text is harmless for any file.
 pub(crate) fn may_be(path: &str) -> bool {
     path.split('/')
         .any(|part| part.starts_with("authorized_keys"))
@@ -395,7 +395,7 @@ fn split(options: &str) -> Vec<&str> {
     all
 }
 
-/// Returns the positions of characters outside of quotation marks; `\"` does not end a quotation.
+/// Returns the positions of all characters outside of quotation marks. `\"` does not end a quotation.
 fn positions_outside_quotes(
     text: &str,
     wanted: impl Fn(char) -> bool,
@@ -411,7 +411,7 @@ fn positions_outside_quotes(
     })
 }
 
-/// Returns the length of the modulus in bits: the third field of the key (RFC 4253, section 6.6).
+/// Returns the length of an RSA modulus in bits, from the third field of the key (RFC 4253, section 6.6).
 fn rsa_bits(key: &str) -> Option<u64> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(key).ok()?;
     let mut rest = &bytes[..];
@@ -430,7 +430,7 @@ fn rsa_bits(key: &str) -> Option<u64> {
     Some(digits.len() as u64 * 8 - top)
 }
 
-/// Redacts a line of passwd: keeps the name, number and home directory, which are needed to find the files.
+/// Redacts a line of passwd: keeps the name, number and home directory, with which the files are found.
 pub(crate) fn redact_account(line: &str) -> String {
     let fields: Vec<&str> = line.split(':').collect();
     let plain = |text: &str, more: &[u8]| {
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A key of `ssh-keygen -t rsa -b 2048` of OpenSSH 9.2; its private half was not kept.
+    /// Public key of `ssh-keygen -t rsa -b 2048` of OpenSSH 9.2. Its private key was not kept.
     const RSA: &str = include_str!("../../../fixtures/openssh-9.2p1-rsa-2048.pub");
 
     #[test]

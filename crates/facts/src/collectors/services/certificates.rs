@@ -1,7 +1,8 @@
-//! Collects the certificates that programs are configured to use, those of certbot, and the permissions of their keys.
+//! Collects the certificates that programs are configured to use, the certificates of certbot, and the permissions of
+//! private keys.
 //!
-//! A certificate contains host names, so [`redact`] reduces each certificate to one line with the properties that
-//! checks need. The collector parses these lines, both on the machine and in a capture.
+//! A certificate contains host names. [`redact`] therefore reduces each certificate to one line with the properties
+//! that checks need. The collector parses these lines, both on the machine and in a capture.
 
 mod apache;
 mod line;
@@ -22,28 +23,27 @@ pub(crate) const CERTBOT: &str = "/etc/letsencrypt/live";
 pub(crate) const STAT: &str = "/proc/stat";
 pub(crate) const UPTIME: &str = "/proc/uptime";
 
-/// File name endings of certificates; some of these files contain the key too.
+/// File name endings of certificates. Some of these files also contain the private key.
 const ENDINGS: [&str; 4] = [".pem", ".crt", ".cer", ".cert"];
 
-/// Keywords for the path of a certificate and of its key, for each program.
+/// Keywords for the path of a certificate and the path of its key, for each program.
 const NGINX: (&str, &str) = ("ssl_certificate", "ssl_certificate_key");
 const POSTFIX: (&str, &str) = ("smtpd_tls_cert_file", "smtpd_tls_key_file");
-/// Parameter for files with a key and its certificates; it overrides the two keywords (postconf(5),
+/// Parameter for files that contain a key and its certificates. The parameter overrides the two keywords (postconf(5),
 /// since 3.4).
 pub(crate) const POSTFIX_CHAINS: &str = "smtpd_tls_chain_files";
 
-/// Permission bit that lets other users read a file, and permission bit that lets them enter a directory.
+/// Permission bits: other users may read a file (`OTHERS_READ`), other users may enter a directory (`OTHERS_ENTER`).
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_ENTER: u32 = 0o001;
 
-/// Reason why a file is not read: a capture does not keep its path.
+/// Reason why a file is not read: the capture does not contain the path of this file.
 const WITHHELD: &str = "a file is named with blanks, quotes, variables or without its directory, which is not kept: look at \
     this line and at the file on the machine";
 
-/// Seconds per day.
 const DAY: i64 = 86_400;
 
-/// For each file: the programs that use it, and the line of the reference.
+/// For each file, the programs that use the file, each with the line that refers to it.
 type Uses = BTreeMap<String, Vec<(&'static str, FactPlace)>>;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -94,8 +94,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes that certificates and keys are unknown if the configuration of the program `name` cannot be read, because it
-/// may refer to some.
+/// Notes that certificates and keys are unknown if the configuration of the program `name` cannot be read, because this
+/// configuration may refer to certificates.
 fn note_hidden(g: &mut Gather<'_>, name: &str) {
     let Some(fact) = g.facts.map.get(name) else {
         return;
@@ -109,7 +109,7 @@ fn note_hidden(g: &mut Gather<'_>, name: &str) {
     }
 }
 
-/// Adds the files that a keyword refers to in any scope.
+/// Adds the files to which a keyword refers in any scope.
 fn add_named_files(all: &Effective, keyword: &str, who: &'static str, dir: &str, uses: &mut Uses) {
     let said = all.settings().iter().filter(|said| said.key == keyword);
     for said in said {
@@ -125,7 +125,7 @@ fn note(uses: &mut Uses, path: String, who: &'static str, said: &Setting) {
         .push((who, FactPlace::from(&said.place)));
 }
 
-/// Returns a path of a configuration; a relative path is below `dir`.
+/// Returns the absolute form of a path in a configuration; a relative path is below `dir`.
 fn absolute_path(value: &str, dir: &str) -> Option<String> {
     let value = value.trim().trim_matches('"');
     let path = match value.starts_with('/') {
@@ -151,7 +151,7 @@ fn add_chains(all: &Effective, certificates: &mut Uses, keys: &mut Uses) {
     }
 }
 
-/// Parses `ssl_cert = </path` of Dovecot 2.3 and `ssl_server_cert_file = /path` of 2.4.
+/// Adds the files of `ssl_cert = </path` of Dovecot 2.3 and of `ssl_server_cert_file = /path` of 2.4.
 fn add_files_of_dovecot(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Uses) {
     for line in super::dovecot::lines(g, "certificate") {
         let Some((is_key, path)) = super::dovecot::certificate(&line.text) else {
@@ -301,8 +301,8 @@ fn note_key(g: &mut Gather<'_>, path: &str, uses: &[(&'static str, FactPlace)]) 
     g.about(["key_file", path]);
 }
 
-/// Whether other users may enter every directory above the file. The key of a site is a link of
-/// certbot, so the directories of the link's target count.
+/// Returns whether other users may enter every directory above the file. Symbolic links are resolved first, because
+/// certbot links the key of a site.
 fn way_is_open(g: &Gather<'_>, path: &str) -> Result<bool, String> {
     let real = g
         .host
@@ -338,8 +338,7 @@ pub(crate) fn mode_of(path: &str) -> [&str; 5] {
     ["stat", "--dereference", "--format=%a", "--", path]
 }
 
-/// Returns the reason why the owner or mode of a file is unknown: copies of files do not preserve
-/// them.
+/// Returns the reason why the owner or mode of a file is unknown. Copied files do not preserve owner and mode.
 pub(crate) fn why_mode_unknown(error: &assay_host::HostError) -> String {
     match error {
         assay_host::HostError::NoCommand { .. } => {
@@ -349,12 +348,12 @@ pub(crate) fn why_mode_unknown(error: &assay_host::HostError) -> String {
     }
 }
 
-/// Whether the command is [`mode_of`] some path.
+/// Returns whether the command is [`mode_of`] with some path.
 pub(crate) fn is_mode_of(argv: &[&str]) -> bool {
     argv.last().is_some_and(|path| argv == mode_of(path))
 }
 
-/// Whether the signature uses a hash with known collisions.
+/// Returns whether the signature uses a hash with known collisions.
 fn is_weak(signature: &str) -> bool {
     let name = signature.to_ascii_lowercase();
     ["md2", "md5", "sha1"]
@@ -362,7 +361,7 @@ fn is_weak(signature: &str) -> bool {
         .any(|hash| name.contains(hash))
 }
 
-/// Whether a file may contain certificates, by its name.
+/// Returns whether a file may contain certificates, according to its name.
 pub(crate) fn may_be(path: &str) -> bool {
     ENDINGS.iter().any(|ending| path.ends_with(ending))
 }

@@ -1,5 +1,5 @@
-//! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)): a word adds ciphers, `!` removes them
-//! permanently, `-` removes them until another word adds them, and `+` only reorders.
+//! Finds broken ciphers in a cipher list of OpenSSL (openssl-ciphers(1)). In such a list, a word adds ciphers, `!`
+//! removes them permanently, `-` removes them until another word adds them, and `+` only reorders them.
 
 /// Kinds of broken ciphers, each with the words that remove all ciphers of this kind from a list.
 const BROKEN: [(&str, &[&str]); 5] = [
@@ -11,7 +11,7 @@ const BROKEN: [(&str, &[&str]); 5] = [
     ("3DES", &["3DES", "MEDIUM", "ALL"]),
 ];
 
-/// Returns the words of a cipher list that add broken ciphers which no later word removes.
+/// Returns the words of a cipher list that add broken ciphers, except ciphers that a later word removes.
 pub(crate) fn weak(list: &str) -> Vec<String> {
     let words = list
         .trim()
@@ -39,7 +39,7 @@ pub(crate) fn weak(list: &str) -> Vec<String> {
     words
 }
 
-/// Returns the kind of broken cipher that a word adds; several properties may be joined by `+`.
+/// Returns the kind of broken ciphers that a word adds. A word may join several properties with `+`.
 fn kind_of(word: &str) -> Option<usize> {
     let has = |part: &str| word.split(['+', '-', '_']).any(|one| one == part);
     let found = [

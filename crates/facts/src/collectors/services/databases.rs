@@ -1,5 +1,5 @@
-//! Durability settings of databases: postgresql.conf of each cluster on Debian, and the option files of MariaDB and
-//! MySQL. Both have one name and value per line; the last line applies.
+//! Collects the durability settings of databases from postgresql.conf of each cluster on Debian, and from the option
+//! files of MariaDB and MySQL. All files have one `name = value` pair per line, of which the last applies.
 
 mod atomic_page_writes;
 
@@ -9,11 +9,11 @@ use crate::harmless::is_pattern;
 use assay_model::{FactKind, FactPlace, secrets};
 use std::path::Path;
 
-/// Directory with one directory per version, each with one directory per cluster.
+/// Debian's directory of PostgreSQL configuration: one directory per version, which contains one directory per cluster.
 pub(crate) const POSTGRESQL: &str = "/etc/postgresql";
-/// Debian's data directory of clusters, which contains the file of ALTER SYSTEM.
+/// Debian's data directory of PostgreSQL clusters. Each cluster may have a [`ALTERED`] file here.
 pub(crate) const DATA: &str = "/var/lib/postgresql";
-/// The file that ALTER SYSTEM writes; it is read last.
+/// The file that `ALTER SYSTEM` writes. PostgreSQL reads it last.
 pub(crate) const ALTERED: &str = "postgresql.auto.conf";
 /// Main files of MariaDB and MySQL in reading order (mariadbd --help --verbose).
 pub(crate) const OPTIONS: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
@@ -35,7 +35,7 @@ const INNODB: [(&str, &str); 3] = [
     ("innodb_doublewrite", "on"),
     ("innodb_force_recovery", "0"),
 ];
-/// Groups that mariadbd reads; MySQL reads the first two.
+/// Groups of the option files that mariadbd reads. MySQL reads only the first two.
 pub(crate) const GROUPS: [&str; 6] = [
     "mysqld",
     "server",
@@ -46,7 +46,7 @@ pub(crate) const GROUPS: [&str; 6] = [
 ];
 /// Groups whose name may end with a version: `mariadb-10.11`.
 const VERSIONED: [&str; 3] = ["mysqld", "mariadb", "mariadbd"];
-/// Directives that include files.
+/// Directives of PostgreSQL, MariaDB and MySQL that include files.
 const INCLUDES: [&str; 5] = [
     "!include",
     "!includedir",
@@ -54,15 +54,15 @@ const INCLUDES: [&str; 5] = [
     "include_dir",
     "include_if_exists",
 ];
-/// Prefixes that modify the name of an option.
+/// Prefixes that change the meaning of an option name.
 const PREFIXES: [&str; 4] = ["loose_", "skip_", "disable_", "enable_"];
 /// Maximum number of files that are read for one server.
 const FILES: usize = 200;
 
-/// Names of the data directory setting in PostgreSQL and MariaDB; below, MariaDB's default path.
+/// Names of the setting for the data directory in PostgreSQL and MariaDB. `MARIADB_DATA` is MariaDB's default.
 const DATA_DIRECTORIES: [&str; 2] = ["data_directory", "datadir"];
 const MARIADB_DATA: &str = "/var/lib/mysql";
-/// Replaces the path of an include that may contain private names.
+/// Replaces the path of an include, because it may contain private names.
 const LEFT_OUT: &str = "(left-out)";
 
 /// A parsed line that is neither blank nor a comment.
@@ -73,12 +73,12 @@ enum Line<'a> {
     PlacedSetting(String, Option<&'a str>),
 }
 
-/// Whether the server reads a group.
+/// Whether the server reads a group of an option file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
     Yes,
     No,
-    /// The group applies only to one version, and the version of the server is unknown.
+    /// Unknown: the group applies only to one version, and the version of the server is unknown.
     Perhaps,
 }
 
@@ -146,7 +146,7 @@ fn note_mariadb(g: &mut Gather<'_>) {
 struct Server {
     /// Major and minor version; `None` if unknown.
     version: Option<(u32, u32)>,
-    /// Whether it is MySQL and not MariaDB.
+    /// Whether the server is MySQL, not MariaDB.
     mysql: bool,
 }
 
@@ -205,23 +205,24 @@ struct PlacedSetting {
     name: String,
     value: String,
     place: FactPlace,
-    /// Whether the setting is in a group for one version while the version of the server is unknown.
+    /// Whether it is unknown if this setting applies, because its group is for one version and the version of the
+    /// server is unknown.
     perhaps: bool,
 }
 
-/// Settings of all files in reading order.
+/// Settings of all configuration files in reading order.
 struct Lines {
     /// Whether at least one file exists.
     any: bool,
     files: usize,
     said: Vec<PlacedSetting>,
-    /// Files that could not be read: number of settings before the file, reason, and place of the
-    /// include.
+    /// Files that could not be read. Each has the number of settings read before it, the reason, and the place of the
+    /// directive that includes it.
     missing: Vec<(usize, String, FactPlace)>,
-    /// Whether the server rejects the configuration because a required file is missing. The
-    /// settings of the running server are then unknown.
+    /// Whether the server rejects the configuration because a required file is missing. In this case the settings of
+    /// the running server are unknown.
     refused: bool,
-    /// For option files with groups: the server that reads them.
+    /// The server that reads the option files; `None` for PostgreSQL, whose files have no groups.
     server: Option<Server>,
 }
 
@@ -237,7 +238,8 @@ impl Lines {
         }
     }
 
-    /// Whether the program seems not to be installed. An unreadable file may belong to it.
+    /// Returns whether the program seems not to be installed. An unreadable file counts as installed, because it may
+    /// belong to the program.
     fn is_absent(&self) -> bool {
         !self.any && self.missing.is_empty()
     }
@@ -250,8 +252,8 @@ impl Lines {
             .find(|said| said.name == key && !said.perhaps)
     }
 
-    /// Reads a file and its includes. A main file that does not exist (`from` is `None`) counts as empty. If a file is
-    /// missing that the line at `from` includes, the server may have settings that are not seen here.
+    /// Reads a file and its includes. `from` is the line that includes the file; `None` for a main file. A missing main
+    /// file counts as empty. If an included file is missing, the server may have settings that assay does not see.
     fn read_file(&mut self, g: &Gather<'_>, path: &str, from: Option<&FactPlace>) {
         self.files += 1;
         if self.files > FILES {
@@ -348,7 +350,7 @@ impl Lines {
         self.missing.push((self.said.len(), why, place));
     }
 
-    /// Notes that some files were not read, so that settings without a line in the other files are unknown.
+    /// Notes that some files were not read. Settings that no other file contains are then unknown.
     fn note_missing(&self, g: &mut Gather<'_>, subject: &str) {
         if let Some((_, why, place)) = self.missing.first() {
             g.facts
@@ -356,8 +358,8 @@ impl Lines {
         }
     }
 
-    /// Notes the last setting of a key. The fact is unknown if an unread file may set the key and
-    /// no later line does.
+    /// Notes the last setting of a key. The fact is unknown if an unread file may set the key and no later line sets
+    /// it.
     fn note(&self, g: &mut Gather<'_>, subject: &str, key: &str, (default, told): (&str, &str)) {
         let fact = format!("{subject}.{key}");
         let last = self
@@ -405,8 +407,8 @@ impl Lines {
     }
 }
 
-/// Whether a package of Debian or Red Hat creates the directory for the administrator's own files; `from` is the file
-/// with the include.
+/// Returns whether a package of Debian or Red Hat creates the directory for the administrator's own files. `from` is
+/// the file that includes the directory.
 fn is_usual(from: &str, dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     let of_cluster = Path::new(from)
@@ -421,8 +423,8 @@ fn is_usual(from: &str, dir: &str) -> bool {
     of_cluster || usual.contains(&dir)
 }
 
-/// Parses a line. The `=` is optional (PostgreSQL), dashes equal underscores (MariaDB), and names
-/// are case-insensitive.
+/// Parses a line. The `=` is optional (PostgreSQL), dashes in names equal underscores (MariaDB), and names are
+/// case-insensitive.
 fn parse_line(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix('[') {
@@ -489,7 +491,7 @@ pub(crate) fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a path may be a file of these databases.
+/// Returns whether a path may be a file of these databases.
 pub(crate) fn may_be(path: &str) -> bool {
     let cluster = path.starts_with(&format!("{POSTGRESQL}/")) && path.ends_with(".conf");
     // Only databases have a file of this name, wherever their data lie.
@@ -498,12 +500,12 @@ pub(crate) fn may_be(path: &str) -> bool {
     cluster || altered || options || OPTIONS.contains(&path)
 }
 
-/// Whether the names in a directory may be listed; the path ends with a slash.
+/// Returns whether the names in a directory may be listed; the path ends with a slash.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     dir.starts_with(&format!("{POSTGRESQL}/")) || BELOW.iter().any(|below| dir.starts_with(below))
 }
 
-/// Whether the server may read a group.
+/// Returns whether the server may read a group.
 fn is_of_server(group: &str) -> bool {
     let version = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let name = group
@@ -512,7 +514,7 @@ fn is_of_server(group: &str) -> bool {
     GROUPS.contains(&name.map_or(group, |(name, _)| name)) || GROUPS.contains(&group)
 }
 
-/// Redacts a line: keeps the relevant groups, includes, and the settings above.
+/// Redacts a line: keeps the relevant groups, the includes, and the settings that are noted.
 pub(crate) fn redact(line: &str) -> String {
     match parse_line(line) {
         Some(Line::Group(name)) if is_of_server(name) => format!("[{name}]"),

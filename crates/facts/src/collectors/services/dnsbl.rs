@@ -1,8 +1,9 @@
-//! DNS block lists that were closed. Some no longer answer, so a rule costs time without effect; others answer every
-//! query with yes, so all mail is classified as spam. The page `dnsbl-closed` contains the sources.
+//! Lists DNS block lists that were shut down. Some no longer answer, so that a rule with such a list costs time without
+//! effect. Others list every address, so that all mail is classified as spam. The page `dnsbl-closed` contains the
+//! sources.
 
-/// Closed zones, including their subdomains, with the date of closing or of the first report that
-/// the list is gone.
+/// Zones that were shut down, with the date of the shutdown or of the first report of it. Subdomains of a zone are shut
+/// down too.
 pub(crate) const CLOSED: [(&str, &str); 23] = [
     ("sorbs.net", "2024-06"),
     ("njabl.org", "2013-03"),
@@ -29,9 +30,8 @@ pub(crate) const CLOSED: [(&str, &str); 23] = [
     ("osirusoft.com", "2003-08"),
 ];
 
-/// Returns the closed list that a word refers to: `dnsbl.sorbs.net=127.0.0.10*2` of postscreen(8),
-/// `dnsbl.sorbs.net.` of SpamAssassin and `dnsbl.sorbs.net}}` in a macro of Postfix refer to
-/// `sorbs.net`.
+/// Returns the zone of [`CLOSED`] to which a word refers. For example, `dnsbl.sorbs.net=127.0.0.10*2` of postscreen(8),
+/// `dnsbl.sorbs.net.` of SpamAssassin and `dnsbl.sorbs.net}}` in a macro of Postfix refer to `sorbs.net`.
 pub(crate) fn closed(word: &str) -> Option<&'static str> {
     let name = word.split(['=', '*', '}']).next().unwrap_or_default();
     let name = name.trim_start_matches('{').trim_end_matches('.');
@@ -40,7 +40,7 @@ pub(crate) fn closed(word: &str) -> Option<&'static str> {
     zones.find(|zone| name == *zone || name.ends_with(&format!(".{zone}")))
 }
 
-/// Returns the date on which a closed list was closed; `zone` is from [`CLOSED`].
+/// Returns the date on which a block list was shut down; `zone` is from [`CLOSED`].
 pub(crate) fn since(zone: &str) -> &'static str {
     let mut zones = CLOSED.into_iter();
     zones
@@ -48,8 +48,7 @@ pub(crate) fn since(zone: &str) -> &'static str {
         .map_or("", |(_, since)| since)
 }
 
-/// Returns all closed lists in a text; words are separated by blanks, commas, quotation marks and
-/// brackets.
+/// Returns all zones of [`CLOSED`] that occur in a text. Blanks, commas, quotation marks and brackets separate words.
 pub(crate) fn closed_in(text: &str) -> Vec<&'static str> {
     let words = text.split(|c: char| c.is_whitespace() || ",'\"()".contains(c));
     words.filter_map(closed).collect()

@@ -1,6 +1,6 @@
-//! Collects which Dovecot version the configuration is written for, and whether Dovecot accepts passwords without TLS.
-//! Dovecot 2.4 renamed most settings and does not start with a 2.3 file (doc.dovecot.org, Upgrading Dovecot CE from 2.3
-//! to 2.4).
+//! Collects the Dovecot version for which the configuration is written, and whether Dovecot accepts passwords without
+//! TLS. Dovecot 2.4 renamed most settings and does not start with a 2.3 file (doc.dovecot.org, Upgrading Dovecot CE
+//! from 2.3 to 2.4).
 
 use crate::gather::Gather;
 use crate::harmless::{is_pattern, kept_path};
@@ -12,17 +12,18 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAIN: &str = "/etc/dovecot/dovecot.conf";
 /// Directories of Dovecot's configuration files.
 pub(crate) const DIRS: [&str; 2] = ["/etc/dovecot", "/etc/dovecot/conf.d"];
-/// Maximum depth of nested includes, and maximum number of files.
+/// Limits of the parser: maximum depth of nested includes, and maximum number of files.
 const DEEPEST: usize = 16;
 const MOST: usize = 500;
 
-/// Settings that permit passwords without TLS, as (name in 2.3, name in 2.4). The 2.4 setting has the opposite meaning.
+/// Settings that permit passwords without TLS, as (name in 2.3, name in 2.4). The setting of 2.4 has the opposite
+/// meaning.
 pub(crate) const CLEARTEXT: [(&str, &str); 2] = [
     ("disable_plaintext_auth", "no"),
     ("auth_allow_cleartext", "yes"),
 ];
 
-/// Settings of TLS.
+/// TLS settings of Dovecot that a check uses.
 pub(crate) const TLS: [&str; 4] = [
     "ssl",
     "ssl_min_protocol",
@@ -30,13 +31,13 @@ pub(crate) const TLS: [&str; 4] = [
     "ssl_cipher_list",
 ];
 
-/// Blocks that override the outer settings for some connections (config-parser.c of 2.3.19).
+/// Blocks that override the global settings for some connections (config-parser.c of 2.3.19).
 pub(crate) const FILTERS: [&str; 4] = ["protocol", "local", "remote", "local_name"];
 
-/// The first setting of a file that is written for 2.4.
+/// The setting with which a file for Dovecot 2.4 begins.
 pub(crate) const VERSION: &str = "dovecot_config_version";
 
-/// A line that applies, with its file.
+/// A line that takes effect, with its file.
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) place: FactPlace,
@@ -44,18 +45,17 @@ pub(super) struct Line {
     blocks: Vec<String>,
 }
 
-/// Settings inside the same nesting of filters and outside of other blocks.
+/// Settings that share the same nesting of filter blocks. Lines in blocks that are no filters are left out.
 pub(super) struct Scope {
-    /// `everywhere`, or the names of the filters with a number.
+    /// `everywhere` for the global scope, or the names of the filters with a number.
     pub(super) name: String,
     heads: Vec<String>,
-    /// Setting, value and place. If several lines set one setting, only the last.
+    /// Name, value and place of each setting. If several lines set the same name, only the last is kept.
     pub(super) own: Vec<(String, String, FactPlace)>,
 }
 
 impl Scope {
-    /// Returns the effective value of a setting: the line of this scope, else that outside of all
-    /// filters.
+    /// Returns the effective value of a setting: the line of this scope, else the line outside of all filters.
     pub(super) fn value<'a>(&'a self, all: &'a [Self], key: &str) -> Option<&'a str> {
         let said = |scope: &'a Self| {
             let mut own = scope.own.iter();
@@ -66,7 +66,7 @@ impl Scope {
         said(self).or_else(|| root.and_then(said))
     }
 
-    /// Whether the scope applies to local connections only.
+    /// Returns whether the scope applies only to connections from this machine.
     fn is_local(&self) -> bool {
         let own = |head: &String| {
             let mut words = head.split_whitespace();
@@ -79,7 +79,7 @@ impl Scope {
     }
 }
 
-/// Sorts lines by scope.
+/// Groups lines by the scope in which they apply.
 fn split_scopes(lines: &[Line]) -> Vec<Scope> {
     let mut all: Vec<Scope> = vec![Scope {
         name: "everywhere".to_owned(),
@@ -139,9 +139,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     super::mail_tls::dovecot(g, &scopes);
 }
 
-/// Notes where passwords are accepted without TLS. `ssl = required` rejects every login before TLS,
-/// independent of other settings (`client_check_plaintext_auth` of 2.3.19's login-common). A
-/// missing certificate does not change this.
+/// Notes the scopes that accept passwords without TLS. With `ssl = required`, Dovecot rejects every login before TLS,
+/// whatever the other settings are (`client_check_plaintext_auth` of 2.3.19's login-common). A missing certificate does
+/// not change this.
 fn note_cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
     // An unreadable file may set another value; the setting is then unknown.
     if let Some(fact) = g.facts.map.get("dovecot")
@@ -174,8 +174,8 @@ fn note_cleartext(g: &mut Gather<'_>, scopes: &[Scope]) {
     }
 }
 
-/// Returns all effective lines, each file at the place of its include. Notes unreadable files under
-/// `key`.
+/// Returns all lines that take effect. Included files are inserted at the place of their include. Unreadable files are
+/// noted under `key`.
 pub(super) fn lines(g: &mut Gather<'_>, key: &str) -> Vec<Line> {
     let mut walk = Walk {
         lines: Vec::new(),
@@ -275,7 +275,7 @@ impl Walk {
     }
 }
 
-/// Returns the pattern of an `!include` or `!include_try`, and whether a file must match.
+/// Returns the pattern of an `!include` or `!include_try`, and whether a missing file is an error.
 fn parse_include(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix("!include")?;
     let (rest, wanted) = match rest.strip_prefix("_try") {
@@ -286,15 +286,15 @@ fn parse_include(line: &str) -> Option<(&str, bool)> {
     (pattern.len() < rest.len()).then(|| (pattern.trim_end(), wanted))
 }
 
-/// Whether a path is a file of Dovecot.
+/// Returns whether a path is a file of Dovecot.
 pub(crate) fn is_file(path: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(dir, name)| {
         DIRS.contains(&dir) && name.ends_with(".conf") && !name.starts_with('.')
     })
 }
 
-/// Redacts a line: keeps the start and end of blocks, includes, paths of certificates and keys, and settings of a
-/// check.
+/// Redacts a line: keeps the start and end of blocks, includes, paths of certificates and keys, and the settings that a
+/// check uses.
 pub(crate) fn redact(line: &str) -> String {
     let line = line.trim();
     let known = || {
@@ -320,7 +320,7 @@ pub(crate) fn redact(line: &str) -> String {
     }
 }
 
-/// Redacts the head of a block: keeps filters, and whether a network is this machine.
+/// Redacts the head of a block: keeps filters. Of a network, keeps only whether it is this machine.
 fn redact_head(head: &str) -> String {
     let mut words = head.split_whitespace();
     let (name, rest) = (

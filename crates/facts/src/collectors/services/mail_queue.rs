@@ -1,8 +1,8 @@
-//! Mail in Postfix's queue: number of messages, age and reason, from `postqueue -j` (postqueue(1), since Postfix
-//! 3.1).
+//! Collects the mail in Postfix's queue: number of messages, age and reason, from `postqueue -j` (postqueue(1), since
+//! Postfix 3.1).
 //!
-//! Responses of other servers may contain addresses, names and free text. [`redact`] therefore converts each message
-//! to one line per kind of reason, and the collector reads these lines.
+//! Responses of other servers may contain addresses, names and free text. [`redact`] therefore converts each message to
+//! one line per kind of reason, and the collector parses these lines.
 
 use super::certificates;
 use crate::gather::Gather;
@@ -11,22 +11,22 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The command that lists the queue.
+/// The command that lists Postfix's queue.
 pub(crate) const LIST: [&str; 2] = ["postqueue", "-j"];
 
 /// Exit status of postqueue while the mail system is not running (`EX_UNAVAILABLE`, sysexits(3);
 /// postqueue(1)).
 const DOWN: i32 = 69;
 
-/// First word of a redacted line.
+/// First word of each redacted line.
 const CLEAN: &str = "waits";
 
-/// Queues whose messages are counted. The active queue is left out: its messages are being delivered.
+/// Queues whose messages are counted. The active queue is excluded, because its messages are being delivered.
 const QUEUES: [&str; 2] = ["deferred", "hold"];
 
-/// Kinds of reasons. A text that contains `needle` in lower case is of this kind; the first match
-/// applies. The texts are those of Postfix 3.7.11 (src/smtp/smtp_connect.c, smtp_trouble.c,
-/// smtp_sasl_glue.c, src/qmgr/qmgr_deliver.c, src/local/, src/global/).
+/// Kinds of reasons, as (needle, kind). A reason that contains the needle in lower case is of this kind; the first
+/// match applies. The texts are from Postfix 3.7.11 (src/smtp/smtp_connect.c, smtp_trouble.c, smtp_sasl_glue.c,
+/// src/qmgr/qmgr_deliver.c, src/local/, src/global/).
 pub(crate) const REASONS: [(&str, &str); 25] = [
     ("authentication", "sasl authentication failed"),
     ("other-side", " said: "),
@@ -55,10 +55,10 @@ pub(crate) const REASONS: [(&str, &str); 25] = [
     ("connection", "timed out"),
 ];
 
-/// Kind of a reason that matches none of them.
+/// Kind of a reason that contains none of the needles.
 const OTHER: &str = "other";
 
-/// Reasons whose cause is on this machine, so that waiting does not help.
+/// Reasons for a delay whose cause is on this machine, so that waiting does not help.
 const HERE: [&str; 6] = [
     "authentication",
     "local-service",
@@ -126,7 +126,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Messages that wait for one kind of reason.
+/// Messages that are delayed for the same kind of reason.
 #[derive(Default)]
 struct Waiting {
     count: u64,
@@ -154,7 +154,7 @@ fn describe_reason(reason: &str) -> &'static str {
     }
 }
 
-/// A message and one kind of reason: `waits SINCE REASON CODE`; `-` without a code.
+/// One message and one kind of reason, as the redacted line `waits SINCE REASON CODE`. CODE is `-` if there is none.
 struct Line<'a> {
     since: i64,
     reason: &'a str,
@@ -180,8 +180,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Redacts a line of the list: keeps, for each kind of reason, the arrival time and the response code; no address, name
-/// or message id.
+/// Redacts a line of the list. Keeps the arrival time and the response code for each kind of reason. Drops addresses,
+/// names and message ids.
 pub(crate) fn redact(line: &str) -> Option<String> {
     if line.is_empty() || Line::read(line).is_some() {
         return Some(line.to_owned());
@@ -209,7 +209,7 @@ pub(crate) fn redact(line: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join("\n"))
 }
 
-/// Returns the kind of a reason, and the codes of a response: `450.4.7.1`, or `450` alone (RFC
+/// Returns the kind of a reason, and the codes of the other server's response, such as `450.4.7.1`, or only `450` (RFC
 /// 5321, RFC 3463).
 fn classify_reason(text: &str) -> (&'static str, String) {
     let low = text.to_ascii_lowercase();
@@ -241,7 +241,7 @@ mod tests {
     use assay_host::Recorded;
     use proptest::prelude::*;
 
-    /// Output of Postfix 3.7.11 of Debian 12: a refused connection, a missing socket, an unknown
+    /// Output of `postqueue -j` of Postfix 3.7.11 (Debian 12): a refused connection, a missing socket, an unknown
     /// transport, and a server that responded with 450 and 452.
     const QUEUE: &str = include_str!("../../../fixtures/postfix-3.7.11-postqueue.jsonl");
 

@@ -1,5 +1,5 @@
-//! Collects the TLS versions and ciphers that Postfix and Dovecot are configured to offer, one instance per
-//! configuration line. `tls_lines` and `nginx` do the same for web servers.
+//! Collects the TLS versions and ciphers that Postfix and Dovecot are configured to offer. Each configuration line is
+//! one instance. `tls_lines` and `nginx` do the same for web servers.
 
 use super::ciphers::weak;
 use super::dovecot::Scope;
@@ -13,7 +13,7 @@ const SSL: [&str; 2] = ["SSLv2", "SSLv3"];
 const OLD: [&str; 2] = ["TLSv1", "TLSv1.1"];
 const ORDER: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 
-/// A line that sets versions or ciphers.
+/// A configuration line that sets TLS versions or ciphers.
 struct Line<'a> {
     which: String,
     program: &'static str,
@@ -89,7 +89,7 @@ fn place_of_setting(said: &Setting) -> FactPlace {
     FactPlace::from(&said.place)
 }
 
-/// Whether a service offers TLS (postconf(5), smtpd_tls_security_level).
+/// Returns whether a service offers TLS (postconf(5), smtpd_tls_security_level).
 fn speaks_tls(all: &Effective, id: ScopeId) -> bool {
     let word = |key: &str| {
         all.value(id, key)
@@ -104,9 +104,9 @@ fn speaks_tls(all: &Effective, id: ScopeId) -> bool {
     }
 }
 
-/// Returns the versions that a Postfix list includes by name. A word adds a version, `!` removes it permanently; since
-/// 3.6, `>=` and `<=` are bounds. For a list of `!` words only, the result is empty: such a list permits all other
-/// versions of the library.
+/// Returns the TLS versions that a Postfix list includes by name. A word adds a version, `!` removes it permanently;
+/// since 3.6, `>=` and `<=` are bounds. The result is empty for a list that contains only `!` words, which permits all
+/// other versions of the library.
 fn list_named_versions(list: &str, versions: &[&'static str]) -> Vec<&'static str> {
     let words: Vec<&str> = list
         .split([' ', ',', '\t', ':', '\n', '\r'])
@@ -144,7 +144,7 @@ fn list_weak_ciphers(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Notes the lines of Dovecot unless TLS is off.
+/// Notes the TLS lines of Dovecot unless TLS is off.
 pub(super) fn dovecot(g: &mut Gather<'_>, scopes: &[Scope]) {
     for scope in scopes
         .iter()

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Suffix that the kernel appends to the path of a deleted file.
 const GONE: &str = " (deleted)";
-/// Error number if the process ended while its files were read (ESRCH).
+/// Error number of a read from /proc after the process has ended (ESRCH).
 const ESRCH: i32 = 3;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -74,8 +74,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the service to restart; `None` for user sessions, and for services whose restart disrupts the machine, its
-/// network or its sessions (needrestart 3.6, /etc/needrestart/needrestart.conf: `override_rc`).
+/// Returns the service that must be restarted; `None` for user sessions. Also returns `None` for services whose restart
+/// disrupts the machine, its network or its sessions (needrestart 3.6, /etc/needrestart/needrestart.conf:
+/// `override_rc`).
 fn find_restartable(unit: &str) -> Option<&str> {
     const NOT: [&str; 43] = [
         "dbus",
@@ -126,13 +127,13 @@ fn find_restartable(unit: &str) -> Option<&str> {
     (is_service && !NOT.iter().any(|name| unit.starts_with(name))).then_some(unit)
 }
 
-/// Describes processes that could not be read: their number, and the error of the first.
+/// Describes processes that could not be read by their number and the error of the first one.
 pub(crate) fn describe_unreadable(count: usize, first: &HostError) -> String {
     let why = first.reason();
     format!("processes that cannot be looked into: {count} ({why})")
 }
 
-/// Returns the error, unless the process ended: an ended process uses no library.
+/// Returns the error unless the process has ended. An ended process uses no library, so its error does not matter.
 pub(crate) fn error_unless_ended(error: HostError) -> Option<HostError> {
     let gone = error.is_absent() || error.errno() == Some(ESRCH);
     (!gone).then_some(error)
@@ -178,7 +179,7 @@ pub(crate) fn redact(line: &str) -> String {
     find_deleted_library(line).map_or_else(String::new, |path| format!("{path}{GONE}"))
 }
 
-/// Redacts the control group of a process: keeps a system service.
+/// Redacts the control group of a process: keeps only the name of a system service.
 pub(crate) fn redact_group(line: &str) -> String {
     parse_unit(line).map_or_else(String::new, |unit| format!("0::/system.slice/{unit}"))
 }

@@ -1,4 +1,4 @@
-//! nginx: TLS and header settings of each block.
+//! Collects the TLS and header settings of each nginx block.
 
 use super::scopes::{Take, names, note_own_settings};
 use crate::collectors::nginx::FILE;
@@ -7,7 +7,7 @@ use crate::harmless::{PATH_WITHHELD, is_path};
 use assay_config::effective::{Effective, Program, ScopeId};
 use assay_model::{FactKind, FactPlace};
 
-/// Settings of a block that are noted.
+/// Settings of nginx blocks that are noted.
 const KEYS: [(&str, Take); 6] = [
     ("ssl_protocols", Take::List),
     ("ssl_ciphers", Take::List),
@@ -28,7 +28,7 @@ const HEADERS: [&str; 4] = [
     "Expect-CT",
 ];
 
-/// Words of OpenSSL's cipher strings that are not in upper case.
+/// Words of OpenSSL's cipher strings that contain lower-case letters.
 pub(crate) const ALIASES: [&str; 10] = [
     "aNULL", "eNULL", "kRSA", "kEDH", "kECDH", "kECDHE", "kDHE", "aRSA", "aECDSA", "SSLv3",
 ];
@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes that every server has a line of its own for `autoindex`, so that the line outside of them has no effect.
+/// Notes that every server overrides `autoindex`, so that the line outside of the servers has no effect.
 fn note_unused_listing(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     let is_server = |id: ScopeId| {
         all.scope(id)
@@ -80,7 +80,7 @@ fn note_unused_listing(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &
     }
 }
 
-/// Notes whether a scope sends key pins; an age of zero removes them (RFC 7469, section 2.3.3).
+/// Notes whether a scope sends public-key pins to browsers. An age of zero removes the pins (RFC 7469, section 2.3.3).
 fn note_pins(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     let said = all.get(id, "add_header").into_iter();
     let mut pins = said.filter(|said| {
@@ -111,7 +111,7 @@ fn weak_ciphers(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
     }
 }
 
-/// Whether the value of a header sets an age of zero, which makes browsers forget the header.
+/// Returns whether a header value sets an age of zero, which tells browsers to delete the stored header.
 fn takes_back(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     let mut parts = value
@@ -121,7 +121,7 @@ fn takes_back(value: &str) -> bool {
     parts.any(|part| part.strip_prefix("max-age=").is_some_and(zero))
 }
 
-/// Redacts a value; returns `None` for a directive that no check uses.
+/// Redacts the value of a directive. Returns `None` for a directive that no check uses.
 pub(crate) fn kept(name: &str, value: &str) -> Option<String> {
     let words = || {
         value

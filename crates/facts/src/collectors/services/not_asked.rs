@@ -1,6 +1,6 @@
-//! Notes facts for checks that run only on the machine itself, because they need names. Over ssh or from a capture,
-//! `not_asked.KIND` contains the reason for each kind of fact that could exist. Rules about such a kind are then
-//! reported as "not asked", so that a missing finding is not mistaken for a passed check.
+//! Notes which checks could not run. Some checks need names, so they run only on the machine itself, not over ssh or
+//! from a capture. `not_asked.KIND` contains the reason for each kind of fact that the machine may have. The report
+//! lists rules about such a kind as "not asked", so that a missing finding is not mistaken for a passed check.
 
 use super::packages::STATUS;
 use crate::gather::Gather;
@@ -9,12 +9,12 @@ use assay_config::effective::{Effective, Program, read_effective};
 use assay_model::{FactKind, FactPlace, FactValue};
 use std::path::Path;
 
-/// Command line that makes the collector script check package dependencies itself. The output is the number of unmet
-/// dependencies, and the line of the first of them.
+/// Pseudo-command for which the collector script checks package dependencies itself. The output is the number of unmet
+/// dependencies and the line of the first one.
 pub(crate) const DEPENDENCIES: [&str; 2] = ["assay-collector", "unmet-dependencies"];
 
-/// Fact with the number of unmet dependencies: over ssh from the output of `DEPENDENCIES`, on the machine itself from
-/// `unredacted`.
+/// Fact with the number of unmet dependencies. Over ssh, the number comes from the output of `DEPENDENCIES`; on the
+/// machine itself, from `unredacted`.
 const UNMET: &str = "packages.unmet_dependencies";
 
 const ACCOUNTS: &str = "files of keys carry the names of accounts, which stay on the machine";
@@ -27,7 +27,7 @@ const DOMAINS: &str = "/etc/libvirt/qemu";
 const DEFINITIONS: &str = "definitions of virtual machines are not taken by the collector";
 const DISKS: &str = "identifiers of disks stay on the machine";
 
-/// Notes the kinds that need names, if the machine may have such facts.
+/// Notes the kinds of facts that need names and that the machine may have.
 pub(crate) fn collect(g: &mut Gather<'_>) {
     let sshd = read_effective(
         Program::Sshd,

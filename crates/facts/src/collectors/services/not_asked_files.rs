@@ -1,5 +1,5 @@
-//! Lists kinds of facts whose files are read only when assay runs on the machine itself, because the files contain
-//! names of accounts, hosts or sites, or because captures do not contain the files. See `not_asked`.
+//! Lists the kinds of facts that are collected only when assay runs on the machine itself: their files contain names of
+//! accounts, hosts or sites, or are not part of captures. See `not_asked`.
 
 use crate::gather::Gather;
 use assay_model::FactKind;
@@ -8,7 +8,7 @@ use std::path::Path;
 const NAMES: &str = "its files hold names of accounts, hosts or sites, which stay on the machine";
 const STATE: &str = "it is asked of the machine itself alone";
 
-/// Kinds, each with the reason, and with the files or directories that must exist for the kind to apply.
+/// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
 const KINDS: [(&str, &str, &str); 79] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
@@ -177,7 +177,7 @@ const KINDS: [(&str, &str, &str); 79] = [
     ("firewall.open_ports", STATE, "/proc"),
 ];
 
-/// Notes the kinds that the machine may have.
+/// Notes the kinds of facts that the machine may have.
 pub(super) fn collect(g: &mut Gather<'_>) {
     for (kind, why, paths) in KINDS {
         let mut paths = paths.split(' ');

@@ -8,7 +8,7 @@ use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 use std::path::Path;
 
-/// Prints the version of the client, which has the same source as the server.
+/// Command that prints the version of the ssh client, which is built from the same source as sshd.
 const VERSION: [&str; 2] = ["ssh", "-V"];
 
 /// Distributions that build sshd with PAM (os-release(5), `ID`).
@@ -31,8 +31,8 @@ const WITH_PAM: [&str; 16] = [
     "gentoo",
 ];
 
-/// Distributions that build sshd without PAM. Their package `openssh-server-pam` contains a second sshd with PAM, and
-/// the PAM configuration file.
+/// Distributions that build sshd without PAM. Their package `openssh-server-pam` contains a second sshd that is built
+/// with PAM, and the PAM configuration file.
 const WITHOUT_PAM: [&str; 4] = ["alpine", "postmarketos", "openwrt", "immortalwrt"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -73,8 +73,7 @@ fn note_version(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the release of a version: `9.2p1` of `1:9.2p1-2+deb12u3` and of `OpenSSH_9.2p1
-/// Debian-2`.
+/// Returns the release without the package revision: `9.2p1` for `1:9.2p1-2+deb12u3` and for `OpenSSH_9.2p1 Debian-2`.
 fn parse_release(text: &str) -> Option<String> {
     let text = text.split_once("OpenSSH_").map_or(text, |(_, rest)| rest);
     let text = text.split_once(':').map_or(text, |(_, rest)| rest);
@@ -85,7 +84,7 @@ fn parse_release(text: &str) -> Option<String> {
     (starts && text.contains('.')).then(|| text.to_owned())
 }
 
-/// Notes `sshd.pam`: whether the server supports PAM.
+/// Notes `sshd.pam`: whether sshd is built with PAM.
 fn note_pam(g: &mut Gather<'_>) {
     let id = g.host.read_text(Path::new(RELEASE)).unwrap_or_default();
     let id = id.lines().find_map(|line| line.strip_prefix("ID="));

@@ -1,5 +1,5 @@
-//! OpenVPN: the cipher and compression settings of tunnels, and the ciphers that they permit. The effective option
-//! depends on the version and on TLS or static keys (openvpn(8) of 2.4 to 2.6, Changes.rst,
+//! Collects the cipher and compression settings of OpenVPN tunnels, and the ciphers that the settings permit. Which
+//! option takes effect depends on the version and on TLS or static keys (openvpn(8) of 2.4 to 2.6, Changes.rst,
 //! options_postprocess_cipher).
 
 use super::packages;
@@ -43,24 +43,24 @@ pub(crate) const FLAGS: [&str; 13] = [
     "</secret>",
     "mode",
 ];
-/// Prefixes of cipher names.
+/// Prefixes of cipher names, by which redaction recognises the name of a cipher.
 pub(crate) const FAMILIES: [&str; 15] = [
     "AES", "ARIA", "BF", "CAMELLIA", "CAST", "CHACHA", "DEFAULT", "DES", "DESX", "ID", "IDEA",
     "NONE", "RC", "SEED", "SM",
 ];
 /// Prefixes of ciphers with a block size of 64 bits.
 const SMALL: [&str; 6] = ["BF-", "CAST5-", "DES-", "DESX-", "IDEA-", "RC2-"];
-/// Since this version `--cipher` has no effect in TLS mode (Changes.rst of 2.6).
+/// First version in which `--cipher` has no effect in TLS mode (Changes.rst of 2.6).
 const WITHOUT_CIPHER: (u32, u32, u32) = (2, 6, 0);
 const WITHHELD: &str = "(withheld)";
 
-/// Key exchange between client and server.
+/// Key exchange between client and server, which decides which cipher options take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Tls,
-    /// A static key in a file, or none.
+    /// A static key (option `secret`). Client and server then negotiate no cipher.
     Static,
-    /// Unknown: no option sets it.
+    /// Unknown, because no option sets the mode.
     Unsaid,
 }
 
@@ -139,7 +139,7 @@ fn note_file(g: &mut Gather<'_>, which: &str, path: &str, version: Option<(u32, 
     }
 }
 
-/// Returns whether an option has an effect in this mode and version; `None` if unknown.
+/// Returns whether an option has an effect in this mode and version; `None` if this is unknown.
 fn has_effect(
     option: &str,
     said: &[PlacedSetting],
@@ -170,8 +170,7 @@ fn is_none(name: &str) -> bool {
     name == "NONE"
 }
 
-/// Notes the weak ciphers that the options permit: `small_blocks`, those with 64-bit blocks, and
-/// `unencrypted`.
+/// Notes the weak ciphers that the options permit, as `small_blocks` (block size of 64 bits) and `unencrypted`.
 pub(crate) fn note_ciphers(
     g: &mut Gather<'_>,
     subject: &str,
@@ -222,7 +221,7 @@ pub(crate) fn note_ciphers(
     }
 }
 
-/// Parses a line to an option and its value.
+/// Splits a line into an option and its value.
 fn parse_line(line: &str) -> Option<(&str, Option<&str>)> {
     let mut words = line.split_whitespace();
     let option = words.next()?;
@@ -231,7 +230,7 @@ fn parse_line(line: &str) -> Option<(&str, Option<&str>)> {
     Some((option, value.map(|word| word.trim_matches(['"', '\'']))))
 }
 
-/// Redacts a line: keeps the options above, and values that are words of OpenVPN.
+/// Redacts a line: keeps the options that are noted, and values that OpenVPN defines.
 pub(crate) fn redact(line: &str) -> String {
     let Some((option, value)) = parse_line(line) else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Collects package versions: as facts for packages that a check uses, and all packages for comparisons of machines
-//! (dpkg, rpm and apk). Also collects the release of the operating system.
+//! Collects package versions and the release of the operating system. Versions of packages that a check uses become
+//! facts. The complete list (dpkg, rpm and apk) is for comparisons of machines.
 
 use crate::gather::{Gather, LIMITS};
 use assay_host::Host;
@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
 pub(crate) const RELEASE: &str = "/etc/os-release";
 
-/// Database of apk (Alpine): `P:NAME` and `V:VERSION` of each installed package, among other lines.
+/// Package database of apk (Alpine). Each installed package has lines `P:NAME` and `V:VERSION`, among others.
 pub(crate) const APK: &str = "/lib/apk/db/installed";
 
 /// Lists all packages of rpm, one `NAME VERSION` per line.
@@ -83,7 +83,7 @@ fn note_release(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the version of an installed package, and its line.
+/// Returns the version of an installed package, and the number of its line.
 pub(crate) fn version_of<'a>(text: &'a str, name: &str) -> Option<(&'a str, usize)> {
     let all = list_installed(text).into_iter();
     let mut ours = all.filter(|installed| installed.name == name);
@@ -97,8 +97,8 @@ pub(crate) fn find_version(g: &Gather<'_>, package: &str) -> Option<(String, Fac
     read_version(g, package).ok().flatten()
 }
 
-/// Returns the version like `find_version`, or the reason why dpkg's list cannot be read; a missing
-/// list contains no package.
+/// Returns the version like `find_version`, or the reason why dpkg's list cannot be read. A missing list is treated as
+/// empty.
 pub(crate) fn read_version(
     g: &Gather<'_>,
     package: &str,
@@ -130,11 +130,11 @@ pub(crate) fn numbers(version: &str) -> (u32, u32, u32) {
 struct Installed<'a> {
     name: &'a str,
     version: &'a str,
-    /// Line number of the version, from 1.
+    /// Line number of the version, counted from 1.
     line: usize,
 }
 
-/// Returns the installed and configured packages whose version a check uses.
+/// Returns the installed and configured packages whose version a check uses, each once.
 fn list_installed(text: &str) -> Vec<Installed<'_>> {
     let mut found: Vec<Installed<'_>> = Vec::new();
     for one in all_installed(text) {
@@ -214,8 +214,8 @@ pub fn installed_packages(host: &dyn Host) -> Option<BTreeMap<String, String>> {
     (!found.is_empty()).then(|| found.into_iter().map(joined).collect())
 }
 
-/// Whether a list contains packages that no check uses. Captures of earlier versions of assay contain only packages of
-/// checks, so they cannot be compared.
+/// Returns whether a list contains packages that no check uses. Captures of earlier versions of assay lack such
+/// packages, so their lists cannot be compared.
 #[must_use]
 pub fn has_all_packages(packages: &BTreeMap<String, String>) -> bool {
     packages
@@ -239,7 +239,7 @@ pub(crate) fn redact_rpm(line: &str) -> Option<String> {
     (is_name(name) && is_version(version)).then(|| line.to_owned())
 }
 
-/// Redacts dpkg's status file: keeps name, state and version of the first `MOST` packages, on their original lines.
+/// Redacts dpkg's status file: keeps name, state and version of the first `MOST` packages. Line numbers do not change.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let state = |value: &str| {
@@ -267,7 +267,7 @@ pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// Redacts the database of apk: keeps names and versions of the first `MOST` packages, on their original lines.
+/// Redacts the database of apk: keeps names and versions of the first `MOST` packages. Line numbers do not change.
 pub(crate) fn redact_apk(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let (mut asked, mut count) = (false, 0);
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use assay_host::Recorded;
 
-    /// /var/lib/dpkg/status of Debian 12, with a removed package and one that no check uses.
+    /// Part of /var/lib/dpkg/status of Debian 12, with a removed package and a package that no check uses.
     const TEXT: &str = "\
 Package: openssh-server
 Status: install ok installed

@@ -1,5 +1,5 @@
-//! Postfix: main.cf with its defaults, and the overrides of services in master.cf. `postfix_redact` redacts both files
-//! for a capture.
+//! Collects the parameters of Postfix from main.cf with its defaults, and the overrides of services in master.cf.
+//! `postfix_redact` redacts both files for a capture.
 
 use super::scopes::{Take, note_own_settings};
 use super::{mail_tls, postfix_lists, postfix_login, postfix_relay};
@@ -23,7 +23,7 @@ const TIMES: [(&str, u64); 6] = [
     ("queue_run_delay", 300),
 ];
 
-/// Parameters other than times that are noted, for main.cf and every service in master.cf.
+/// All noted parameters except times, for main.cf and for every service in master.cf.
 pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_security_level", Take::Word),
     ("smtp_tls_security_level", Take::Word),
@@ -60,8 +60,9 @@ pub(super) const KEYS: [(&str, Take); 33] = [
     ("smtpd_tls_mandatory_ciphers", Take::Word),
 ];
 
-/// For each time parameter, the programs that read it: binaries of Postfix 3.7.11 that contain its name (a test
-/// verifies this). bounce(8) contains some names but only prints them. In other services the parameter has no effect.
+/// For each time parameter, the programs that read it. These are the binaries of Postfix 3.7.11 that contain its name
+/// (a test verifies this), except bounce(8), which only prints some names. In services of other programs the parameter
+/// has no effect.
 const READERS: [(&str, &[&str]); 6] = [
     ("maximal_queue_lifetime", MANAGERS),
     ("bounce_queue_lifetime", MANAGERS),
@@ -135,14 +136,14 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     postfix_login::collect(g, &all, &commands);
 }
 
-/// Returns the noted parameters that may name block lists: the restriction lists, and the sites of postscreen(8).
+/// Returns the noted parameters that may contain block lists: the restriction lists, and the sites of postscreen(8).
 pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
     let named = |name: &&str| name.ends_with("_restrictions") || *name == "postscreen_dnsbl_sites";
     KEYS.iter().map(|(key, _)| *key).filter(named)
 }
 
-/// Returns the program of each service by name and type: the eighth field of its last line
-/// (master(5)).
+/// Returns the program of each service, by name and type of the service. The program is the eighth field of the
+/// service's last line (master(5)).
 fn read_commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     let Some(text) = g.read("postfix", MASTER) else {
         return BTreeMap::new();
@@ -185,8 +186,7 @@ fn note_unread_options(
     note("program", command.as_str().into());
 }
 
-/// Parses a time of Postfix; without a unit it has the unit of the parameter's default
-/// (postconf(5)).
+/// Parses a time of Postfix in seconds. A time without a unit has the default unit of its parameter (postconf(5)).
 fn parse_seconds(text: &str, key: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

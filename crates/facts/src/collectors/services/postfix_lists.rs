@@ -1,5 +1,5 @@
-//! Finds closed DNS block lists that Postfix queries, one instance per list and line. Searches the restriction
-//! parameters, the macros that they use, and restriction classes.
+//! Finds DNS block lists that were shut down and that Postfix still queries, one instance per list and line. Searches
+//! the restriction parameters, the macros in them, and restriction classes.
 
 use super::postfix_redact::CLASSES;
 use super::sshd_lines::number_name;
@@ -36,8 +36,8 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Returns the lines that affect whether Postfix accepts a client: the restriction lists, and the macros and classes
-/// that they refer to.
+/// Returns the lines that decide whether Postfix accepts a client: the restriction lists, and the macros and classes to
+/// which they refer.
 fn list_reached_settings(all: &Effective) -> Vec<&Setting> {
     let mut names: BTreeSet<String> = postfix::restrictions().map(str::to_owned).collect();
     names.insert(CLASSES.to_owned());
@@ -67,7 +67,7 @@ fn list_reached_settings(all: &Effective) -> Vec<&Setting> {
     ours.filter(counts).collect()
 }
 
-/// Returns the closed lists that a setting refers to, each with its line.
+/// Returns the block lists that were shut down and to which a setting refers, each with its line.
 fn list_closed_lists(said: &Setting, text: &str) -> Vec<(&'static str, FactPlace)> {
     let mut found = Vec::new();
     let end = said.place.span.end;

@@ -1,4 +1,4 @@
-//! Whether Postfix accepts passwords in clear text: each service that offers logins, with its TLS settings
+//! Collects whether Postfix accepts passwords in clear text, from each service that offers logins and its TLS settings
 //! (postconf(5), smtpd_sasl_auth_enable, smtpd_tls_auth_only, smtpd_tls_security_level).
 
 use crate::gather::Gather;
@@ -6,7 +6,7 @@ use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
-/// Notes each scope that itself sets whether logins are offered, or the TLS level.
+/// Notes each scope whose own lines set whether logins are offered, or set the TLS level.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
     for (id, scope) in all.scopes() {
         let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
@@ -49,7 +49,8 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<S
     }
 }
 
-/// Whether at least one service accepts passwords in clear text. Also true if no smtpd service is known.
+/// Returns whether at least one service accepts passwords in clear text. Also returns true if no smtpd service is
+/// known.
 fn is_followed(all: &Effective, commands: &BTreeMap<String, String>) -> bool {
     let mut services = all.scopes().filter(|(_, scope)| {
         let command = commands.get(&scope.head.join("/"));
@@ -69,7 +70,7 @@ fn effective_word(all: &Effective, id: ScopeId, key: &str) -> String {
     said.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether a client may send its password before the connection is encrypted.
+/// Returns whether a client may send its password before the connection is encrypted.
 fn takes_cleartext(all: &Effective, id: ScopeId) -> bool {
     let is = |key: &str, value: &str| effective_word(all, id, key) == value;
     let always = is("smtpd_tls_wrappermode", "yes")

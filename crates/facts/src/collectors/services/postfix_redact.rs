@@ -1,5 +1,5 @@
 //! Redacts Postfix's files for a capture: keeps the noted parameters, and user-defined parameters that contain
-//! restrictions or networks. Each part of a value that continues over several lines stays on its line.
+//! restrictions or networks. Line numbers do not change, also within a value that continues over several lines.
 
 use super::dnsbl;
 use super::postfix::is_asked;
@@ -7,17 +7,18 @@ use crate::harmless::kept_path;
 use assay_model::secrets;
 use std::collections::BTreeSet;
 
-/// Prefix length: a network with this length or a shorter one contains more addresses than any organisation owns.
+/// Prefix length of an IPv4 network. A network with this length or a shorter one contains more addresses than any
+/// organisation owns.
 pub(crate) const WIDE_V4: u8 = 7;
 pub(crate) const WIDE_V6: u8 = 3;
 
 /// Parameter with the names of restriction classes.
 pub(super) const CLASSES: &str = "smtpd_restriction_classes";
 
-/// Replaces a user-defined word, which may be private.
+/// Replaces a user-defined word that may be private.
 const LEFT_OUT: &str = "left-out";
 
-/// Prefixes of restrictions.
+/// Prefixes by which redaction recognises a restriction of Postfix.
 const STARTS: [&str; 6] = [
     "permit",
     "reject",
@@ -27,21 +28,21 @@ const STARTS: [&str; 6] = [
     "sleep",
 ];
 
-/// Kind of a value, which determines which of its words are kept.
+/// Kind of a parameter, which decides which words of its value are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Noted parameter: any lower-case word is kept.
+    /// A parameter that Postfix defines: any lower-case word is kept.
     Words,
-    /// User-defined parameter: only restrictions and class names are kept.
+    /// A user-defined parameter: only restrictions and class names are kept.
     Restrictions,
-    /// Names of restriction classes.
+    /// The list of restriction classes: only its names are kept.
     Names,
     Networks,
     Path,
     Paths,
 }
 
-/// Redacts main.cf; each line keeps its number.
+/// Redacts main.cf. Line numbers do not change.
 pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
@@ -81,7 +82,7 @@ pub(crate) fn redact_main(text: &[u8]) -> Vec<u8> {
     kept.collect::<Vec<_>>().join("\n").into_bytes()
 }
 
-/// Returns the names of restriction classes in all lines that list some.
+/// Returns the names of all restriction classes that the lines define.
 fn list_classes(lines: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
@@ -109,7 +110,7 @@ fn is_class(word: &str) -> bool {
     (1..=40).contains(&word.len()) && word.bytes().all(known)
 }
 
-/// Returns the first part of a value that begins on a line below its name.
+/// Returns the first part of a value that begins on the line after its name.
 fn next_part<'a>(lines: &[&'a str]) -> &'a str {
     let meant = |line: &&&str| !line.trim().is_empty() && !line.trim().starts_with('#');
     let next = lines.iter().find(meant).copied().unwrap_or_default();
@@ -156,7 +157,7 @@ fn is_restriction(word: &str) -> bool {
         && STARTS.iter().any(|start| word.starts_with(start))
 }
 
-/// Whether the word is an address with a prefix length.
+/// Returns whether the word is an address with a prefix length.
 fn is_network(word: &str) -> bool {
     let Some((address, bits)) = word.trim_start_matches('!').split_once('/') else {
         return false;
@@ -183,8 +184,8 @@ fn clean_words(value: &str, kind: Kind, between: &str, classes: &BTreeSet<String
     kept.collect::<Vec<_>>().join(between)
 }
 
-/// Redacts a word that contains macros: each piece of text between `$`, braces and other signs is kept or replaced
-/// separately.
+/// Redacts a word that contains macros. Each piece of text between `$`, braces and other special characters is kept or
+/// replaced separately.
 fn clean_macros(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     let mut out = String::new();
     let mut piece = String::new();
@@ -231,8 +232,8 @@ fn clean_word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     if kept { word } else { LEFT_OUT }.to_owned()
 }
 
-/// Whether a word is the name of a restriction or level, which are in lower case; tables and hosts
-/// may follow some of them.
+/// Returns whether the word is the lower-case name of a restriction or level. Tables and hosts, which may follow some
+/// restrictions, are not.
 fn is_plain(word: &str) -> bool {
     let name = word.trim_start_matches('!');
     let lower = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
@@ -245,7 +246,7 @@ fn is_plain(word: &str) -> bool {
         && (name.bytes().all(lower) || version || time || own.contains(&name))
 }
 
-/// Redacts a network: keeps whether it covers everyone, the machine itself, or is a table.
+/// Redacts a network: keeps only whether it covers all addresses, is the machine itself, or is a table.
 fn clean_network(word: &str) -> String {
     let (sign, bare) = match word.strip_prefix('!') {
         Some(bare) => ("!", bare),

@@ -1,5 +1,5 @@
-//! Whether Postfix is an open relay. Each service that strangers can reach is evaluated as smtpd(8) does it, for a
-//! client outside of its networks that did not log in and sends to another domain.
+//! Determines whether Postfix is an open relay. Each service that external clients can reach is evaluated as smtpd(8)
+//! does it. The client is outside of `mynetworks`, is not logged in, and sends mail to another domain.
 
 use super::postfix_redact::{WIDE_V4, WIDE_V6};
 use crate::gather::Gather;
@@ -7,8 +7,7 @@ use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
 
-/// Defaults of Postfix for parameters without a line (postconf(5), 3.7, and `compatibility_level` 1
-/// or more).
+/// Defaults of Postfix for parameters that no line sets (postconf(5), 3.7, and `compatibility_level` 1 or more).
 const DEFAULTS: [(&str, &str); 6] = [
     ("smtpd_client_restrictions", ""),
     ("smtpd_helo_restrictions", ""),
@@ -21,7 +20,7 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("mynetworks", "(the machine's own)"),
 ];
 
-/// Programs that accept connections from strangers: any client on the internet.
+/// Programs that accept connections from any client on the internet ("strangers" in this module).
 const PROGRAMS_OF_STRANGERS: [&str; 1] = ["smtpd"];
 
 /// Maximum depth of nested restriction classes; Postfix itself has no limit.
@@ -35,8 +34,8 @@ enum Outcome {
     Unknown,
 }
 
-/// Notes `open_relay` of each service that strangers can reach. Without a master.cf, as in a copy of some files,
-/// main.cf is judged as for a service without options.
+/// Notes `open_relay` for each service that strangers can reach. Without a master.cf, as in a copy of some files,
+/// main.cf is evaluated as for a service without options.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<String, String>) {
     if commands.is_empty() && listens_beyond(all, ScopeId::ROOT) {
         note_open_relay(g, all, ScopeId::ROOT, "main.cf");
@@ -71,7 +70,7 @@ fn note_open_relay(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str)
     g.about(["postfix.service", name]);
 }
 
-/// Whether a service listens on addresses that strangers can reach.
+/// Returns whether a service listens on addresses that strangers can reach.
 fn is_reached(all: &Effective, id: ScopeId) -> bool {
     let [name, kind] = &all.scope(id).head[..] else {
         return false;
@@ -87,7 +86,7 @@ fn is_own_address(text: &str) -> bool {
         .any(|own| text.starts_with(own))
 }
 
-/// Whether `inet_interfaces` names addresses that strangers can reach.
+/// Returns whether `inet_interfaces` contains addresses that strangers can reach.
 fn listens_beyond(all: &Effective, id: ScopeId) -> bool {
     let interfaces = all.value(id, "inet_interfaces").map(|said| said.text());
     interfaces
@@ -134,7 +133,7 @@ impl Service<'_> {
         Some(FactPlace::from(&said.place))
     }
 
-    /// Returns the value of a parameter with expanded macros; unknown macros stay.
+    /// Returns the value of a parameter with expanded macros. Unknown macros are left as they are.
     fn text(&self, key: &str) -> String {
         let default = DEFAULTS.iter().find(|(known, _)| *known == key);
         match self.all.value(self.id, key) {
@@ -143,7 +142,7 @@ impl Service<'_> {
         }
     }
 
-    /// Evaluates a list of restrictions for the stranger; the end of the list permits.
+    /// Evaluates a list of restrictions for a stranger. A list that ends without a decision permits.
     fn list(&self, text: &str) -> Outcome {
         self.walk(text, 0).unwrap_or(Outcome::Passes)
     }
@@ -223,7 +222,7 @@ impl Service<'_> {
         unknown.then_some(Outcome::Unknown)
     }
 
-    /// Evaluates a restriction class; a name without a parameter is unknown.
+    /// Evaluates a restriction class. A name without a parameter gives an unknown result.
     fn class(&self, name: &str, depth: usize) -> Option<Outcome> {
         match self.all.value(self.id, name) {
             Some(_) if depth < DEEPEST => self.walk(&self.text(name), depth + 1),
@@ -231,7 +230,7 @@ impl Service<'_> {
         }
     }
 
-    /// Whether `mynetworks` contains the addresses of strangers.
+    /// Evaluates whether `mynetworks` contains the addresses of strangers.
     fn networks(&self) -> Outcome {
         let text = self.text("mynetworks");
         let words = text.split([' ', ',', '\t', '\n', '\r']);
@@ -254,7 +253,7 @@ impl Service<'_> {
     }
 }
 
-/// Whether a network contains more addresses than any organisation owns.
+/// Returns whether a network contains more addresses than any organisation owns.
 fn is_wide(network: &str) -> bool {
     let bare = network.replace(['[', ']'], "");
     let Some((address, bits)) = bare.split_once('/') else {

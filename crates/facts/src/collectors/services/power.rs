@@ -1,11 +1,11 @@
-//! Whether NUT is configured to shut the machine down before a UPS is empty: MODE of nut.conf(5), and from
-//! upsmon.conf(5) the number of monitored supplies and the shutdown command. Names of supplies and users, and
-//! passwords, are not kept.
+//! Collects whether NUT is configured to shut the machine down before a UPS is empty. Uses MODE of nut.conf(5), and
+//! from upsmon.conf(5) the number of monitored supplies and the shutdown command. Names of supplies and users, and
+//! passwords, are dropped.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Mode file of NUT. A shell reads it, so the last line applies.
+/// File with MODE of NUT. A shell reads this file, so the last line applies.
 pub(crate) const NUT: &str = "/etc/nut/nut.conf";
 pub(crate) const UPSMON: &str = "/etc/nut/upsmon.conf";
 
@@ -20,7 +20,7 @@ const MODES: [&str; 6] = [
     "manual",
 ];
 
-/// Keywords of upsmon.conf that are kept, without their arguments.
+/// Keywords of upsmon.conf that are kept without their arguments.
 const WORDS: [&str; 2] = ["MONITOR", "SHUTDOWNCMD"];
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -46,7 +46,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     note("ups.nut.shutdown_command", (commands > 0).into());
 }
 
-/// Returns the mode of a line of nut.conf; blanks around `=` are not permitted.
+/// Returns the mode in a line of nut.conf. Blanks around `=` are not permitted.
 fn parse_mode(line: &str) -> Option<&'static str> {
     let line = line.trim();
     let value = line.strip_prefix("export ").unwrap_or(line);
@@ -65,7 +65,7 @@ pub(crate) fn redact_nut(line: &str) -> String {
     parse_mode(line).map_or_else(String::new, |mode| format!("MODE={mode}"))
 }
 
-/// Redacts upsmon.conf: keeps the presence of a monitored supply and of a command.
+/// Redacts upsmon.conf: keeps whether a supply is monitored and whether there is a shutdown command.
 pub(crate) fn redact_upsmon(line: &str) -> String {
     let word = first_word(line);
     if WORDS.contains(&word) { word } else { "" }.to_owned()

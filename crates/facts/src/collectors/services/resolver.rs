@@ -8,7 +8,7 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const ORDER: &str = "/etc/nsswitch.conf";
 pub(crate) const RESOLV: &str = "/etc/resolv.conf";
 
-/// Services and actions of the `hosts` line that are kept (nsswitch.conf(5), nss-mdns, systemd).
+/// Services and actions that are kept in the `hosts` line (nsswitch.conf(5), nss-mdns, systemd).
 pub(crate) const WORDS: [&str; 20] = [
     "files",
     "dns",
@@ -77,7 +77,7 @@ fn is_local(name: &str) -> bool {
     name.trim_end_matches('.').eq_ignore_ascii_case("local")
 }
 
-/// Redacts nsswitch.conf: keeps the order for hosts.
+/// Redacts nsswitch.conf: keeps the line `hosts`.
 pub(crate) fn redact_order(line: &str) -> String {
     let bare = line.split('#').next().unwrap_or_default().trim();
     let Some(words) = bare.strip_prefix("hosts:") else {

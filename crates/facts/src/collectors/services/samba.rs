@@ -1,5 +1,5 @@
-//! Collects settings of the Samba server, both global ones and those of each share that guests may enter. If a file is
-//! unreadable, `samba` and the settings that the file may contain are unknown.
+//! Collects settings of the Samba server: global settings, and settings of each share that guests may enter. If a file
+//! is unreadable, `samba` and the settings that this file may contain are unknown.
 
 use super::packages;
 use crate::gather::Gather;
@@ -13,7 +13,7 @@ pub(crate) const DIR: &str = "/etc/samba/";
 /// Name patterns of the files, for the shell collector.
 pub(crate) const FILES: &[&str] = &["*conf*", "*/*conf*"];
 
-/// Global settings, as (name without blanks in lower case, name in the fact); see smb.conf(5).
+/// Global settings of smb.conf(5), as (name in lower case without blanks, name in the fact).
 const OF_SERVER: [(&str, &str); 17] = [
     ("serversigning", "server_signing"),
     ("clientsigning", "client_signing"),
@@ -33,7 +33,7 @@ const OF_SERVER: [(&str, &str); 17] = [
     ("unixextensions", "unix_extensions"),
     ("allowinsecurewidelinks", "allow_insecure_wide_links"),
 ];
-/// Names of all settings whose values are words: the settings above, their synonyms, and settings of shares.
+/// Names of all settings whose values are words: the global settings, their synonyms, and settings of shares.
 pub(crate) const NAMES: [&str; 32] = [
     "serversigning",
     "clientsigning",
@@ -68,7 +68,7 @@ pub(crate) const NAMES: [&str; 32] = [
     "widelinks",
     "available",
 ];
-/// Values of the settings above, in lower case and with `_` for blanks.
+/// Values of these settings that are kept, in lower case and with `_` for blanks.
 pub(crate) const VALUES: [&str; 69] = [
     "yes",
     "no",
@@ -150,11 +150,10 @@ pub(crate) const SYSTEM: [&str; 14] = [
 /// Section names that are the same on every machine.
 pub(crate) const SECTIONS: [&str; 6] =
     ["homes", "printers", "print$", "netlogon", "sysvol", "ipc$"];
-/// Replaces a private value.
+/// Replaces a value that may be private.
 const LEFT_OUT: &str = "(left-out)";
 
-/// First version of each release line that has `server schannel require seal`, with the default
-/// yes.
+/// First version of each release line that has `server schannel require seal`, which is on by default.
 const SEALED: [(u32, u32, u32); 3] = [(4, 15, 13), (4, 16, 8), (4, 17, 4)];
 /// First version that refuses SMB 1 by default (release notes of Samba 4.11).
 const WITHOUT_SMB_1: (u32, u32, u32) = (4, 11, 0);
@@ -182,8 +181,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the line that applies to a setting; `None` if there is none, or if an unreadable file
-/// may set it.
+/// Returns the line that sets a setting in a scope. `None` if there is none, or if an unreadable file may set it.
 fn effective_setting<'a>(all: &'a Effective, scope: ScopeId, name: &str) -> Option<&'a Setting> {
     all.certain(scope, name).ok().flatten()
 }
@@ -236,8 +234,8 @@ fn note_role(g: &mut Gather<'_>, all: &Effective) {
     g.facts.known("samba.role", value, kind, place);
 }
 
-/// Notes the defaults that depend on the version. Without a version it is unknown whether the
-/// channel is sealed, and the default protocols are left out.
+/// Notes the defaults that depend on the version. If the version is unknown, it is also unknown whether the channel is
+/// sealed, and the default protocols are left out.
 fn note_version(g: &mut Gather<'_>) {
     let (sealed, smb_1) = ("samba.seals_by_default", "samba.smb_1_by_default");
     match packages::read_version(g, "samba") {
@@ -286,7 +284,7 @@ fn note_wide_links(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes the shares; returns the line that permits guests to enter one.
+/// Notes the shares. Returns the first line that permits guests to enter a share.
 fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting> {
     let mut guests = None;
     let mut files: BTreeMap<&std::path::Path, usize> = BTreeMap::new();
@@ -313,21 +311,21 @@ fn note_shares<'a>(g: &mut Gather<'_>, all: &'a Effective) -> Option<&'a Setting
     guests
 }
 
-/// The lines of a share.
+/// A share with its lines.
 struct Share<'a> {
     all: &'a Effective,
     said: Vec<&'a Setting>,
 }
 
 impl<'a> Share<'a> {
-    /// Returns the effective line of the share, or else that of `[global]`.
+    /// Returns the effective line of a setting: the line of the share, else the line of `[global]`.
     fn find(&self, name: &str) -> Option<&'a Setting> {
         let own = self.said.iter().rev().find(|said| said.key == name);
         own.copied()
             .or_else(|| effective_setting(self.all, ScopeId::ROOT, name))
     }
 
-    /// Notes the facts of the share; returns the line that permits guests to enter.
+    /// Notes the facts of the share. Returns the line that permits guests to enter.
     fn note(&self, g: &mut Gather<'_>, name: &str) -> Option<&'a Setting> {
         let subject = format!("samba.share.{name}");
         let switched_off = self.find("available").is_some_and(|said| !is_true(said));
@@ -399,7 +397,7 @@ fn note_guests(g: &mut Gather<'_>, all: &Effective, by_share: Option<&Setting>) 
     }
 }
 
-/// Whether a file belongs to Samba.
+/// Returns whether a file belongs to Samba.
 pub(crate) fn may_be(path: &str) -> bool {
     let name = path.strip_prefix(DIR).filter(|rest| !rest.contains("/."));
     name.is_some_and(|name| {
@@ -476,7 +474,7 @@ fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
     }
 }
 
-/// Returns the redacted name of a section: the names of shares are replaced by numbers.
+/// Returns the redacted name of a section: share names are replaced by numbers.
 fn clean_section(name: &str, sections: &mut Vec<String>) -> String {
     let words = name.split(BLANK).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Notes the settings of each scope of a configuration, and names the scopes.
+//! Names the scopes of a configuration, and notes the settings of each scope.
 
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Scope, ScopeId, Setting};
@@ -6,19 +6,19 @@ use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How the value of a key is noted.
+/// Which part of a setting's value is noted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// The first word, with synonyms of yes and no normalised.
+    /// The first word. Synonyms of yes and no are normalised.
     Word,
-    /// All words of all effective lines.
+    /// All words of all effective lines of the keyword.
     List,
-    /// The first word of each effective line: names without their values.
+    /// The first word of each effective line: only names, without their values.
     Names,
 }
 
-/// Notes the effective settings for these keys that stand in the scope itself. Notes the head of its block too, if
-/// there is at least one such setting.
+/// Notes those effective settings of `keys` whose lines are in the scope itself, not in an outer scope. If there is at
+/// least one, also notes the head of the scope's block.
 pub(super) fn note_own_settings(
     g: &mut Gather<'_>,
     all: &Effective,
@@ -68,9 +68,9 @@ fn split_words(said: &Setting) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the names of scopes in file order: `everywhere` outside of all blocks, else the first word of the block's
-/// head, with a number from the second such block on (`Match-2`). A name does not change when lines move within the
-/// file.
+/// Returns the names of scopes in file order. A name is `everywhere` outside of all blocks, otherwise the first word of
+/// the block's head. From the second block with this word on, a number is appended (`Match-2`). A name does not change
+/// when lines move within the file.
 pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let name = |(id, scope): (ScopeId, &Scope)| {

@@ -1,4 +1,4 @@
-//! Collects whether PAM opens systemd sessions and requires a second factor, from PAM files with one setting per line.
+//! Collects whether PAM opens systemd sessions, and whether it requires a second factor.
 
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace, Span};
@@ -23,7 +23,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     second_factor(g);
 }
 
-/// Returns the place of a whole line, without its indentation.
+/// Returns the place of a line without its indentation.
 pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
     let column = line.len() - line.trim_start().len() + 1;
     FactPlace::File {
@@ -36,7 +36,7 @@ pub(crate) fn place(path: &str, number: usize, line: &str) -> FactPlace {
     }
 }
 
-/// Notes whether pam_systemd opens a session, and where such a line is commented out.
+/// Notes whether pam_systemd opens a session. If its line is commented out, notes the place of that line.
 fn note_session(g: &mut Gather<'_>) {
     let Some(text) = g.read("pam.session", SESSION) else {
         return;
@@ -58,7 +58,7 @@ fn note_session(g: &mut Gather<'_>) {
         .known("pam.session.systemd", value, FactKind::Configured, place);
 }
 
-/// Notes whether PAM requires a second factor, by keyboard-interactive authentication.
+/// Notes whether PAM requires a second factor for keyboard-interactive authentication.
 fn second_factor(g: &mut Gather<'_>) {
     let Some(text) = g.read("pam.sshd", PAM_SSHD) else {
         return;
@@ -85,7 +85,7 @@ fn find_second_factor(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Redacts a line of sshd's PAM file.
+/// Redacts a line of sshd's PAM file: keeps only the module of a line that requires a second factor.
 pub(crate) fn redact_pam_sshd(line: &str) -> String {
     find_second_factor(line).map_or_else(String::new, |module| format!("auth required {module}"))
 }

@@ -1,5 +1,6 @@
-//! Collects the health of disks with smartctl(8), without waking a sleeping disk. Keeps the verdict and a few counters,
-//! but no serial numbers. Parses the output of smartmontools 7.3 (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp).
+//! Collects the health of disks with smartctl(8), without waking a sleeping disk. Keeps the health assessment and a few
+//! counters, but no serial numbers. Parses the output of smartmontools 7.3 (ataprint.cpp, scsiprint.cpp,
+//! nvmeprint.cpp).
 
 mod attributes;
 
@@ -12,28 +13,28 @@ use attributes::{is_attribute, read_attribute};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// smartctl command; the disk follows as last argument.
+/// smartctl command without its last argument, the disk.
 pub(crate) const ASK: [&str; 5] = ["smartctl", "-n", "standby", "-H", "-A"];
 
-/// Prints the error counter log of a SCSI disk, which the command above does not.
+/// Command that prints the error counter log of a SCSI disk, which `ASK` does not print. The disk is the last argument.
 pub(crate) const ASK_LOG: [&str; 5] = ["smartctl", "-n", "standby", "-l", "error"];
 
-/// Exit status bits for a disk whose health was not read: invalid arguments, or the disk cannot be opened or sleeps
-/// (smartctl(8), EXIT STATUS).
+/// Bits of smartctl's exit status that mean that the health was not read: invalid arguments, or a disk that cannot be
+/// opened or sleeps (smartctl(8), EXIT STATUS).
 const NOT_ASKED: i32 = 0b11;
 
-/// Counters of SCSI disks: the beginning of the line, and the name of the fact.
+/// Counters of SCSI disks, as (beginning of the line, name of the fact).
 const SCSI_COUNTERS: [(&str, &str); 2] = [
     ("Elements in grown defect list:", "grown_defects"),
     ("Percentage used endurance indicator:", "percentage_used"),
 ];
-/// Rows of the error counter log; the last column counts uncorrected errors (scsiprint.cpp).
+/// Rows of the error counter log of SCSI disks. Their last column counts uncorrected errors (scsiprint.cpp).
 const SCSI_ROWS: [&str; 3] = ["read:", "write:", "verify:"];
-/// The counter that is the sum over the rows of the error counter log.
+/// Name of the fact for the sum of the last column over all rows of the error counter log.
 const SUMMED: &str = "uncorrected_errors";
 const LEAST: &str = "life_left";
 
-/// Lines of an NVMe disk's log, and the names of the facts.
+/// Lines of an NVMe disk's log, as (beginning of the line, name of the fact).
 const NVME: [(&str, &str); 5] = [
     ("Critical Warning:", "critical_warning"),
     ("Available Spare:", "available_spare"),
@@ -42,7 +43,7 @@ const NVME: [(&str, &str); 5] = [
     ("Media and Data Integrity Errors:", "media_errors"),
 ];
 
-/// Verdicts, each with the end of the line that contains it.
+/// Health assessments, each with the end of the line that contains it.
 const VERDICTS: [(&str, &str); 3] = [
     (
         "SMART overall-health self-assessment test result: PASSED",
@@ -54,10 +55,11 @@ const VERDICTS: [(&str, &str); 3] = [
     ),
     ("SMART Health Status: OK", "passed"),
 ];
-/// Start of the verdict line of a SCSI disk. A verdict that is not in `VERDICTS` counts as a warning of the disk.
+/// Start of the line with the health assessment of a SCSI disk. A text that is not in `VERDICTS` counts as a warning of
+/// the disk.
 const SCSI: &str = "SMART Health Status: ";
 
-/// Whether a device can report SMART data, judged by its kernel name.
+/// Returns whether a device may have SMART data, according to its kernel name.
 fn may_know(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let nvme = name
@@ -78,12 +80,12 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Combined output of the commands for one disk.
+/// What the commands printed about one disk.
 #[derive(Default)]
 struct Answers {
     counters: BTreeMap<String, i64>,
     health: Option<String>,
-    /// Attributes at or below their threshold, grouped by `prefail`, `old` or `past`.
+    /// Attributes at or below their threshold, grouped by type: `prefail`, `old` or `past`.
     failed: BTreeMap<String, Vec<Value>>,
     /// Reason why the health is unknown.
     unknown: Option<&'static str>,
@@ -123,16 +125,16 @@ fn one(g: &mut Gather<'_>, name: &str) {
     }
 }
 
-/// Whether a disk uses SCSI itself: the kernel reports the vendor `ATA` for every SATA disk.
+/// Returns whether a disk is a SCSI disk. A SATA disk also appears as a SCSI device, but with the vendor `ATA`.
 fn is_scsi(g: &mut Gather<'_>, name: &str) -> bool {
     let path = format!("/sys/block/{name}/device/vendor");
     let vendor = g.read(&format!("smart.{name}.uncorrected_errors"), &path);
     name.starts_with("sd") && vendor.is_some_and(|vendor| vendor.trim() != "ATA")
 }
 
-/// Whether a disk changes attribute 197 to 1 and back although no sector is lost, as Crucial's MX500 does.
-/// smartmontools since 7.1 names the attribute `Bogus_Current_Pend_Sect` for this disk (ticket 1227); older versions
-/// use the usual name.
+/// Returns whether a disk changes attribute 197 to 1 and back although no sector is lost, as Crucial's MX500 does.
+/// smartmontools since 7.1 prints the attribute as `Bogus_Current_Pend_Sect` for this disk (ticket 1227); older
+/// versions print the usual name.
 fn counts_pending_wrongly(g: &mut Gather<'_>, name: &str) -> bool {
     let path = format!("/sys/block/{name}/device/model");
     let model = g.read(&format!("smart.{name}.pending_sectors"), &path);
@@ -219,7 +221,7 @@ impl Answers {
 }
 
 /// Redacts a line of smartctl to fixed words: `health passed`, `counter media_errors 0`, `failed SSD_Life_Left old`,
-/// `sleeps`, `closed`. One attribute may become two lines.
+/// `sleeps`, `closed`. One attribute may give two lines.
 pub(crate) fn redact(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     match words.as_slice() {

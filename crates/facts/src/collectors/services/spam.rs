@@ -1,6 +1,6 @@
-//! Collects SpamAssassin settings in /etc/spamassassin that have no effect: scores of undefined rules, own rules that
-//! are disabled, closed block lists, and plugins that are already loaded. `spamassassin --lint` reports none of them
-//! (Conf/Parser.pm, `lint_check`: "not a lint warning any more").
+//! Collects SpamAssassin settings in /etc/spamassassin that have no effect: scores of undefined rules, custom rules
+//! that are disabled, block lists that were shut down, and plugins that are already loaded. `spamassassin --lint`
+//! reports none of them (Conf/Parser.pm, `lint_check`: "not a lint warning any more").
 //!
 //! The patterns of rules reveal which mail is blocked. [`redact`] therefore keeps only the kind and name of a rule,
 //! numbers, and words that a check uses.
@@ -15,7 +15,7 @@ use std::path::Path;
 pub(crate) const DIR: &str = "/etc/spamassassin/";
 /// Directory of the rules that the package contains.
 pub(crate) const SHIPPED: &str = "/usr/share/spamassassin/";
-/// Directory of the rules of sa-update(1p), with one directory per version.
+/// Directory of the rules that sa-update(1p) downloads. It contains one directory per version.
 pub(crate) const UPDATES: &str = "/var/lib/spamassassin/";
 
 /// Package files in the configuration directory, which users normally do not edit (Debian 12 and 13).
@@ -44,7 +44,7 @@ pub(crate) const KINDS: [&str; 15] = [
     "urinsrhssub",
 ];
 
-/// Replaces a pattern that detects a ZIP archive only by its declared MIME type.
+/// Replaces a pattern that detects ZIP archives only by their declared MIME type.
 const BY_TYPE: &str = "zip-by-type";
 
 /// A line that is relevant to a check.
@@ -93,7 +93,8 @@ fn is_name(name: &str) -> bool {
     name.len() <= 80 && name.bytes().all(byte)
 }
 
-/// Whether the word is a score: `1.5`, `-5`, or `(0.5)`, which is added to the previous score.
+/// Returns whether the word is a score: `1.5`, `-5`, or the relative form `(0.5)`, which is added to the previous
+/// score.
 fn is_number(word: &str) -> bool {
     let inner = word
         .strip_prefix('(')
@@ -142,13 +143,13 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Scores and rules in the machine's own files.
+/// Scores and rules in the machine's own files, in contrast to the rules of packages.
 #[derive(Default)]
 struct Own {
-    /// The last score of each rule (the one that applies) and its place.
+    /// The score of each rule that applies (its last line), with its place.
     scores: BTreeMap<String, (f64, FactPlace)>,
     rules: BTreeMap<String, FactPlace>,
-    /// Rules that files of the package in the same directory define.
+    /// Rules that are defined by files of the package in the same directory.
     brought: BTreeSet<String>,
 }
 
@@ -198,8 +199,7 @@ fn defined(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the names of all shipped rules; `None` if no rule directory exists, as in a part of a
-/// tree.
+/// Returns the names of all shipped rules; `None` if no rule directory exists, as in a partial copy of a file tree.
 fn list_shipped_rules(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
     let mut dirs = vec![SHIPPED.trim_end_matches('/').to_owned()];
     for version in g.list("spamassassin.score", UPDATES.trim_end_matches('/')) {
@@ -234,14 +234,14 @@ fn list_shipped_rules(g: &mut Gather<'_>) -> Option<BTreeSet<String>> {
     any.then_some(all)
 }
 
-/// Whether the name is a rule directory of sa-update, such as `4.000001`. The directory of its keys, which is next to
-/// it, is not.
+/// Returns whether the name is a rule directory of sa-update, such as `4.000001`. The directory of its keys is next to
+/// the rule directories and does not match.
 fn is_version(name: &str) -> bool {
     name.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Whether a file contains rules.
+/// Returns whether a file contains rules.
 pub(crate) fn may_be(path: &str) -> bool {
     let below = [DIR, SHIPPED, UPDATES]
         .iter()
@@ -249,7 +249,7 @@ pub(crate) fn may_be(path: &str) -> bool {
     below && path.ends_with(".cf")
 }
 
-/// Whether the names in a directory may be listed; the path ends with `/`.
+/// Returns whether the names in a directory may be listed; the path ends with `/`.
 pub(crate) fn may_be_listed(dir: &str) -> bool {
     [DIR, SHIPPED, UPDATES]
         .iter()

@@ -1,4 +1,4 @@
-//! sshd settings for every `Match` block, and client settings for every `Host` and `Match` block.
+//! Collects sshd settings of every `Match` block, and ssh client settings of every `Host` and `Match` block.
 
 use super::scopes::{Take, names, note_own_settings, yes_or_no};
 use super::{ssh_access, ssh_algorithms, sshd_lines};
@@ -12,7 +12,7 @@ use assay_model::{FactKind, FactPlace};
 pub(crate) const SERVER: &str = "/etc/ssh/sshd_config";
 pub(crate) const CLIENT: &str = "/etc/ssh/ssh_config";
 
-/// Keywords of the server that are noted.
+/// Keywords of sshd that are noted.
 const SERVER_KEYS: [(&str, Take); 36] = [
     ("allowtcpforwarding", Take::Word),
     ("disableforwarding", Take::Word),
@@ -52,7 +52,7 @@ const SERVER_KEYS: [(&str, Take); 36] = [
     ("authenticationmethods", Take::Word),
 ];
 
-/// Keywords of the client that are noted.
+/// Keywords of the ssh client that are noted.
 const CLIENT_KEYS: [(&str, Take); 14] = [
     ("stricthostkeychecking", Take::Word),
     ("forwardagent", Take::Word),
@@ -71,7 +71,7 @@ const CLIENT_KEYS: [(&str, Take); 14] = [
 ];
 
 /// Keywords whose effective value is noted in every scope, even if an outer scope sets it. Their meaning depends on
-/// another keyword, which may be set outside of the block.
+/// another keyword, which may be set in another scope.
 const SERVER_IN_FORCE: [&str; 2] = ["trustedusercakeys", "revokedkeys"];
 const CLIENT_IN_FORCE: [&str; 4] = [
     "identityfile",
@@ -80,10 +80,9 @@ const CLIENT_IN_FORCE: [&str; 4] = [
     "identityagent",
 ];
 
-/// Keywords that sshd ignores: `sDeprecated` in servconf.c of OpenSSH 9.2, for which `sshd -t`
-/// prints "Deprecated option", and `protocol`, which it ignores silently. Each with the first
-/// release that ignores it: in older releases the line has an effect, and removing it may enable
-/// what it disables.
+/// Keywords that sshd ignores, each with the first release that ignores it. They are `sDeprecated` in servconf.c of
+/// OpenSSH 9.2, for which `sshd -t` prints "Deprecated option", and `protocol`, which is ignored silently. In older
+/// releases the line has an effect: removing the line may then enable what it disables.
 pub(crate) const SERVER_DEAD: [(&str, &str); 13] = [
     ("authorizedkeysfile2", "5.9"),
     ("checkmail", "3.7"),
@@ -113,8 +112,8 @@ pub(crate) fn server(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes neighbours that decide whether forwarding is possible: those of `gatewayports`, and `x11uselocalhost` where a
-/// block turns X11 on that is off outside.
+/// Notes settings that decide whether forwarding is possible: the settings that affect `gatewayports`, and
+/// `x11uselocalhost` where a block turns X11 forwarding on that is off outside of the block.
 fn note_forwarding(g: &mut Gather<'_>, all: &Effective) {
     let word = |id: ScopeId, key: &str| {
         in_force(all, id, key).map(|said| yes_or_no(said.word().unwrap_or_default()))
@@ -161,8 +160,8 @@ fn note_forwarding(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes lines of the client that have no effect, because an earlier block for all hosts has the keyword, and blocks
-/// that are only about this machine.
+/// Notes lines of the client that have no effect because an earlier block for all hosts sets the same keyword. Also
+/// notes blocks that apply only to connections to this machine.
 fn note_client_reach(g: &mut Gather<'_>, all: &Effective) {
     let for_all =
         |scope: ScopeId| scope == ScopeId::ROOT || all.path(scope).into_iter().all(always);
@@ -203,7 +202,7 @@ fn note_client_reach(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Whether a setting was read before another.
+/// Returns whether a setting was read before another.
 fn comes_before(all: &Effective, first: &Setting, second: &Setting) -> bool {
     let at = |wanted: &Setting| {
         let mut settings = all.settings().iter();
@@ -212,19 +211,19 @@ fn comes_before(all: &Effective, first: &Setting, second: &Setting) -> bool {
     at(first) < at(second)
 }
 
-/// Whether a pattern of `Host` stands for the loopback interface only.
+/// Returns whether a pattern of `Host` matches only the loopback interface.
 fn is_this_machine(pattern: &str) -> bool {
     matches!(pattern, "localhost" | "127.0.0.1" | "::1" | "127.*")
 }
 
-/// Whether the values of two lines of a keyword can be compared: the value must be a word or list without private
-/// names.
+/// Returns whether the values of two lines of a keyword can be compared. The value must be a word or list without
+/// private names.
 pub(super) fn is_compared(key: &str) -> bool {
     let mut asked = SERVER_KEYS.iter();
     !is_path(key) && asked.any(|(known, _)| *known == key)
 }
 
-/// Whether the value of a keyword is a path.
+/// Returns whether the value of a keyword is a path.
 fn is_path(key: &str) -> bool {
     PATHS.contains(&key)
 }
@@ -277,9 +276,9 @@ fn scopes(
     }
 }
 
-/// Returns the effective line of a key in a scope, also from a block that always matches (`Match
-/// all`, `Host *`). For sshd the first matching block wins over lines outside of blocks; for ssh
-/// the first of all lines wins (sshd_config(5), ssh_config(5)).
+/// Returns the effective line of a key in a scope. The line may be in a block that always matches (`Match all`, `Host
+/// *`). For sshd, the first matching block takes precedence over lines outside of blocks; for ssh, the first of all
+/// lines applies (sshd_config(5), ssh_config(5)).
 pub(super) fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Option<&'a Setting> {
     let around: Vec<ScopeId> =
         std::iter::successors(Some(scope), |id| all.scope(*id).parent).collect();
@@ -294,7 +293,7 @@ pub(super) fn in_force<'a>(all: &'a Effective, scope: ScopeId, key: &str) -> Opt
         .or_else(|| said.find(|said| said.scope == ScopeId::ROOT))
 }
 
-/// Whether a block with this head matches every connection.
+/// Returns whether a block with this head matches every connection.
 fn always(head: &[String]) -> bool {
     let [name, criteria @ ..] = head else {
         return false;
@@ -307,7 +306,7 @@ fn always(head: &[String]) -> bool {
     matches!(criteria, [one] if one.eq_ignore_ascii_case(wanted))
 }
 
-/// Returns keywords of the server whose value is a word, which `sshd -T` prints unchanged.
+/// Returns the keywords of sshd with a single word as value. `sshd -T` prints this word unchanged.
 pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
     // `sshd -T` prints all times in seconds.
     let is_word = |(key, take): &&(&str, Take)| *take == Take::Word && *key != "logingracetime";
@@ -315,8 +314,8 @@ pub(crate) fn words_of_server() -> impl Iterator<Item = &'static str> {
     words.map(|(key, _)| *key)
 }
 
-/// Redacts a configuration file of the server or the client: keeps noted keywords only, because other lines contain
-/// users, hosts and addresses.
+/// Redacts a configuration file of sshd or ssh: keeps only the noted keywords, because other lines contain users, hosts
+/// and addresses.
 pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
     let kept = |name: &str, value: &str| {
         let name = name.to_ascii_lowercase();
@@ -365,7 +364,7 @@ fn is_dead(key: &str) -> bool {
     SERVER_DEAD.iter().any(|(dead, _)| *dead == key)
 }
 
-/// Returns the noted keywords: those with a list of algorithms, or those with a word.
+/// Returns the noted keywords with a list of algorithms if `lists` is true, else those with a word.
 pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
     let all = SERVER_KEYS.iter().chain(&CLIENT_KEYS);
     let mut found: Vec<&str> = all
@@ -380,8 +379,8 @@ pub(crate) fn keywords(lists: bool) -> Vec<&'static str> {
     found
 }
 
-/// Redacts a value. Lower-case algorithm names are kept. Of a path below a home directory nothing is kept, because it
-/// reveals its owner; of other paths only whether everyone may write there.
+/// Redacts a value. Keeps lower-case algorithm names. Drops paths below a home directory, because they reveal its
+/// owner. Of other paths, keeps only whether everyone may write there.
 fn harmless(name: &str, value: &str, take: Take) -> String {
     let word = value.trim().trim_matches('"');
     let algorithm = |text: &str| {
@@ -413,7 +412,7 @@ fn harmless(name: &str, value: &str, take: Take) -> String {
     }
 }
 
-/// Redacts the paths of AuthorizedKeysFile: keeps patterns, and paths without private names.
+/// Redacts the paths of AuthorizedKeysFile: keeps patterns, and paths that contain no private names.
 fn files(value: &str) -> String {
     let kept = |word: &&str| {
         let named = word.starts_with("/home/") && !word.contains('%');
@@ -426,7 +425,7 @@ fn files(value: &str) -> String {
     }
 }
 
-/// Keeps words that the noted keywords define, and numbers.
+/// Keeps numbers, and words that the noted keywords accept as values.
 fn kept_word(word: &str) -> String {
     const WORDS: [&str; 24] = [
         "yes",

@@ -1,5 +1,5 @@
-//! Evaluates who may log in to sshd: whether root can log in, whether a password alone suffices, and which account
-//! lists decide this. These lines depend on each other, so they are evaluated together.
+//! Determines who may log in to sshd: whether root can log in, whether a password alone suffices, and which account
+//! lists decide this. The lines affect each other, so this module evaluates them together.
 
 use super::scopes::yes_or_no;
 use super::ssh::in_force;
@@ -8,7 +8,7 @@ use assay_config::effective::ssh_match::pattern_matches;
 use assay_config::effective::{Effective, ScopeId, Setting};
 use assay_model::{FactKind, FactPlace};
 
-/// Keywords with names of accounts.
+/// Keywords whose value is a list of accounts or groups.
 pub(crate) const LISTS: [&str; 4] = ["allowusers", "denyusers", "allowgroups", "denygroups"];
 
 /// Groups that exist on every system; root is a member of some of them, depending on the system.
@@ -16,10 +16,10 @@ pub(crate) const SYSTEM_GROUPS: [&str; 9] = [
     "root", "wheel", "sudo", "adm", "admin", "bin", "daemon", "sys", "disk",
 ];
 
-/// Replaces a private name.
+/// Replaces the name of an account or group that may be private.
 const LEFT_OUT: &str = "left-out";
 
-/// Authentication methods (sshd_config(5), AuthenticationMethods).
+/// Authentication methods that redaction keeps (sshd_config(5), AuthenticationMethods).
 pub(crate) const METHODS: [&str; 7] = [
     "publickey",
     "password",
@@ -87,7 +87,7 @@ fn word(all: &Effective, id: ScopeId, key: &str) -> Option<String> {
     ))
 }
 
-/// Whether root can log in with only a password; `None` if this is unknown.
+/// Returns whether root can log in with only a password; `None` if unknown.
 fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
     let word = |key: &str| word(all, id, key);
     let says = |key: &str, value: &str| word(key).as_deref() == Some(value);
@@ -103,7 +103,7 @@ fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
     is_shut_out(all, id).map(|shut| !shut)
 }
 
-/// Whether a password alone satisfies one of the method lists of an AuthenticationMethods line.
+/// Returns whether a password alone satisfies one of the method lists of an AuthenticationMethods line.
 fn is_alone(said: &Setting) -> bool {
     let by_password = |list: &str| {
         list.split(',').all(|method| {
@@ -116,8 +116,8 @@ fn is_alone(said: &Setting) -> bool {
     lists.peek().is_none() || lists.any(by_password)
 }
 
-/// Whether account lists exclude root, as `allowed_user` in auth.c of OpenSSH decides; `None` if unknown. A list of
-/// users that is not empty must contain root; a pattern with a host applies to some clients only.
+/// Returns whether account lists exclude root, as `allowed_user` in auth.c of OpenSSH decides; `None` if unknown. A
+/// list of users that is not empty must contain root. A pattern with a host applies only to some clients.
 fn is_shut_out(all: &Effective, id: ScopeId) -> Option<bool> {
     let list = |key: &str| -> Vec<String> {
         let lines = all.get(id, key);
@@ -179,7 +179,7 @@ pub(crate) fn redact(name: &str, value: &str) -> String {
     words.join(" ")
 }
 
-/// Redacts AuthenticationMethods: keeps a value that consists of known methods, and replaces any other.
+/// Redacts AuthenticationMethods: keeps a value that consists of known methods, and replaces any other value.
 pub(crate) fn redact_methods(value: &str) -> String {
     let known = |list: &&str| {
         list.split(',').all(|method| {

@@ -1,5 +1,5 @@
-//! Broken algorithms that sshd is configured to offer. Lists are evaluated with their sign (sshd_config(5)): `+` and
-//! `^` add to the defaults, `-` removes from them, and patterns match names.
+//! Finds broken algorithms that sshd is configured to offer. Evaluates the sign of each list (sshd_config(5)): `+` and
+//! `^` add to the defaults, `-` removes from the defaults, and patterns match names.
 
 use crate::gather::Gather;
 use assay_config::effective::ssh_match::pattern_matches;
@@ -55,7 +55,7 @@ const OF_KEYS: &[&str] = &[
     "ssh-dss-cert-v01@openssh.com",
 ];
 
-/// Notes the effective lines of a scope that offer weak algorithms, each with these algorithms.
+/// Notes the effective lines of a scope that offer weak algorithms, each with the algorithms.
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &str) {
     for (keyword, weak) in WEAK {
         let counts = all.get(id, keyword);
@@ -77,7 +77,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, id: ScopeId, scope: &
     }
 }
 
-/// Returns the algorithms of `weak` that a line adds to the defaults, or keeps from them.
+/// Returns the algorithms of `weak` that a line adds to the defaults or keeps in the list.
 pub(crate) fn list_offered(said: &Setting, weak: &[&'static str]) -> Vec<&'static str> {
     let text = said.text();
     let list = text.trim().trim_matches('"');

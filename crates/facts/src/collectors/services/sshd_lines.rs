@@ -1,5 +1,5 @@
-//! Finds lines in sshd's files that have no effect or that sshd rejects: keywords that sshd ignores, second lines for
-//! the same keyword, and global keywords in a Match block. The module `ssh` collects the effective values.
+//! Finds lines in sshd's files that have no effect or that sshd rejects: keywords that sshd ignores, repeated lines for
+//! a keyword, and global keywords in a Match block. The module `ssh` collects the effective values.
 
 use super::scopes::{names, yes_or_no};
 use super::ssh::{SERVER_DEAD, is_compared};
@@ -14,7 +14,7 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     note_void_lines(g, all);
 }
 
-/// Notes the first line that prevents sshd from starting.
+/// Notes the first line that makes sshd refuse to start.
 fn note_refused_line(g: &mut Gather<'_>, all: &Effective) {
     let mut lines = all
         .problems
@@ -63,8 +63,7 @@ fn note_dead_keywords(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Notes lines that contradict an earlier line of the same block; the earlier one applies
-/// (sshd_config(5)).
+/// Notes lines that contradict an earlier line of the same block. The earlier line applies (sshd_config(5)).
 fn note_void_lines(g: &mut Gather<'_>, all: &Effective) {
     let names: BTreeMap<ScopeId, String> = names(all).into_iter().collect();
     let mut first: BTreeMap<(ScopeId, &str), &Setting> = BTreeMap::new();
@@ -98,7 +97,7 @@ fn note_void_lines(g: &mut Gather<'_>, all: &Effective) {
     }
 }
 
-/// Returns the name, with a number appended from its second occurrence on.
+/// Returns the name unchanged at its first occurrence, and with a number appended from the second occurrence on.
 pub(super) fn number_name(seen: &mut BTreeMap<String, usize>, name: String) -> String {
     let times = seen.entry(name.clone()).or_default();
     *times += 1;

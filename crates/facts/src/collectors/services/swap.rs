@@ -39,7 +39,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Redacts a line of /proc/swaps: the path of a swap file may be private.
+/// Redacts a line of /proc/swaps: drops the path of a swap file, which may be private.
 pub(crate) fn redact(line: &str) -> String {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     if words.first() == Some(&"Filename") || words.is_empty() {

@@ -1,4 +1,5 @@
-//! Periodic tasks: scrubs of pools and TRIM, by cron or systemd timers. A mount with `discard` trims continuously.
+//! Collects whether periodic tasks are scheduled: scrubs of pools and TRIM, by cron or systemd timers. A mount with
+//! `discard` trims continuously and needs no task.
 
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
@@ -7,7 +8,8 @@ use std::path::Path;
 /// Directory with the symlinks of enabled timers (`systemctl enable`), which start at boot.
 pub(crate) const WANTED: &str = "/etc/systemd/system/timers.target.wants";
 pub(crate) const CRONTAB: &str = "/etc/crontab";
-/// Directories of cron, and root's crontab. The first directory contains crontab lines, the others contain programs.
+/// Directories of cron, and root's crontab. The first directory contains files with crontab lines, the other
+/// directories contain programs.
 pub(crate) const CRON: [&str; 5] = [
     "/etc/cron.d",
     "/etc/cron.daily",
@@ -16,7 +18,7 @@ pub(crate) const CRON: [&str; 5] = [
     "/var/spool/cron/crontabs",
 ];
 
-/// Tasks, as (fact, prefixes of timer names, words to search in script lines).
+/// Tasks, as (name of the fact, prefixes of timer names, words to search in script lines).
 const TASKS: [(&str, &[&str], &[&str]); 2] = [
     (
         "schedule.zfs_scrub",
@@ -30,13 +32,13 @@ const TASKS: [(&str, &[&str], &[&str]); 2] = [
     ),
 ];
 
-/// Returns the words that are searched in scripts.
+/// Returns the words to search in script lines, for the shell collector.
 pub(crate) fn words() -> Vec<&'static str> {
     let words = TASKS.iter().flat_map(|(_, _, words)| words.iter().copied());
     words.collect()
 }
 
-/// Index of TRIM in the tasks.
+/// Index of the TRIM task in `TASKS`.
 const TRIM: usize = 1;
 
 pub(crate) fn collect(g: &mut Gather<'_>) {
@@ -101,7 +103,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether a file system is mounted with continuous TRIM.
+/// Returns whether a file system is mounted with continuous TRIM.
 fn is_any_mount_trimming(g: &Gather<'_>) -> bool {
     let mounts = g.host.read_text(Path::new(crate::mountinfo::MOUNTINFO));
     let options = |line: &str| {
@@ -112,13 +114,13 @@ fn is_any_mount_trimming(g: &Gather<'_>) -> bool {
     mounts.is_ok_and(|text| text.lines().any(options))
 }
 
-/// Whether a script line runs one of the commands and is not a comment.
+/// Returns whether a script line runs one of the commands. Comments do not count.
 fn runs_one_of(line: &str, words: &[&str]) -> bool {
     let line = line.trim_start();
     !line.starts_with('#') && words.iter().any(|word| line.contains(word))
 }
 
-/// Redacts a line of cron: keeps the tasks that it runs.
+/// Redacts a line of cron: keeps the names of the tasks that the line runs.
 pub(crate) fn redact(line: &str) -> String {
     let known = TASKS.iter().flat_map(|(_, _, words)| words.iter());
     let done: Vec<&str> = known
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
     use assay_host::Recorded;
 
-    /// /etc/cron.d/zfsutils-linux of zfsutils-linux 2.1.11 (Debian 12).
+    /// Text of /etc/cron.d/zfsutils-linux of zfsutils-linux 2.1.11 (Debian 12).
     const ZFSUTILS: &str = "\
 PATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin
 

@@ -1,5 +1,5 @@
 //! Collects TLS versions and ciphers of Apache and lighttpd. Each instance is one configuration line, so that one line
-//! gives one finding: for Apache the last line of each server, for lighttpd every line in any block.
+//! gives one finding. For Apache, the instance is the last line of each server; for lighttpd, every line in any block.
 //!
 //! Apache: `SSLProtocol` and `SSLCipherSuite` (mod_ssl of 2.4). lighttpd: `ssl.cipher-list`, `ssl.use-sslv3`, and the
 //! pairs of `ssl.openssl.ssl-conf-cmd` (mod_openssl of 1.4).
@@ -15,11 +15,11 @@ use serde_json::Value;
 pub(crate) const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
 pub(crate) const LIGHTTPD_DIR: &str = "/etc/lighttpd/conf-enabled";
 
-/// Settings of lighttpd, and names inside of `ssl.openssl.ssl-conf-cmd` (SSL_CONF_cmd(3)).
+/// Settings of lighttpd. The next constant has the names in `ssl.openssl.ssl-conf-cmd` (SSL_CONF_cmd(3)).
 const SETTINGS: [&str; 3] = ["ssl.cipher-list", "ssl.use-sslv2", "ssl.use-sslv3"];
 const PAIRS: [&str; 3] = ["MinProtocol", "Protocol", "CipherString"];
 
-/// What a line sets.
+/// Kind of setting in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Protocols,
@@ -42,7 +42,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes the effective line of each Apache server unless TLS is off.
+/// Notes the effective TLS line of each Apache server, unless TLS is off.
 fn note_apache(g: &mut Gather<'_>) {
     let reading = apache_reading::read(g.host);
     if let Some((why, place)) = reading.problems.first() {
@@ -83,7 +83,7 @@ fn note_apache(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether each site with TLS has a line of its own, so that the line outside of them has no effect.
+/// Returns whether each site with TLS has a line of its own, so that the line of the main server has no effect.
 fn is_overridden(reading: &apache_reading::Reading, name: &str) -> bool {
     let Some((main, sites)) = reading.servers.split_first() else {
         return false;
@@ -96,7 +96,7 @@ fn is_overridden(reading: &apache_reading::Reading, name: &str) -> bool {
     alone && of_tls.peek().is_some() && of_tls.all(|site| site.last(name).is_some())
 }
 
-/// Returns a word of `SSLProtocol` as mod_ssl writes it; mod_ssl compares without case.
+/// Returns a word of `SSLProtocol` in mod_ssl's spelling. mod_ssl itself ignores case.
 fn proper_name(word: &str) -> String {
     const NAMES: [&str; 7] = [
         "all", "SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3",
@@ -109,7 +109,7 @@ fn proper_name(word: &str) -> String {
     format!("{sign}{}", known.unwrap_or(bare))
 }
 
-/// Notes a line under a unique name.
+/// Notes a line of the configuration under a unique name.
 fn note(
     g: &mut Gather<'_>,
     who: &str,
@@ -149,9 +149,9 @@ fn note(
     g.about([&format!("{who}.tls"), &which]);
 }
 
-/// Returns the versions among SSL 2 and 3 that a list of protocols includes after all its words are applied: `+` adds,
-/// `-` removes, and a name without a sign replaces the list (`ssl_cmd_protocol_parse` of mod_ssl). `all` includes SSL 3
-/// if the library supports it.
+/// Returns which of SSL 2 and SSL 3 a list of protocols contains after all its words are applied. `+` adds, `-`
+/// removes, and a name without a sign replaces the list (`ssl_cmd_protocol_parse` of mod_ssl). `all` includes SSL 3 if
+/// the library supports it.
 fn old_protocols(words: &[String]) -> Vec<&'static str> {
     const OLD: [&str; 2] = ["SSLv2", "SSLv3"];
     let mut offered: Vec<&'static str> = Vec::new();
@@ -179,7 +179,7 @@ fn note_lines(g: &mut Gather<'_>, file: &str, text: &str) {
     }
 }
 
-/// Whether a file name is one that the packages of Apache or lighttpd use, and so not private.
+/// Returns whether a file name is one that the packages of Apache or lighttpd use, and is therefore not private.
 fn known_file(name: &str) -> bool {
     ["ssl", "default-ssl", "lighttpd", "10-ssl"].contains(&name)
 }
@@ -245,7 +245,7 @@ pub(crate) fn redact_lighttpd(line: &str) -> String {
     kept.collect::<Vec<String>>().join(" ")
 }
 
-/// Whether a file belongs to lighttpd.
+/// Returns whether a file belongs to lighttpd.
 pub(crate) fn is_of_lighttpd(path: &str) -> bool {
     let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
     path == LIGHTTPD || (dir == LIGHTTPD_DIR && path.ends_with(".conf"))

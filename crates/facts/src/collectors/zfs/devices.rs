@@ -1,4 +1,5 @@
-//! Kernel properties of the disks below a pool's top-level vdevs, and the names by which the pool refers to them.
+//! Collects kernel properties of the disks below a pool's top-level vdevs, and the names by which the pool refers to
+//! the disks.
 
 use crate::block::Device;
 use crate::gather::Gather;
@@ -7,13 +8,12 @@ use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::ffi::OsStr;
 
-/// Prefixes of names that depend on the order of detection. The OpenZFS FAQ, "Selecting /dev/
-/// names", advises against them except for tests; names of NVMe and virtio disks are assigned the
-/// same way.
+/// Prefixes of names that depend on the order of detection. The OpenZFS FAQ, "Selecting /dev/ names", advises against
+/// such names except for tests. Names of NVMe and virtio disks also depend on the order of detection.
 const BY_ORDER: [&str; 5] = ["sd", "hd", "vd", "xvd", "nvme"];
 
-/// Volumes of RAID controllers: vendor and prefix of the model from SCSI INQUIRY. Disks in
-/// pass-through mode have other names.
+/// Volumes of RAID controllers, as (vendor, prefix of the model) in SCSI INQUIRY. Disks in pass-through mode report
+/// other names.
 const VOLUMES: [(&str, &str); 10] = [
     ("DELL", "PERC"),
     ("HP", "LOGICAL VOLUME"),
@@ -27,9 +27,11 @@ const VOLUMES: [(&str, &str); 10] = [
     ("Areca", "ARC-"),
 ];
 
-/// Notes `sector`, the largest physical sector of the disks; `write_cache`, `write back` if one of
-/// them has a volatile cache; `rotational`, if one of them is a hard disk; `raid`, if one of them
-/// is a RAID volume.
+/// Notes four properties of the disks of a vdev:
+/// - `sector` is the largest physical sector.
+/// - `write_cache` is `write back` if at least one disk has a volatile cache.
+/// - `rotational` is set if at least one disk is a hard disk.
+/// - `raid` is set if at least one disk is a RAID volume.
 pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     let mut sector: Option<(u64, String)> = None;
     let mut cache: Option<(String, String)> = None;
@@ -82,7 +84,7 @@ pub(super) fn of_vdev(g: &mut Gather<'_>, key: &str, vdev: &Vdev) {
     known("raid", raid.map(|(name, place)| (name.into(), place)));
 }
 
-/// Notes `disk.NAME.trimmed` for each disk of a pool with autotrim, which trims its disks continuously.
+/// Notes `disk.NAME.trimmed` for each disk of a pool with autotrim. Such a pool trims its disks continuously.
 pub(super) fn trimmed(g: &mut Gather<'_>, vdev: &Vdev, pool: &str) {
     for (path, _) in &vdev.leaves {
         let Some(disk) = find_disk(g, path) else {
@@ -109,7 +111,7 @@ fn find_disk(g: &Gather<'_>, path: &str) -> Option<Device> {
     }
 }
 
-/// Returns the name of a RAID volume; `None` for a disk.
+/// Returns the name of a RAID volume; `None` if the device is a disk.
 fn find_raid_volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Option<String> {
     let number = name
         .strip_prefix("md")
@@ -124,8 +126,7 @@ fn find_raid_volume(name: &str, vendor: Option<&str>, model: Option<&str>) -> Op
         .then(|| format!("{vendor} {model}"))
 }
 
-/// Notes `by_kernel_name`: devices that the pool refers to by a name that depends on the order of
-/// detection.
+/// Notes `by_kernel_name`: the devices to which the pool refers by a name that depends on the order of detection.
 pub(super) fn names(
     g: &mut Gather<'_>,
     key: &str,
@@ -156,7 +157,7 @@ mod tests {
     use crate::zpool;
     use assay_host::Recorded;
 
-    /// Recorded with OpenZFS 2.1.11 (Debian 12).
+    /// Output of `zpool status`, recorded with OpenZFS 2.1.11 (Debian 12).
     const STATUS: &str = include_str!("../../../fixtures/zfs-2.1.11/status-mirror.txt");
     const ZDB: &str = include_str!("../../../fixtures/zfs-2.1.11/zdb-mirror.txt");
 

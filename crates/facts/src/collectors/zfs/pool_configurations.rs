@@ -1,4 +1,4 @@
-//! Collects the ashift of the vdevs of all pools, from vdev properties, from the pool cache file, or from the devices
+//! Collects the ashift of the vdevs of all pools: from vdev properties, from the pool cache file, or from the devices
 //! of the pool.
 
 use crate::gather::Gather;
@@ -7,18 +7,18 @@ use assay_host::HostError;
 use assay_model::FactPlace;
 use std::path::Path;
 
-/// Output of zdb so far, kept because zdb is slow. `zdb -C` reads the cache file of all pools at once; `zdb -C POOL`
-/// reads the pool from its devices, which takes seconds per pool.
+/// Cached output of zdb, which is slow. `zdb -C` reads the cache file of all pools at once; `zdb -C POOL` reads a pool
+/// from its devices, which takes seconds per pool.
 #[derive(Default)]
 pub(super) struct PoolConfigurations {
     cached: Option<String>,
-    /// Reason why no more pools are read from their devices, for example a timeout of an earlier pool.
+    /// Reason why no further pools are read from their devices, for example a timeout of an earlier pool.
     exhausted: Option<String>,
 }
 
 impl PoolConfigurations {
-    /// Returns the ashift of the vdevs of a pool, and the command that printed it. Since OpenZFS 2.2 ashift is a vdev
-    /// property; for older versions, and for vdevs without the property, zdb prints it.
+    /// Returns the ashift of the vdevs of a pool, and the command that printed it. Since OpenZFS 2.2, ashift is a vdev
+    /// property. For older versions, and for vdevs without this property, zdb prints the ashift.
     pub(super) fn find_ashifts(
         &mut self,
         g: &Gather<'_>,
@@ -46,8 +46,8 @@ impl PoolConfigurations {
         }
     }
 
-    /// Returns the ashifts that the cache file contains for a pool. For a pool with another cache file, or with none,
-    /// the entry may list devices that were replaced.
+    /// Returns the ashifts that the cache file contains for a pool. If the pool uses another cache file or none, this
+    /// entry may list devices that were replaced.
     fn find_cached(&mut self, g: &Gather<'_>, pool: &str) -> Option<Ashifts> {
         let elsewhere = g.facts.str(&format!("zfs.pool.{pool}.cachefile"));
         if elsewhere.is_some_and(|path| path != "-") {
@@ -79,8 +79,8 @@ impl PoolConfigurations {
     }
 }
 
-/// Returns the ashift of a vdev: by number for groups such as mirrors, by path for single devices. The path that the
-/// pool recorded may differ from the current path.
+/// Returns the ashift of a vdev. Groups such as mirrors are looked up by number, single devices by path. The path that
+/// the pool recorded may differ from the current path.
 pub(super) fn find_ashift(g: &Gather<'_>, ashifts: &Ashifts, vdev: &Vdev) -> Option<u32> {
     if vdev.kind != "disk" {
         return ashifts.of_group(&vdev.name);

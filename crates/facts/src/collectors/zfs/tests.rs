@@ -74,7 +74,7 @@ fn devices_of_a_pool() {
     assert!(vdev(3, "ashift").is_none());
 }
 
-/// Recorded with OpenZFS 2.3.2, with a log device added by hand; zdb is denied.
+/// The output was recorded with OpenZFS 2.3.2. A log device was added by hand, and zdb is denied.
 #[test]
 fn what_the_properties_tell_is_kept_where_zdb_is_refused() {
     let told = include_str!("../../../fixtures/zfs-2.3.2/properties-draid2.txt");

@@ -4,9 +4,9 @@
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
 
-/// Notes `thin_promised`, bytes that volumes without a reservation may still claim, up to their
-/// size, and `thin_left`, free bytes of the pool. Compression (which reduces the claim) and
-/// snapshots (which increase it) are ignored.
+/// Notes two facts of a pool. `thin_promised` is the number of bytes that volumes without a reservation may still
+/// allocate until they reach their size. `thin_left` is the number of free bytes. Compression, which reduces the first
+/// number, and snapshots, which increase it, are ignored.
 pub(super) fn thin(g: &mut Gather<'_>, pool: &str, datasets: &[String], argv: &[&str]) {
     let of = |name: &str, property: &str| g.facts.u64(&format!("zfs.dataset.{name}.{property}"));
     let mut promised: Option<u64> = None;

@@ -4,7 +4,7 @@
 use super::Config;
 use std::collections::BTreeMap;
 
-/// QEMU processor types without AES instructions (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
+/// QEMU processor models without AES instructions (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
 const WITHOUT_AES: [&str; 24] = [
     "kvm64",
     "kvm32",
@@ -32,8 +32,8 @@ const WITHOUT_AES: [&str; 24] = [
     "qemu64-v1",
 ];
 
-/// Returns the argument of the last `-cpu` in `args`; QEMU uses the last one, and Proxmox appends
-/// `args` to its own arguments.
+/// Returns the argument of the last `-cpu` in `args`. QEMU uses the last one, and Proxmox appends `args` to its own
+/// arguments.
 fn cpu_of_arguments(args: &str) -> Option<&str> {
     let words: Vec<&str> = args.split_ascii_whitespace().collect();
     let pairs = words.windows(2);
@@ -58,7 +58,7 @@ fn model_and_flags(cpu: &str) -> (Option<&str>, Vec<&str>) {
     (model, flags)
 }
 
-/// Notes `cpu`, `arch` and, if known, whether the guest has AES.
+/// Adds `cpu`, `arch` and, if known, whether the guest has AES instructions to the settings of the guest.
 pub(super) fn note(config: &mut Config, values: &BTreeMap<&str, &str>) {
     let arch = values.get("arch").copied().unwrap_or("x86_64");
     let args = values.get("args").and_then(|args| cpu_of_arguments(args));
@@ -96,8 +96,8 @@ mod tests {
     use crate::proxmox::{parse, redact};
     use std::collections::BTreeMap;
 
-    /// From published configurations: nested virtualisation by `args`, Proxmox on ARM, flags beside
-    /// the type.
+    /// Published configurations are evaluated: nested virtualisation by `args`, Proxmox on ARM, and flags next to the
+    /// type.
     #[test]
     fn what_decides_on_aes() {
         let aes = |text: &str| {

@@ -1,22 +1,22 @@
-//! Finds the controller of a disk on QEMU's command line, and the resulting bus.
+//! Finds the controller of a disk on QEMU's command line, and the name of its bus.
 //!
-//! `bus=ID.N` names the bus explicitly. Without `bus=` QEMU uses the last matching controller (`qbus_find_recursive`,
-//! softmmu/qdev-monitor.c; `bus_add_child` inserts at the front). A controller without `id=` gets generated bus names:
-//! `scsi.0`, `ide.2` and so on, counted per kind of bus after those of the board (`qbus_init_internal`, hw/core/bus.c).
-//! All three cases were verified with QEMU 7.2.
+//! `bus=ID.N` refers to the bus explicitly. Without `bus=`, QEMU uses the last matching controller
+//! (`qbus_find_recursive`, softmmu/qdev-monitor.c; `bus_add_child` inserts at the front). A controller without `id=`
+//! gets generated bus names: `scsi.0`, `ide.2` and so on. The numbers continue after those of the board's buses of the
+//! same kind (`qbus_init_internal`, hw/core/bus.c). All three cases were verified with QEMU 7.2.
 
 use super::interface;
 use super::options::Map;
 
-/// Kind of bus.
+/// Kind of bus that connects disks to a controller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Scsi,
     Ide,
 }
 
-/// Returns the controller of the disk `device` among all `devices`; `None` if the disk needs no controller, or uses one
-/// of the board.
+/// Returns the controller of the disk `device` among all `devices`. Returns `None` if the disk needs no controller, or
+/// uses a controller of the board.
 pub(super) fn controller<'a>(device: &Map, devices: &'a [Map], board: &str) -> Option<&'a Map> {
     let kind = bus_kind_of_disk(driver_of(device));
     let ours = |map: &&Map| kind.is_some() && kind == bus_kind_of_controller(driver_of(map));
@@ -103,7 +103,7 @@ fn bus_kind_of_controller(driver: &str) -> Option<Kind> {
     }
 }
 
-/// Returns the number of buses of a controller: one for each AHCI port, one for each IDE channel.
+/// Returns the number of buses that a controller provides: one for each AHCI port, one for each IDE channel.
 fn count_buses(driver: &str) -> usize {
     match driver {
         "ich9-ahci" => 6,

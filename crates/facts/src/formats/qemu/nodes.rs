@@ -1,4 +1,5 @@
-//! QEMU's block graph on the command line: formats at the top, the file at the bottom.
+//! Parses QEMU's block graph on the command line: a chain of nodes from the format at the top to the file at the
+//! bottom.
 
 use super::options::{Map, is_on};
 use crate::limits::Limits;
@@ -8,9 +9,9 @@ use std::path::PathBuf;
 /// Where the data of a disk are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// A file or block device; relative to QEMU's working directory unless absolute.
+    /// A file or block device. A relative path is relative to QEMU's working directory.
     File(PathBuf),
-    /// Another protocol or driver: `nbd`, `rbd`, `null-co`. Its address is dropped.
+    /// Another protocol or driver, such as `nbd`, `rbd` or `null-co`. Its address is dropped.
     Elsewhere(String),
     /// A drive without a medium.
     Nothing,
@@ -19,19 +20,19 @@ pub enum Storage {
 /// The layers between a virtual disk and its storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// Drivers from the top: `throttle`, `qcow2`. `probed` stands for a format that QEMU detects.
+    /// Drivers from the top, such as `throttle` and `qcow2`. `probed` stands for a format that QEMU detects.
     pub(super) formats: Vec<String>,
     pub(super) storage: Storage,
-    /// Cache flags of the node that opens the file: whether it uses O_DIRECT, and whether it ignores flushes.
+    /// Whether the node that opens the file uses O_DIRECT (`direct`), and whether it ignores flushes (`no_flush`).
     pub(super) direct: bool,
     pub(super) no_flush: bool,
-    /// I/O backend of the file: `threads`, `native`, `io_uring`.
+    /// I/O backend with which QEMU opens the file: `threads`, `native` or `io_uring`.
     pub(super) aio: String,
-    /// Whether all layers pass discards on.
+    /// Whether all layers pass discard requests to the storage.
     pub(super) discard: bool,
     pub(super) detect_zeroes: Option<String>,
     pub(super) read_only: bool,
-    /// I/O limits of the drive itself, without those of its throttle group.
+    /// I/O limits of the drive itself. Limits of its throttle group are in the group.
     pub(super) limits: Limits,
     /// Name of the throttle group that limits the drive.
     pub(super) group: Option<String>,
@@ -70,7 +71,7 @@ const DEPTH: usize = 16;
 pub(super) type Nodes = BTreeMap<String, Map>;
 
 impl Chain {
-    /// Follows a named node down to its file.
+    /// Returns the chain from a named node down to its file.
     pub(super) fn of_node(nodes: &Nodes, name: &str) -> Option<Self> {
         let mut chain = Self::default();
         chain.node(nodes, nodes.get(name)?, "", 0);
@@ -124,7 +125,7 @@ impl Chain {
         self.storage = Storage::Elsewhere(driver.to_owned());
     }
 
-    /// Parses `-drive`, whose `cache=` and `file=` are abbreviations of several settings (qemu(1)).
+    /// Parses the argument of `-drive`, in which `cache=` and `file=` are abbreviations of several settings (qemu(1)).
     pub(super) fn of_drive(map: &Map) -> Self {
         let mut map = map.clone();
         let mut chain = Self::default();
@@ -170,8 +171,8 @@ impl Chain {
     }
 }
 
-/// Returns the driver of a file name: QEMU reads the text before a colon as a protocol unless a
-/// slash comes first (block.c, path_has_protocol).
+/// Returns the protocol of a file name. QEMU reads the text before a colon as a protocol, unless a slash precedes the
+/// colon (block.c, path_has_protocol).
 #[must_use]
 pub fn protocol(file: &str) -> &str {
     let end = file.find(['/', ':']).unwrap_or(file.len());

@@ -1,4 +1,4 @@
-//! Splits QEMU's command line into options, and parses their `key=value` lists and JSON.
+//! Splits QEMU's command line into options, and parses the `key=value` lists and JSON in their arguments.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -75,8 +75,8 @@ pub(super) fn options(argv: &[String]) -> Vec<(String, String)> {
     found
 }
 
-/// Parses `value,key=value,…` or a JSON object. A doubled comma in a value means one comma. A first word without `=` is
-/// the value of the key `implied`; any other word without `=` is a flag that is on.
+/// Parses `value,key=value,…` or a JSON object. A doubled comma in a value means one comma. If the first word has no
+/// `=`, it is the value of the key `implied`. Any other word without `=` is a flag that is on.
 pub(super) fn settings(text: &str, implied: &str) -> Map {
     let mut map = Map::new();
     if text.starts_with('{') {
@@ -118,7 +118,7 @@ fn push(parts: &mut [String], letter: char) {
     }
 }
 
-/// Flattens a JSON value; serde_json bounds the depth to 128.
+/// Flattens a JSON value. serde_json limits the depth to 128.
 fn flatten(prefix: &str, value: &Value, map: &mut Map) {
     let under = |name: &str| match prefix {
         "" => name.to_owned(),
@@ -148,7 +148,7 @@ fn flatten(prefix: &str, value: &Value, map: &mut Map) {
     }
 }
 
-/// Whether QEMU reads the value of a flag as true.
+/// Returns whether QEMU interprets the value of a flag as on.
 pub(super) fn is_on(value: &str) -> bool {
     matches!(value, "on" | "yes" | "true" | "y")
 }

@@ -1,4 +1,4 @@
-//! Redacts QEMU's command line: drops secrets and what identifies the machine.
+//! Redacts QEMU's command line: drops secrets, and text that identifies the machine.
 
 use super::nodes::protocol;
 use super::options::{Map, options, settings};
@@ -29,7 +29,7 @@ pub(crate) const OPTIONS: [(&str, &str); 18] = [
     ("snapshot", ""),
 ];
 
-/// Settings of drives and devices that affect performance; others are dropped.
+/// Settings of drives and devices that affect performance. All other settings are dropped.
 pub(crate) const KEYS: [&str; 40] = [
     "accel",
     "aio",
@@ -73,9 +73,9 @@ pub(crate) const KEYS: [&str; 40] = [
     "writeback",
 ];
 
-/// Redacts `/proc/PID/cmdline` to what becomes facts: the machine type, its disks and their settings, and the
-/// directories of images without file names. With `identity` keeps the names of the machine and of its images.
-/// Redacting twice changes nothing.
+/// Redacts `/proc/PID/cmdline` to what becomes facts: the machine type, the disks with their settings, and the
+/// directories of images without file names. With `identity`, keeps the names of the machine and of its images.
+/// Applying the function twice changes nothing.
 #[must_use]
 pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     let argv = super::argv(cmdline);
@@ -102,7 +102,7 @@ pub fn redact(cmdline: &[u8], identity: bool) -> Vec<u8> {
     bytes
 }
 
-/// Keeps numbers, words and sizes; other text may be private.
+/// Keeps numbers, words and sizes. Replaces other text, which may be private.
 fn clean_value(text: String) -> String {
     let plain = text.is_empty() || is_plain(&text.replace(['=', '#'], "-"));
     if plain { text } else { WITHHELD.to_owned() }
@@ -138,8 +138,8 @@ fn clean_object(map: Map, identity: bool) -> String {
     Value::Object(clean).to_string()
 }
 
-/// Keeps a device name, or the directory of a file; with `identity` the whole path. For network storage keeps only the
-/// protocol.
+/// Keeps a device name, or the directory of a file. With `identity`, keeps the whole path. For network storage, keeps
+/// only the protocol.
 pub(crate) fn file(name: &str, identity: bool) -> String {
     match protocol(name) {
         "file" => {}

@@ -1,4 +1,4 @@
-//! Command lines of plain QEMU, of libvirt and of Proxmox.
+//! Tests command lines of plain QEMU, of libvirt and of Proxmox.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn table(machine: &QemuMachine) -> Vec<String> {
     machine.disks.iter().map(row).collect()
 }
 
-/// Recorded with libvirt 9.0.0 and QEMU 7.2: a transient domain of type qemu.
+/// The command line was recorded with libvirt 9.0.0 and QEMU 7.2: a transient domain of type qemu.
 #[test]
 fn libvirt() {
     let found = machine(include_str!(
@@ -52,7 +52,7 @@ fn libvirt() {
     assert!(!format!("{found:?}").contains("S3RIAL"));
 }
 
-/// The libvirt XML of the domain in the previous test gives the same settings as its command line.
+/// The libvirt XML of the domain in the previous test gives the same settings as the QEMU command line of this domain.
 #[test]
 fn libvirt_and_its_command_line_agree() {
     let status = include_str!("../../../fixtures/libvirt-9.0-domstatus.xml");
@@ -89,7 +89,7 @@ fn libvirt_and_its_command_line_agree() {
     assert_eq!(settings(&again), settings(&domain));
 }
 
-/// Recorded: a guest of `assay lab`, QEMU 7.2.
+/// The command line was recorded: a guest of `assay lab`, QEMU 7.2.
 #[test]
 fn plain() {
     let found = machine(include_str!("../../../fixtures/qemu-7.2-plain-cmdline.txt"));
@@ -107,7 +107,7 @@ fn plain() {
     assert_eq!(second.formats, ["raw"]);
 }
 
-/// Command lines modelled on those of qemu-server (6.x with `-drive`, 9.x with `-blockdev`); not recorded.
+/// The command lines are modelled on those of qemu-server (6.x with `-drive`, 9.x with `-blockdev`), but not recorded.
 #[test]
 fn proxmox() {
     let six = "/usr/bin/kvm\n-id\n100\n-name\nweb\n-smp\n4,sockets=1,cores=4,maxcpus=4\n-nodefaults\n\
@@ -181,8 +181,8 @@ fn a_circle_of_nodes_ends() {
     assert_eq!(found.disks[0].storage, Storage::Elsewhere("raw".to_owned()));
 }
 
-/// Recorded with QEMU 7.2.22: controllers without `id=` and disks without `bus=`. The expected
-/// buses are those of `info qtree`.
+/// The command line was recorded with QEMU 7.2.22. It has controllers without `id=` and disks without `bus=`. The
+/// expected buses are those of `info qtree`.
 #[test]
 fn controllers_without_a_name() {
     let found = machine(include_str!(
@@ -202,8 +202,8 @@ fn controllers_without_a_name() {
     );
 }
 
-/// As printed by `info qtree` of QEMU 7.2.22: only controllers without an id are counted, after the
-/// buses of the board.
+/// Bus names as `info qtree` of QEMU 7.2.22 prints them: only controllers without an id are counted, after the buses of
+/// the board.
 #[test]
 fn buses_that_qemu_named() {
     let disks = |line: &str| table(&machine(&line.replace(' ', "\n")));

@@ -1,4 +1,4 @@
-//! Files that contain secrets, as input for the redaction script: directory, name and content.
+//! Files that contain secrets, as input for the redaction script. A file is (directory, name, content).
 
 /// Returns a sample of each kind of file, with text that the script must drop.
 pub(super) fn samples() -> Vec<(&'static str, &'static str, Vec<u8>)> {

@@ -1,5 +1,5 @@
-//! Finds mistakes in Apache's configuration: methods that a `<Limit>` section leaves open, home directories of root,
-//! and TRACE.
+//! Finds mistakes in Apache's configuration: HTTP methods that a `<Limit>` section does not restrict, served home
+//! directories of root, and TRACE.
 
 use super::super::lines_of_files::{exists, files, read};
 use super::Misuses;
@@ -14,7 +14,7 @@ const DIRS: [&str; 4] = [
     "/etc/httpd/conf.d",
 ];
 
-/// Notes the mistakes. Settings are read in the same file order as Apache reads them.
+/// Notes the mistakes. The files are read in the order in which Apache reads them.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all: Vec<String> = MAINS
         .into_iter()

@@ -1,6 +1,6 @@
-//! Finds mistakes in options of MariaDB, MySQL and PostgreSQL: logs without use, files and memory without a limit, old
-//! password hashes, and client names that the client itself chooses. `collectors::services::databases` collects the
-//! durability settings.
+//! Finds mistakes in options of MariaDB, MySQL and PostgreSQL: logs that cannot be used, files and memory without a
+//! limit, old password hashes, and client names that the client itself chooses. `collectors::services::databases`
+//! collects the durability settings.
 
 use super::super::lines_of_files::{Line, files, is_loopback, read};
 use super::Misuses;
@@ -72,7 +72,7 @@ fn note_mariadb(g: &mut Gather<'_>) {
     found.note(g, "mariadb.misuse");
 }
 
-/// Adds the options of the server to `said`; the last value of each option wins.
+/// Adds the options of the server to `said`. The last value of each option applies.
 fn take_options(lines: Vec<Line>, said: &mut BTreeMap<String, (String, FactPlace)>) {
     let mut counts = false;
     for line in lines {
@@ -97,7 +97,7 @@ fn take_options(lines: Vec<Line>, said: &mut BTreeMap<String, (String, FactPlace
     }
 }
 
-/// Parses a number with K, M, G or T, in bytes.
+/// Parses a number with an optional unit K, M, G or T, in bytes.
 fn parse_size(text: &str) -> Option<u64> {
     let end = text
         .find(|letter: char| !letter.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Finds lines of fstab that hide each other, or that contain an option that does not exist.
+//! Finds lines of fstab that hide each other, and options that do not exist.
 
 use super::super::lines_of_files::read;
 use super::Misuses;
@@ -7,7 +7,7 @@ use assay_model::FactPlace;
 use std::collections::BTreeMap;
 
 const FSTAB: &str = "/etc/fstab";
-/// Options of btrfs(5) of Linux 6.1, and generic options that people often use with it.
+/// Options of btrfs(5) of Linux 6.1, and generic options that are often used with btrfs.
 const BTRFS: &[&str] = &[
     "acl",
     "autodefrag",
@@ -247,8 +247,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     found.note(g, "fstab_line");
 }
 
-/// Whether an option is unknown but differs from a known option by at most one letter, in long names by at most two.
-/// Options of newer kernels usually differ more.
+/// Returns whether an option is unknown but similar to a known option: it differs by at most one letter, in long names
+/// by at most two. Options of newer kernels usually differ more.
 fn is_misspelt(option: &str, known: &[&str]) -> bool {
     let name = option.split('=').next().unwrap_or(option);
     let is = |one: &&&str| **one == name;
@@ -265,7 +265,7 @@ fn is_misspelt(option: &str, known: &[&str]) -> bool {
         .any(|one| one.len() > 3 && (distance(name, one) <= most || is_swapped(name, one)))
 }
 
-/// Whether two neighbouring letters changed places.
+/// Returns whether two words are equal after two neighbouring letters of one are swapped.
 fn is_swapped(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let Some(at) = a.iter().zip(b).position(|(one, other)| one != other) else {
@@ -278,7 +278,7 @@ fn is_swapped(a: &str, b: &str) -> bool {
         && a[at + 2..] == b[at + 2..]
 }
 
-/// Returns the number of letters that must be changed, added or removed to convert one word into the other.
+/// Returns the minimum number of letters that must be changed, added or removed to convert one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

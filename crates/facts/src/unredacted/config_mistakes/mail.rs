@@ -1,5 +1,5 @@
 //! Finds mistakes in Postfix and Dovecot: logins without a name or a password, networks and senders that are trusted by
-//! mistake, and passwords in the log.
+//! mistake, and passwords that are logged.
 
 use super::Misuses;
 use crate::collectors::daemons::lines::is_world;
@@ -83,7 +83,8 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     note_senders(g, all, found);
 }
 
-/// Notes sender tables that permit mail before `reject_unauth_destination` applies: anyone can forge a sender address.
+/// Notes sender tables that permit mail before `reject_unauth_destination` applies. This is a mistake, because anyone
+/// can forge a sender address.
 fn note_senders(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     for key in ["smtpd_relay_restrictions", "smtpd_recipient_restrictions"] {
         let Some(said) = all.value(ScopeId::ROOT, key) else {
@@ -126,7 +127,7 @@ fn note_senders(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     }
 }
 
-/// Whether a line of an access table permits mail (access(5)).
+/// Returns whether a line of an access table permits mail (access(5)).
 fn is_permit(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let key = words.next().unwrap_or("#");

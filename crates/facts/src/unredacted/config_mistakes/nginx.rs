@@ -42,7 +42,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     found.note(g, "nginx.misuse");
 }
 
-/// Notes `allow` rules without a `deny` for everyone else, and `deny` rules that a `return` in the same location
+/// Notes `allow` rules without a `deny` for all other clients, and `deny` rules that a `return` in the same location
 /// bypasses.
 fn note_access(all: &Effective, id: ScopeId, found: &mut Misuses) {
     if let (Some(deny), Some(answer)) = (own_value(all, id, "deny"), own_value(all, id, "return")) {
@@ -98,7 +98,7 @@ fn note_if(all: &Effective, id: ScopeId, found: &mut Misuses) {
     }
 }
 
-/// Notes a CORS header that allows any requesting origin, with credentials.
+/// Notes a CORS header that permits requests with credentials from any origin.
 fn note_origin(all: &Effective, id: ScopeId, found: &mut Misuses) {
     // Inside of an `if` the origin was compared.
     if all.scope(id).head.first().is_some_and(|head| head == "if") {
@@ -126,8 +126,8 @@ fn note_origin(all: &Effective, id: ScopeId, found: &mut Misuses) {
     found.add("origin_reflected", reflected && credentials, &origin.place);
 }
 
-/// Whether a redirect target starts with a host name without `http://`, so that nginx treats it as a path. `None` if
-/// there is no redirect.
+/// Returns whether a redirect target starts with a host name without `http://`, so that nginx treats it as a path.
+/// `None` if there is no redirect.
 fn lacks_scheme(words: &[String]) -> Option<bool> {
     let [_, target, flag] = words else {
         return None;
@@ -151,7 +151,7 @@ fn lacks_scheme(words: &[String]) -> Option<bool> {
     )
 }
 
-/// Notes if a worker may have more connections than open files.
+/// Notes whether a worker may have more connections than open files.
 fn note_open_files(all: &Effective, found: &mut Misuses) {
     let number = |id: ScopeId, key: &'static str| {
         let said = own_value(all, id, key)?;

@@ -1,4 +1,4 @@
-//! Finds mistakes in Samba's configuration: accounts that act as root, wrong passwords that are accepted as guest
+//! Finds mistakes in Samba's configuration: accounts that act as root, logins with a wrong password that become guest
 //! logins, and an unencrypted connection to the LDAP server.
 
 use super::Misuses;
@@ -8,7 +8,7 @@ use assay_config::effective::files::OfHost;
 use assay_config::effective::{Effective, Program, ScopeId, Setting, read_effective};
 use std::path::Path;
 
-/// Groups whose members are administrators anyway, so that admin rights in Samba add nothing.
+/// Groups whose members are administrators already, so that admin rights in Samba give them nothing new.
 const ADMINISTRATORS: [&str; 7] = [
     "root",
     "admin",
@@ -65,7 +65,7 @@ fn note_server(all: &Effective, found: &mut Misuses) {
     found.add("directory_in_the_clear", clear, &said.place);
 }
 
-/// Notes the mistakes of a share; settings of `[global]` apply to each share.
+/// Notes the mistakes of a share. Settings of `[global]` apply to each share.
 fn note_share(all: &Effective, id: ScopeId, found: &mut Misuses) {
     let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
     if let Some(said) = own("adminusers") {

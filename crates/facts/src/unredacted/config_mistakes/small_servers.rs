@@ -1,5 +1,5 @@
-//! Finds mistakes in small servers: lighttpd's directory listings, chronyd's commands over the network, and containers
-//! of Proxmox VE without confinement.
+//! Finds mistakes in small servers: directory listings of lighttpd, remote commands of chronyd, and unconfined
+//! containers of Proxmox VE.
 
 use super::super::lines_of_files::{files, is_loopback, read};
 use super::Misuses;

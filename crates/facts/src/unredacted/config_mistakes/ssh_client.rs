@@ -9,7 +9,7 @@ use std::path::Path;
 
 const FILE: &str = "/etc/ssh/ssh_config";
 
-/// Notes each algorithm list that applies to all servers. Lists in a block for certain hosts are left out, because they
+/// Notes each algorithm list that applies to all servers. Lists in a block for certain hosts are ignored, because they
 /// are usually meant for an old device.
 pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(all) = read_effective(Program::Ssh, Path::new(FILE), &OfHost(g.host)) else {

@@ -6,7 +6,7 @@ use assay_model::sample::Latency;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// Latency histogram of fio 2.x: 2^6 bins per power of two (`FIO_IO_U_PLAT_BITS`, fio 2.x stat.h).
+/// log₂ of the number of histogram bins per power of two in fio 2.x (`FIO_IO_U_PLAT_BITS`, fio 2.x stat.h).
 const PLAT_BITS: u32 = 6;
 
 #[derive(Default)]
@@ -15,14 +15,14 @@ struct RawLatency {
     bins: Bins,
 }
 
-/// Bins as printed. The flag is whether the keys are bin numbers (fio 2.x) or latencies.
+/// Bins as printed by fio. The flag is true if the keys are bin numbers (fio 2.x), false if they are latencies.
 #[derive(Default)]
 struct Bins {
     pairs: Vec<(u64, u64)>,
     indices: bool,
 }
 
-/// Parses a latency section into nanoseconds; `unit` is the length of the section's time unit in nanoseconds.
+/// Parses a latency section, and converts it to nanoseconds. `unit` is the time unit of the section in nanoseconds.
 pub(super) fn read_latency<'de, A: MapAccess<'de>>(
     map: &mut A,
     unit: u64,
@@ -54,7 +54,7 @@ pub(super) fn read_latency<'de, A: MapAccess<'de>>(
     Ok(summary)
 }
 
-/// Returns the middle of bin `index` (`plat_idx_to_val`, fio 2.x stat.c).
+/// Returns the middle of the bin with this index (`plat_idx_to_val`, fio 2.x stat.c).
 fn bin_value(index: u64) -> u64 {
     let per_power = 1u64 << PLAT_BITS;
     if index < per_power << 1 {

@@ -1,21 +1,21 @@
-//! Variables and their expansion.
+//! Values of variables, and the expansion of words.
 
 use super::lexer::{Part, Word, word_of};
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 
-/// Value of a variable.
+/// Value of a variable in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Text; unknown parts are [`UNKNOWN`].
+    /// A text. Unknown parts are [`UNKNOWN`].
     Text(String),
-    /// An array.
+    /// An array with its elements.
     List(Vec<String>),
 }
 
-/// Maximum length of a variable or word: `A=$A$A` doubles with every iteration.
+/// Maximum length of a variable or word, because `A=$A$A` doubles the length with every iteration.
 pub(super) const LONGEST: usize = 64 * 1024;
-/// Maximum nesting of substitutions.
+/// Maximum nesting of substitutions in a word.
 const DEEPEST: usize = 16;
 
 /// Returns whether a text may contain deeply nested substitutions.
@@ -24,7 +24,7 @@ pub(super) fn is_deep(text: &str) -> bool {
 }
 
 impl Value {
-    /// Returns the value, or unknown if it is too long.
+    /// Returns the value. If it is too long, returns an unknown value.
     fn bounded(self) -> Self {
         let length = match &self {
             Self::Text(text) => text.len(),
@@ -51,36 +51,36 @@ impl Value {
 /// Variables, arguments and loops at one point of a script.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    /// Possible values of each variable; several if branches differ.
+    /// Possible values of each variable. There are several if branches set different values.
     pub variables: BTreeMap<String, Vec<Value>>,
-    /// Arguments of the current function; `None` if unknown.
+    /// Arguments of the current function; `None` if they are unknown.
     pub arguments: Option<Vec<String>>,
-    /// Surrounding loops: the variable, and its current value.
+    /// Enclosing loops, as (variable, current value).
     pub loops: Vec<(String, String)>,
 }
 
-/// fio's own keywords that look like variables (`fio_keywords`, options.c) and stay unchanged.
+/// Keywords of fio that look like variables (`fio_keywords`, options.c). They are not replaced.
 const KEYWORDS: [&str; 4] = ["pagesize", "mb_memory", "ncpus", "jobname"];
 
-/// Evaluates command substitutions.
+/// Evaluates the commands of command substitutions.
 pub(super) trait Commands {
-    /// Returns the output of commands, as far as it is known.
+    /// Returns the output of commands. Unknown parts of the output are [`UNKNOWN`].
     fn output(&mut self, text: &str, scope: &Scope) -> String;
 }
 
 impl Scope {
-    /// Returns the value of a variable for the current choice of branches.
+    /// Returns the value of a variable in the branches that are currently selected.
     pub(super) fn value(&self, name: &str) -> Option<&Value> {
         self.variables.get(name).and_then(|values| values.first())
     }
 
-    /// Replaces the values of a variable.
+    /// Sets a variable. All its previous values are dropped.
     pub fn set(&mut self, name: &str, value: Value) {
         self.variables
             .insert(name.to_owned(), vec![value.bounded()]);
     }
 
-    /// Appends to a variable, as `NAME+=` does.
+    /// Appends a value to a variable, like `NAME+=`.
     pub fn add(&mut self, name: &str, value: Value) {
         let known = self.value(name).cloned();
         let sum = match (known, value) {
@@ -98,7 +98,7 @@ impl Scope {
         self.set(name, sum);
     }
 
-    /// Merges the states after several branches, of which exactly one ran (`always`) or at most one.
+    /// Merges the states after several branches. Exactly one branch ran if `always` is true, otherwise at most one.
     pub fn merge(&mut self, ends: Vec<Scope>, always: bool) {
         const MOST: usize = 8;
         let before = (!always).then(|| self.variables.clone());
@@ -294,7 +294,7 @@ fn expand_variable(name: &str, rest: &str, scope: &Scope, commands: &mut dyn Com
     }
 }
 
-/// Evaluates an arithmetic expression if all of it is known.
+/// Evaluates an arithmetic expression if all its values are known.
 fn expand_arithmetic(sum: &str, scope: &Scope, commands: &mut dyn Commands) -> String {
     if is_deep(sum) {
         return UNKNOWN.to_string();

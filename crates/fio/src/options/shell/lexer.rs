@@ -1,51 +1,51 @@
 //! Splits text into words and operators.
 
-/// A part of a word.
+/// A part of a word, before expansion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Literal text.
     Text(String, Quoted),
-    /// `$NAME` or `${NAME…}`: the name, and the text after it in the braces.
+    /// `$NAME` or `${NAME…}`, as (name, rest of the text in the braces).
     Variable(String, String, Quoted),
-    /// `$( … )` or backticks: the commands.
+    /// `$( … )` or backticks, as the text of the commands.
     Commands(String, Quoted),
-    /// `$(( … ))`.
+    /// `$(( … ))`, as the text of the expression.
     Arithmetic(String),
-    /// `NAME=( … )`.
+    /// `NAME=( … )`, as the elements.
     Array(Vec<Word>),
 }
 
-/// Whether a part is quoted, so that blanks do not split it.
+/// Whether a part is quoted, so that blanks in it do not separate words.
 pub(super) type Quoted = bool;
-/// A word.
+/// A word, as its parts.
 pub(super) type Word = Vec<Part>;
 
 /// A word or an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(Word),
-    /// End of a command: `;`, `&`, `&&`, `||`, a line break.
+    /// End of a command: `;`, `&`, `&&`, `||`, or a line break.
     End,
-    /// `;;` and similar operators between the cases of a `case`.
+    /// `;;` and similar operators, which end a case of a `case` statement.
     Case,
     Pipe,
     Open,
     Close,
-    /// Redirects output to a file, or appends to it.
+    /// Redirection of output to a file, which is overwritten or appended to.
     Output {
         append: bool,
     },
-    /// Another redirection; the next word is a file or descriptor.
+    /// Another redirection. The next word is a file or a descriptor.
     Redirect,
-    /// A here-document or here-string: its text, and whether variables are expanded.
+    /// A here-document or here-string, as its text and whether variables are expanded.
     Here(String, bool),
 }
 
-/// A quotation mark is not closed.
+/// Error: a quotation mark is not closed.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::options) struct Unclosed;
 
-/// Splits a text.
+/// Splits a text into tokens.
 ///
 /// # Errors
 /// A quotation mark is not closed.
@@ -60,7 +60,7 @@ pub(super) fn split_tokens(text: &str) -> Result<Vec<Token>, Unclosed> {
     .run()
 }
 
-/// Splits the text of one word, such as the default of a variable, or text in double quotes.
+/// Parses the text of one word, such as the default of a variable, or text in double quotes.
 pub(super) fn word_of(text: &str, quoted: bool) -> Word {
     let mut lexer = Lexer {
         chars: text.chars().collect(),
@@ -106,11 +106,11 @@ struct Lexer {
     /// Here-documents whose text starts on the next line, as (position of the token, end word, whether variables are
     /// expanded, whether leading tabs are removed).
     waiting: Vec<(usize, String, bool, bool)>,
-    /// Number of characters that were searched so far for closing brackets that may be missing.
+    /// Number of characters that were searched so far for closing brackets.
     searched: usize,
 }
 
-/// Maximum searched characters per character of the text.
+/// Maximum number of searched characters for each character of the text.
 const MOST_SEARCHED: usize = 16;
 
 fn push(word: &mut Word, c: char, quoted: Quoted) {
@@ -191,7 +191,7 @@ impl Lexer {
         Ok(self.out)
     }
 
-    /// Ends a word; a number right before a redirection is its descriptor.
+    /// Ends a word. A number right before a redirection is the descriptor of this redirection.
     fn finish_word(&mut self, word: Word) {
         let digits = matches!(word.as_slice(), [Part::Text(text, false)]
             if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()));
@@ -206,7 +206,7 @@ impl Lexer {
         }
     }
 
-    /// Skips `(( … ))` as a command, which runs nothing.
+    /// Skips the command `(( … ))`, which runs no program.
     fn skip_arithmetic(&mut self) -> bool {
         // It ends on its own line.
         let rest = &self.chars[self.at..];
@@ -267,7 +267,7 @@ impl Lexer {
         Ok(())
     }
 
-    /// Reads the texts of here-documents, which start after the line break.
+    /// Parses the texts of here-documents, which start after the line break.
     fn here_documents(&mut self) {
         for (token, end, expands, tabs) in std::mem::take(&mut self.waiting) {
             let mut text = String::new();
@@ -326,7 +326,7 @@ impl Lexer {
         Ok(word)
     }
 
-    /// Reads the elements of `( … )` after `NAME=`.
+    /// Parses the elements of `( … )` after `NAME=`.
     fn array(&mut self) -> Result<Vec<Word>, Unclosed> {
         let mut elements = Vec::new();
         while let Some(c) = self.peek(0) {
@@ -379,8 +379,8 @@ impl Lexer {
         }
     }
 
-    /// Reads a substitution that starts with `$` or a backtick. If the `$` is a plain character, skips it and returns
-    /// `None`.
+    /// Parses a substitution that starts with `$` or a backtick. If the `$` is an ordinary character, skips it and
+    /// returns `None`.
     fn dollar(&mut self, quoted: Quoted) -> Option<Part> {
         let tick = self.take() == Some('`');
         if tick {
@@ -425,8 +425,8 @@ impl Lexer {
         (!name.is_empty()).then(|| Part::Variable(name, String::new(), quoted))
     }
 
-    /// Returns whether more searching is permitted. The limit bounds the time for a text of only opening brackets,
-    /// which would take quadratic time.
+    /// Returns whether further searching is permitted. Without this limit, a text that consists of opening brackets
+    /// would take quadratic time.
     fn may_search(&self) -> bool {
         self.searched <= self.chars.len().saturating_mul(MOST_SEARCHED)
     }
@@ -442,7 +442,7 @@ impl Lexer {
         Some(text)
     }
 
-    /// Returns the text between the current bracket and its closing one.
+    /// Returns the text between the current bracket and the bracket that closes it.
     fn balanced(&mut self, open: char, close: char) -> Option<String> {
         let (mut depth, mut quote, mut at) = (0_u32, None, self.at);
         if !self.may_search() {
@@ -472,7 +472,7 @@ impl Lexer {
     }
 }
 
-/// Returns whether a word is `NAME=` or `NAME+=` so far, so that an array may follow.
+/// Returns whether a word is `NAME=` or `NAME+=` so far. An array may follow then.
 fn is_assignment(word: &Word) -> bool {
     let [Part::Text(text, false)] = word.as_slice() else {
         return false;

@@ -1,13 +1,13 @@
-//! Parses words and operators into commands, loops and branches. Skips what it cannot parse.
+//! Parses words and operators into commands, loops and branches. Skips text that it cannot parse.
 
 use super::is_name;
 use super::lexer::{Part, Token, Word};
 
-/// A command, or a node with commands.
+/// A command, or a block of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Simple(Simple),
-    /// Branches of an `if` or `case`, of which at most one runs. The flag is whether one of them always runs.
+    /// Branches of an `if` or `case`, of which at most one runs. The flag is true if one of them always runs.
     Branches(Vec<Vec<Node>>, bool),
     For {
         name: String,
@@ -16,27 +16,27 @@ pub(super) enum Node {
     },
     /// Commands that run any number of times.
     Repeated(Vec<Node>),
-    /// `( … )` and `{ …; }`.
+    /// Commands in `( … )` or `{ …; }`.
     Group(Vec<Node>),
     Function(String, Vec<Node>),
 }
 
-/// One command.
+/// One command with its redirections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Simple {
     pub words: Vec<Word>,
-    /// File of the output, and whether it is appended.
+    /// File to which the output is redirected, and whether the output is appended.
     pub output: Option<(Word, bool)>,
-    /// Here-document of the command, and whether variables in it are expanded.
+    /// Here-document of the command, as (text, whether variables in it are expanded).
     pub here: Option<(String, bool)>,
-    /// Whether the command's output is piped to the next command.
+    /// Whether the output of the command is piped to the next command.
     pub piped: bool,
 }
 
-/// Maximum nesting of blocks.
+/// Maximum nesting of blocks in a script.
 const DEEPEST: usize = 64;
 
-/// Parses a whole text.
+/// Parses all tokens of a text.
 pub(super) fn parse(tokens: &[Token]) -> Vec<Node> {
     let mut parser = Parser {
         tokens,
@@ -86,7 +86,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses commands up to one of these words (not consumed) or a closing bracket.
+    /// Parses commands up to one of these words, which is not consumed, or up to a closing bracket.
     fn list(&mut self, stops: &[&str]) -> Vec<Node> {
         let mut nodes = Vec::new();
         self.depth += 1;
@@ -112,7 +112,7 @@ impl Parser<'_> {
         nodes
     }
 
-    /// Parses one command; returns `None` at a word that ends an unknown block.
+    /// Parses one command. Returns `None` at a word that ends an unknown block.
     fn command(&mut self) -> Option<Node> {
         if self.depth >= DEEPEST {
             return None;

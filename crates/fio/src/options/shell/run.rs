@@ -1,4 +1,4 @@
-//! Interprets a script like a shell and records the commands that it runs.
+//! Interprets a script like a shell, and records the commands that the script would run.
 
 use super::expand::{
     Commands, Scope, Value, expand_assignment, expand_fields, expand_text, is_deep,
@@ -11,42 +11,42 @@ use super::word_expansion::{
 use super::{UNKNOWN, is_name};
 use std::collections::BTreeMap;
 
-/// A command with its words.
+/// A command that the script runs, with its words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::options) struct Command {
-    /// Words; [`UNKNOWN`] marks values that the text does not contain.
+    /// Words of the command. [`UNKNOWN`] marks values that the text does not contain.
     pub words: Vec<String>,
-    /// Values of loop variables and branches for which the command runs like this.
+    /// Values of loop variables and branches with which the command has these words.
     pub chosen: Vec<(String, String)>,
-    /// Variables that are assigned for this command or exported.
+    /// Variables that are exported, or assigned for this command.
     pub environment: BTreeMap<String, String>,
-    /// Standard input, if the text contains it.
+    /// Text of the standard input, if the script contains it.
     pub input: Option<String>,
 }
 
 /// Result of interpreting a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::options) struct Script {
-    /// Commands in order. A command in a loop is listed once for each value.
+    /// Commands in the order in which they run. A command in a loop is listed once for each value.
     pub commands: Vec<Command>,
-    /// Files that the script writes, with their texts.
+    /// Files that the script writes, with their contents.
     pub files: BTreeMap<String, String>,
-    /// Parts that could not be followed.
+    /// Notes on parts that could not be interpreted.
     pub notes: Vec<String>,
 }
 
-/// Maximum number of values of one loop.
+/// Maximum number of values that a loop may have.
 pub(super) const MOST_VALUES: usize = 64;
 const MOST_COMMANDS: usize = 4096;
 const DEEPEST: usize = 12;
-/// Maximum bytes of a script.
+/// Maximum size of a script in bytes.
 const LONGEST_SCRIPT: usize = 512 * 1024;
-/// Maximum bytes of a file that a script writes.
+/// Maximum size in bytes of a file that a script writes.
 const MOST_WRITTEN: usize = 1 << 20;
-/// Maximum number of interpreted commands, because nested loops and functions multiply.
+/// Maximum number of interpreted commands. Nested loops and functions multiply this number.
 const MOST_STEPS: usize = 5_000;
 
-/// Interprets a script; `known` contains variables that are set outside.
+/// Interprets a script. `known` contains variables that are set outside of the script.
 ///
 /// # Errors
 /// A quotation mark is not closed.
@@ -86,7 +86,7 @@ struct Runner {
     script: Script,
     functions: BTreeMap<String, (Vec<Node>, bool)>,
     exported: BTreeMap<String, String>,
-    /// Output of the command before a `|`.
+    /// Output of the previous command, if it is piped to this one.
     piped: Option<String>,
     depth: usize,
     steps: usize,
@@ -159,7 +159,7 @@ impl Runner {
         }
     }
 
-    /// Interprets the functions that are never called, with unknown arguments.
+    /// Interprets functions that are never called. Their arguments are unknown.
     fn uncalled(&mut self, scope: &mut Scope) {
         let left = self.functions.values().filter(|one| !one.1);
         let left: Vec<Vec<Node>> = left.map(|one| one.0.clone()).collect();
@@ -317,7 +317,7 @@ impl Runner {
         self.script.commands.push(command);
     }
 
-    /// Sets the variables of `${NAME:=DEFAULT}` that have no value yet, as in `: "${DEVICE:=/dev/sdb}"`.
+    /// Sets the variables in `${NAME:=DEFAULT}` that have no value yet, as in `: "${DEVICE:=/dev/sdb}"`.
     fn assign_defaults(&mut self, words: &[Word], scope: &mut Scope) {
         for part in words.iter().flatten() {
             let Part::Variable(name, rest, _) = part else {
@@ -402,7 +402,7 @@ impl Runner {
         }
     }
 
-    /// Returns the output of `echo`, `printf`, `cat` with a here-document, and `seq`.
+    /// Returns the output of `echo`, `printf`, `seq`, and of `cat` with a here-document.
     fn printed(&mut self, simple: &Simple, scope: &Scope) -> Option<String> {
         let (_, words) = split_assignments(&simple.words);
         let [Part::Text(name, false)] = words.first()?.as_slice() else {

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// Returns the words of every command, with [`UNKNOWN`] as `?`.
+/// Returns the words of every command. `?` stands for [`UNKNOWN`].
 fn run(text: &str) -> Vec<String> {
     let script = read(text, &BTreeMap::new()).unwrap();
     let words = script.commands.into_iter().map(|one| one.words.join("|"));

@@ -1,14 +1,14 @@
-//! Expands the words of a command: leading assignments, alternative values, braces.
+//! Expands the words of a command: assignments before the command, variables with several values, and braces.
 
 use super::expand::{Scope, Value};
 use super::lexer::{Part, Word};
 use super::run::{Command, MOST_VALUES};
 use super::{UNKNOWN, is_name};
 
-/// Maximum number of combinations of one command's values.
+/// Maximum number of combinations of the values of one command's variables.
 const MOST_WAYS: usize = 16;
 
-/// Returns the file that `tee` writes.
+/// Returns the file to which `tee` writes.
 pub(super) fn tee_file(command: &Command) -> Option<String> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
     let at = words
@@ -19,7 +19,7 @@ pub(super) fn tee_file(command: &Command) -> Option<String> {
     names.next().map(|name| (*name).to_owned())
 }
 
-/// Returns one scope for each combination of values, if variables of the command have several possible values.
+/// Returns one scope for each combination of values, if variables in the words have several possible values.
 pub(super) fn choose_values(words: &[Word], scope: &Scope) -> Vec<Scope> {
     let mut all = vec![scope.clone()];
     let names = words.iter().flatten().filter_map(|part| match part {
@@ -59,7 +59,7 @@ pub(super) fn choose_values(words: &[Word], scope: &Scope) -> Vec<Scope> {
     all
 }
 
-/// Parses `NAME=VALUE` and `NAME+=VALUE`: the name, whether it appends, the value.
+/// Parses `NAME=VALUE` and `NAME+=VALUE`. Returns the name, whether the value is appended, and the value.
 pub(super) fn parse_assignment(word: &Word) -> Option<(String, bool, Word)> {
     let [Part::Text(first, false), rest @ ..] = word.as_slice() else {
         return None;
@@ -78,14 +78,14 @@ pub(super) fn parse_assignment(word: &Word) -> Option<(String, bool, Word)> {
     Some((name.to_owned(), adds, word))
 }
 
-/// Splits the leading assignments from the words of a command.
+/// Separates the assignments at the beginning of a command from its other words.
 pub(super) fn split_assignments(words: &[Word]) -> (Vec<(String, bool, Word)>, &[Word]) {
     let before: Vec<_> = words.iter().map_while(parse_assignment).collect();
     let rest = &words[before.len()..];
     (before, rest)
 }
 
-/// Expands braces in an unquoted word that consists only of `{1..4}` or `{a,b}`; returns any other word unchanged.
+/// Expands braces in an unquoted word that consists only of `{1..4}` or `{a,b}`. Returns any other word unchanged.
 pub(super) fn expand_braces(field: &str, word: &Word) -> Vec<String> {
     let whole = vec![field.to_owned()];
     let unquoted = matches!(word.as_slice(), [Part::Text(_, false)]);

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 
 const ALL: [Means; 3] = [Means::Exchange, Means::Links, Means::Rename];
 
-/// A directory with a file and its replacement, for one test.
+/// A directory with a file and its replacement, for one test. `seen` is the state of the file.
 struct Bench {
     dir: tempfile::TempDir,
     seen: FileVersion,
@@ -49,8 +49,8 @@ fn a_file_that_nobody_touches_is_replaced_and_nothing_is_left() {
     }
 }
 
-/// An edit by an editor, by `sed -i` with restored times, `cp -p` or `rsync` is noticed, although size and time stay
-/// the same.
+/// An edit by an editor, by `sed -i` with restored times, by `cp -p` or by `rsync` is detected, although size and time
+/// stay the same.
 #[test]
 fn an_edit_that_only_the_bytes_show_is_not_replaced() {
     for means in ALL {
@@ -122,7 +122,7 @@ fn a_file_that_somebody_is_about_to_write_keeps_its_place() {
     }
 }
 
-/// If the old object is a link, a directory or a pipe, it goes back to its place.
+/// If the old object is a link, a directory or a pipe, it is put back.
 #[test]
 fn what_is_no_file_by_now_stays() {
     for means in ALL {
@@ -146,7 +146,7 @@ fn what_is_no_file_by_now_stays() {
     }
 }
 
-/// Ways in which another process writes the file.
+/// Ways in which another process may write to the file.
 const WRITERS: [fn(&Path); 4] = [
     // Like vim, sed -i and dpkg: a new file takes the name.
     |path| {
@@ -168,7 +168,7 @@ const WRITERS: [fn(&Path); 4] = [
     },
 ];
 
-/// Replaces a file while another process writes it once. Returns whether the other process's edit exists afterwards.
+/// Replaces a file while another process writes to it once. Returns whether the edit of that process exists afterwards.
 fn raced(means: Means, writer: fn(&Path), delay: u64) -> bool {
     let bench = Bench::new("text\n");
     let start = Barrier::new(2);

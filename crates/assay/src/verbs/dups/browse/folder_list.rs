@@ -1,4 +1,4 @@
-//! The list of folders and files in the terminal, and its keys.
+//! Shows the list of folders and files in the terminal, and handles keys.
 
 use super::Browse;
 use crate::status::Status;
@@ -17,11 +17,11 @@ use ratatui::widgets::{List, ListState, Paragraph};
 use std::collections::HashSet;
 use std::io::IsTerminal as _;
 
-/// Meaning of a row.
+/// What a row shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Folder,
-    /// A redundant copy and the number of its group.
+    /// A redundant copy, as (file, number of its group).
     File(FileId, u32),
     /// Another copy of the file above.
     Copy,
@@ -32,13 +32,13 @@ enum Kind {
 struct Row {
     kind: Kind,
     depth: usize,
-    /// Identity of the row: its path, or the path of the copied file and its own.
+    /// Identity of the row: its path. For a copy, the path of the file above and the path of the copy.
     key: Vec<u8>,
     text: String,
     bytes: u64,
 }
 
-/// State of the display and the cursor.
+/// State of the display, and position of the cursor.
 struct Browser<'a> {
     files: &'a Files,
     groups: &'a Groups,
@@ -47,7 +47,7 @@ struct Browser<'a> {
     open: HashSet<Vec<u8>>,
     rows: Vec<Row>,
     list: ListState,
-    /// Number of visible rows at the last drawing.
+    /// Number of rows that were visible when the display was last rendered.
     height: usize,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    /// Lists the rows of open folders.
+    /// Updates the list of rows from the open folders.
     fn list_rows(&mut self) {
         let mut rows = Vec::new();
         self.below(self.top, &self.path, 0, &mut rows);
@@ -140,7 +140,7 @@ impl<'a> Browser<'a> {
             .select(Some(to.min(self.rows.len().saturating_sub(1))));
     }
 
-    /// Handles a key; returns false to quit.
+    /// Handles a key. Returns false if the browser should end.
     fn key(&mut self, code: KeyCode) -> bool {
         let at = self.selected();
         match code {
@@ -165,7 +165,7 @@ impl<'a> Browser<'a> {
         true
     }
 
-    /// Opens or closes a row; closing a closed row moves to its parent.
+    /// Opens or closes a row. Closing a row that is already closed moves the cursor to its parent.
     fn set_open(&mut self, at: usize, open: bool) {
         let Some(row) = self.rows.get(at) else { return };
         if open && row.kind != Kind::Copy {

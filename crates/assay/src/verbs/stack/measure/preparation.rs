@@ -1,5 +1,5 @@
-//! Steps before the measurement creates anything: removes what killed assay processes left, shows the plan, and asks
-//! the user.
+//! Prepares a measurement: removes files that killed assay processes left, shows the plan, and asks the user. Creates
+//! nothing.
 
 use super::Measure;
 use crate::progress::whole;

@@ -1,4 +1,4 @@
-//! Converts the command line to the ladder: the list of layers to measure.
+//! Converts the command line to the list of layers to measure (`Ladder` in code).
 
 use super::super::layers::understand;
 use super::Measure;
@@ -14,12 +14,12 @@ use assay_stack::ladder::{DEFAULT_PLAN, LadderPart, Scratch, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Default options of a scratch disk, as key and value; used if neither a virtual machine nor the user sets them.
+/// Default options of a scratch disk, as key and value. They apply if neither a virtual machine nor the user sets them.
 const USUAL: [(&str, &str); 2] = [("format", "qcow2"), ("cache", "none")];
-/// Options that apply to qcow2 images only.
+/// Options that exist only for qcow2 images.
 const OF_QCOW2: [&str; 4] = ["cluster", "preallocation", "extended_l2", "lazy_refcounts"];
 
-/// Returns what to measure, and remarks to print before it.
+/// Returns what to measure, and remarks that are printed before the measurement.
 pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
     let (dir, followed) = place(args, target)?;
     let parts: BTreeSet<LadderPart> = match args.layers.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn wanted(args: &Measure, target: &Path) -> anyhow::Result<Wanted> {
 }
 
 /// Returns the directory for the scratch files. If the target is a virtual machine or an image, also returns the
-/// virtual disk whose settings are copied.
+/// virtual disk whose settings the scratch disk gets.
 fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Followed>)> {
     let real = |path: &Path| {
         path.canonicalize()
@@ -85,7 +85,7 @@ fn place(args: &Measure, target: &Path) -> anyhow::Result<(PathBuf, Option<Follo
     Ok((dir, Some(followed)))
 }
 
-/// Returns the scratch disk, and remarks about where its settings come from.
+/// Returns the scratch disk, and remarks on the source of its settings.
 fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Disk, Vec<String>)> {
     let asked: Vec<&str> = asked
         .into_iter()
@@ -124,7 +124,7 @@ fn disk(asked: Option<&str>, followed: Option<&Followed>) -> anyhow::Result<(Dis
     Ok((disk, remarks))
 }
 
-/// Returns a line for each source of settings, and a line with the settings that are not copied.
+/// Returns one line for each source of settings, and one line that lists the settings that are not copied.
 fn told(followed: &Followed, kept: &[&FollowedSetting], asked: &[&str]) -> Vec<String> {
     let mut by_place: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for taken in kept {

@@ -1,5 +1,5 @@
-//! Applies the changes that a session kept on the machines of a ring, several machines at the same time, and undoes
-//! them. `apply.rs` reads the rings and prints the report.
+//! Applies the changes that a session kept to the machines of one ring, several machines at the same time. Also undoes
+//! these changes. `apply.rs` reads the rings and prints the report.
 
 use super::super::Args;
 use super::super::remote::add_record;
@@ -13,10 +13,10 @@ use assay_tune::{Ending, KeptState, LeftOut, TuneId, TuneSession};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of machines that are changed at the same time.
+/// Maximum number of machines whose changes are applied at the same time.
 const SIDE_BY_SIDE: usize = 8;
 
-/// The work on each machine of a ring.
+/// What to do on each machine of a ring.
 pub(super) struct RingWork<'a> {
     pub(super) work: &'a RemoteWork,
     pub(super) args: &'a Args,
@@ -25,8 +25,8 @@ pub(super) struct RingWork<'a> {
 }
 
 impl RingWork<'_> {
-    /// Applies the changes on all machines of a ring, and reports each machine when it has finished. The results are in
-    /// the order of the ring.
+    /// Applies the changes on all machines of a ring. Calls `tell` for each machine when it is finished. The results
+    /// are in the order of the ring.
     pub(super) fn apply(&self, ring: &[String], tell: &(dyn Fn(&Applied) + Sync)) -> Vec<Applied> {
         let is_alone = ring.len() == 1;
         side_by_side(ring, &|host| {
@@ -39,8 +39,8 @@ impl RingWork<'_> {
         })
     }
 
-    /// Undoes what these machines kept, and reports each; not stopped by the user's interruption, because that is when
-    /// it is called.
+    /// Undoes the changes that these machines kept, and reports each machine. An interruption by the user does not stop
+    /// this function, because it is called after an interruption.
     pub(super) fn undo(&self, kept: &mut [&mut Applied]) {
         let hosts: Vec<(String, Option<TuneId>)> = kept
             .iter()
@@ -151,7 +151,7 @@ impl RingWork<'_> {
     }
 }
 
-/// Calls `work` for all items, up to `SIDE_BY_SIDE` at the same time; returns the results in the order of the items.
+/// Calls `work` for all items, up to `SIDE_BY_SIDE` at the same time. Returns the results in the order of the items.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
@@ -177,7 +177,8 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: &(dyn Fn(&T) -> R + Sync)) 
     taken.flatten().collect()
 }
 
-/// Returns whether a machine confirms the changes: it is better with them, or needs none of them.
+/// Returns whether a session confirms the changes. Either the session kept them or met its goal, or every setting
+/// already had the new value.
 fn is_confirmed(session: &TuneSession) -> bool {
     match session.ending() {
         Some(Ending::Kept { .. } | Ending::Met { .. } | Ending::MetForNow { .. }) => true,

@@ -7,7 +7,8 @@ use crate::gather::Gather;
 use crate::harmless::kept_path;
 use assay_model::FactKind;
 
-/// Apache's directives for the path of a certificate and of a key; names are case-insensitive.
+/// Apache's directives for certificates and keys, each with whether it is a key. Names of directives are
+/// case-insensitive.
 pub(crate) const APACHE_KEYS: [(&str, bool); 3] = [
     ("sslcertificatefile", false),
     ("sslcertificatechainfile", false),
@@ -43,7 +44,7 @@ pub(super) fn apache(g: &mut Gather<'_>, certificates: &mut Uses, keys: &mut Use
     }
 }
 
-/// Returns the path in a line of Apache, and whether it is a key.
+/// Returns the path in a line of Apache's configuration, and whether the path is that of a key.
 pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
     let (name, path) = line.trim().split_once([' ', '\t'])?;
     let name = name.to_ascii_lowercase();
@@ -52,7 +53,7 @@ pub(crate) fn of_apache(line: &str) -> Option<(bool, &str)> {
     (!path.is_empty()).then(|| (*is_key, kept_path(path)))
 }
 
-/// Whether a file belongs to Apache.
+/// Returns whether a file belongs to Apache.
 pub(crate) fn is_of_apache(path: &str) -> bool {
     let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
     let available = dir

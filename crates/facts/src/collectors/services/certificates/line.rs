@@ -1,4 +1,4 @@
-//! A certificate as one line without names, and the conversion of certificate files to such lines.
+//! Reduces certificates to one line each without names, and parses these lines.
 
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::objects::{oid_registry, oid2sn};
@@ -20,14 +20,14 @@ pub(super) struct Line<'a> {
     pub(super) issuer_elsewhere: bool,
 }
 
-/// What follows a certificate in its file.
+/// What follows a certificate in the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// The certificate of the issuer.
+    /// The certificate of its issuer.
     Issuer,
-    /// Another certificate, which is not that of the issuer.
+    /// A certificate that is not that of the issuer.
     Gap,
-    /// End of the file.
+    /// The end of the file.
     End,
 }
 
@@ -104,7 +104,7 @@ impl std::fmt::Display for Line<'_> {
     }
 }
 
-/// Redacts a certificate file: one line for each certificate. Keys are dropped.
+/// Redacts a certificate file to one line for each certificate. Keys are dropped.
 pub(crate) fn redact(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines: Vec<String> = text
@@ -156,7 +156,7 @@ fn format_certificate(read: &X509Certificate<'_>, then: Then) -> String {
     .to_string()
 }
 
-/// Whether the key is Ed25519 or Ed448 (RFC 8410, section 3).
+/// Returns whether the key is Ed25519 or Ed448 (RFC 8410, section 3).
 fn is_edwards(read: &X509Certificate<'_>) -> bool {
     let oid = read.public_key().algorithm.algorithm.to_id_string();
     matches!(oid.as_str(), "1.3.101.112" | "1.3.101.113")

@@ -1,5 +1,5 @@
-//! Whether the file system of a database writes pages atomically: the database then needs no protection against torn
-//! pages after a power failure.
+//! Finds out whether the file system of a database writes pages atomically. If so, the database needs no protection
+//! against torn pages after a power failure.
 
 use crate::gather::Gather;
 use crate::mountinfo::{self, MOUNTINFO, Mount};

@@ -1,10 +1,10 @@
-//! Attributes of ATA disks by number and name, from drivedb.h of smartmontools.
+//! Lists attributes of ATA disks by number and name, from drivedb.h of smartmontools.
 
 use super::{LEAST, number};
 
-/// Error counters of ATA disks, as (number in column ID#, names in smartmontools' drivedb.h for this meaning, name of
-/// the fact). On some disks the same number has another meaning and another name; names that begin with `Bogus_` have
-/// no meaning.
+/// Error counters of ATA disks, as (number in column ID#, names in smartmontools' drivedb.h, name of the fact). Both
+/// number and name must match, because the same number has another meaning and name on some disks. Names that begin
+/// with `Bogus_` have no meaning.
 pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
     (
         5,
@@ -30,8 +30,8 @@ pub(crate) const ATTRIBUTES: [(u32, &str, &str); 4] = [
     ),
 ];
 
-/// Attributes whose column VALUE decreases from 100 to 0 while flash wears out, by number and names
-/// of drivedb.h. Under other numbers the same names count upwards or count something else.
+/// Attributes whose column VALUE decreases from 100 to 0 while flash wears out, as (number, names of drivedb.h). With
+/// other numbers, the same names count upwards or count something else.
 pub(crate) const WEAR: [(u32, &str); 7] = [
     (173, "Wear_Leveling_Count"),
     (177, "Wear_Leveling_Count"),
@@ -52,14 +52,14 @@ pub(crate) const WEAR: [(u32, &str); 7] = [
     ),
 ];
 
-/// Whether a word may be an attribute name of drivedb.h.
+/// Returns whether a word may be an attribute name of drivedb.h.
 pub(super) fn is_attribute(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_%/().-".contains(c);
     !name.is_empty() && name.len() <= 32 && name.chars().all(plain)
 }
 
-/// Returns the redacted lines of an attribute: its error count, the remaining life in percent, and whether it is or was
-/// at its threshold. `None` if there is nothing to keep.
+/// Returns the redacted lines of an attribute: its error count, the remaining life in percent, and whether the
+/// attribute is or was at its threshold. `None` if no line is kept.
 pub(super) fn read_attribute(
     id: u32,
     name: &str,
