@@ -72,9 +72,28 @@ pub struct Ran {
 
 impl Home {
     pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// Creates a home in memory, for tests with thousands of small files: ext4 gives an inode that was freed a few
+    /// seconds ago to no new file, and searches long for another one.
+    pub fn in_memory() -> Self {
+        const MEMORY: &str = "/dev/shm";
+        const ENOUGH: u64 = 1 << 30;
+        let usable = rustix::fs::statvfs(MEMORY).is_ok_and(|found| {
+            let runs_programs = !found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC);
+            runs_programs && found.f_bavail.saturating_mul(found.f_frsize) >= ENOUGH
+        });
+        match usable {
+            true => Self::below(Path::new(MEMORY)),
+            false => Self::new(),
+        }
+    }
+
+    fn below(parent: &Path) -> Self {
         use std::os::unix::fs::PermissionsExt as _;
         let home = Self {
-            dir: tempfile::tempdir().unwrap(),
+            dir: tempfile::tempdir_in(parent).unwrap(),
         };
         // Some tests run assay as other users.
         std::fs::create_dir(home.locks()).unwrap();

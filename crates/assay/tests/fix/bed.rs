@@ -67,7 +67,7 @@ impl Bed {
                 return None;
             }
         }
-        let home = Home::new();
+        let home = Home::in_memory();
         let etc = home.dir.path().join("etc");
         let copied = Command::new("cp").arg("-a").arg("/etc").arg(&etc).status();
         assert!(copied.unwrap().success());
