@@ -20,7 +20,7 @@ fn main() -> io::Result<()> {
     let into_book = arguments.iter().any(|argument| argument == "--book");
     let asked = arguments.iter().find_map(|n| n.parse().ok());
     let mut table = String::from(
-        "| history | points | dates said | held, % | without a latest date, % | the history said, % |\n\
+        "| history | points | predicted dates | true date within, % | without a latest date, % | self-test, % |\n\
          |---|---|---|---|---|---|\n",
     );
     for (name, kind) in KINDS {

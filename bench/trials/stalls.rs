@@ -28,7 +28,7 @@ fn slow(share: f64, times: f64) -> Slow {
 /// done in the same time, and how much longer the same work takes.
 pub fn stalls(n: usize) -> String {
     let mut out = String::from(
-        "| noise | typical gain, % | slow slots of A | of B | more work, % | time for it, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
+        "| noise | typical gain, % | slow slots of A | of B | change of total work, % | change of total time, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let quiet = ("cv 3 %", Noise::Even(0.03));

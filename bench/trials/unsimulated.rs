@@ -98,7 +98,7 @@ pub fn guards(n: usize) -> String {
 /// A gain of 10 % on a load that fails: by itself, with the change, or both.
 pub fn failures(n: usize) -> String {
     let mut out = String::from(
-        "| a slot fails by itself, % | and through the change, % | better, % | unsafe, % | undecided, % | mean pairs tried |\n\
+        "| slots that fail without the change, % | and because of it, % | better, % | unsafe, % | undecided, % | mean pairs tried |\n\
          |---|---|---|---|---|---|\n",
     );
     for (alone, change) in [
@@ -259,11 +259,11 @@ fn from_effects(effects: &[f64]) -> Vec<PairOutcome> {
 /// not.
 pub fn makings(n: usize) -> String {
     let mut out = String::from(
-        "| made anew | judged by | true gain, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
+        "| created | judged by | true gain, % | better, % | worse, % | no difference, % | undecided, % | mean pairs |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for (makings, pairs) in [(4, 15), (6, 10), (12, 5)] {
-        for name in ["pair", "making"] {
+        for name in ["pair", "creation"] {
             for gain in [0.0f64, 0.1] {
                 let ends = repeat(&format!("units {makings} {gain}"), n, |seed, random| {
                     let mut x = Vec::new();

@@ -199,8 +199,8 @@ fn main() -> io::Result<()> {
         ("correlated, 0.7", Scatter::Together(0.7)),
     ];
     let mut table = format!(
-        "{series} series a row, {RUNS} runs each, looked at after every run; where something changes, it is with run {}.\n\n\
-         | noise | change | assay: told before, or without | told within 10 runs | runs it takes (median) | place ± 1 run | interval holds | E-divisive: told before, or without | within 10 runs | runs |\n\
+        "{series} series a row, {RUNS} runs each, tested after every run. A change begins with run {}.\n\n\
+         | noise | change | assay: false reports | reported within 10 runs | runs until the report (median) | change placed within ± 1 run | interval holds | E-divisive: false reports | within 10 runs | runs |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
         CHANGES + 1
     );

@@ -272,12 +272,12 @@ pub(super) fn write(dir: &Path) -> anyhow::Result<()> {
 const PAGE: &str = "\
 # JSON documents
 
-What these commands print is one JSON document of the form that its schema says (JSON Schema 2020-12). The
-schemas are derived from the types that are written, and tests hold the commands' own output against them.
+Each of these commands prints one JSON document, described by a JSON Schema (2020-12). The schemas are generated
+from the types in the code, and tests compare the output of the commands with them.
 
-`schema` is the version of the documents: it is raised when a field changes its meaning or disappears. New
-fields do not raise it; a schema knows those of its own version of assay. Values are in base units:
-nanoseconds, bytes, bytes per second; what does not exist is `null`.
+`schema` is the version of a document. It rises when a field changes its meaning or disappears, but not for new
+fields; a schema contains the fields of its own version of assay. Values are in base units: nanoseconds, bytes,
+bytes per second. Missing values are `null`.
 
 | command | schema |
 |---|---|
