@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// clocks.
 const LEAST: i64 = 100_000;
 
-/// The readings of the last check.
+/// Total time asleep and current time at the last check, in microseconds.
 #[derive(Debug, Default)]
 pub struct Sleeps(Option<(i64, i64)>);
 
