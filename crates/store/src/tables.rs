@@ -1,13 +1,13 @@
-//! Tables for queries: views with the same names and columns in SQLite, PostgreSQL and exports.
+//! Tables for queries. They are views with the same names and columns in SQLite, PostgreSQL and exports.
 //! `docs/src/store-schema.md` describes their content.
 
 use crate::{Store, StoreError};
 use jiff::Timestamp;
 
-/// Type of a column.
+/// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Text.
+    /// Text in UTF-8.
     Text,
     /// 64-bit integer.
     Int,
@@ -19,21 +19,21 @@ pub enum Kind {
     Time,
 }
 
-/// A column of a table.
+/// A column of a table for queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name of the column.
+    /// Name of the column in SQL.
     pub name: &'static str,
     /// Type of the values.
     pub kind: Kind,
-    /// A row may have no value in the column.
+    /// Whether a row may have no value in this column.
     pub optional: bool,
 }
 
-/// A table.
+/// A table for queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Name; in PostgreSQL within the schema `assay`.
+    /// Name of the table. In PostgreSQL, the table is in the schema `assay`.
     pub name: &'static str,
     /// Columns of the table in order.
     pub columns: &'static [Column],
@@ -43,10 +43,10 @@ pub struct Table {
     pub order: &'static str,
 }
 
-/// A value of a row.
+/// A value of a row in a table for queries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// No value.
+    /// No value (null).
     None,
     /// Value of [`Kind::Text`].
     Text(String),
@@ -78,7 +78,7 @@ const fn maybe(name: &'static str, kind: Kind) -> Column {
 
 use Kind::{Flag, Float, Int, Text, Time};
 
-/// All tables.
+/// All tables for queries.
 pub const TABLES: [Table; 6] = [
     Table {
         name: "runs",
