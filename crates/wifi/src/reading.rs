@@ -58,7 +58,7 @@ impl fmt::Display for Format {
 pub struct Bss {
     /// Address of the radio; `None` if the file does not contain it.
     pub address: Option<Address>,
-    /// Name of the network; empty if the network is hidden.
+    /// Name of the network (SSID); empty if the file does not contain the name.
     pub ssid: Ssid,
     /// Whether the network does not broadcast its name (hidden SSID).
     pub hidden: bool,
