@@ -1,4 +1,4 @@
-//! All parsers, each with real inputs and the guarantees that are checked.
+//! All parsers of assay, each with real inputs and with the guarantees that are checked.
 
 mod benchmarks;
 mod files;
