@@ -79,7 +79,7 @@ fn endlessly(
     record
 }
 
-/// Saturates the link with a download. Meanwhile, sends probes on new connections.
+/// Saturates the link with a download. Sends probes on new connections at the same time.
 pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
     let Workload::Responsiveness {
         connections,
