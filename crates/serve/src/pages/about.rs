@@ -1,4 +1,4 @@
-//! The page about this server: the store, the interfaces for programs.
+//! The page about this server, with the store and the interfaces for programs.
 
 use crate::answer::{Answer, Refusal};
 use crate::routes::PageRequest;

@@ -1,4 +1,4 @@
-//! Styles, the script and the icon.
+//! Assets of the pages: styles, the script and the icon.
 
 use crate::answer::{Answer, Refusal};
 use crate::routes::PageRequest;

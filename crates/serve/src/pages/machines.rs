@@ -1,4 +1,4 @@
-//! The table of all machines.
+//! The page with the table of all machines.
 
 use super::machine_row;
 use crate::answer::{Answer, Refusal};

@@ -1,4 +1,4 @@
-//! The list of runs, with filters in the URL.
+//! The page with the list of runs. Its filters are in the URL.
 
 use super::run_row::{list_runs, state_name};
 use super::{PagerView, filter_options};

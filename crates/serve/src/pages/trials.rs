@@ -1,4 +1,4 @@
-//! The list of trials, with the forest plot of their effects.
+//! The page with the list of trials and the forest plot of their effects.
 
 use super::trial_row::{TrialRowView, draw_effects, verdict_name};
 use super::{PagerView, filter_options};
