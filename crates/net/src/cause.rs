@@ -20,7 +20,7 @@ pub enum Cause {
         /// Median round trip before the run, in microseconds.
         before_us: u64,
     },
-    /// The network lost at least [`LOSS`] of the packets.
+    /// The network lost more than 2 % of the packets.
     Loss {
         /// Fraction of packets lost, 0 to 1.
         share: f64,
