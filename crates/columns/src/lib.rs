@@ -102,15 +102,15 @@ pub fn check_built() -> Result<(), Error> {
 pub enum CellValue<'a> {
     /// The row has no value in the column.
     None,
-    /// Value of [`ColumnKind::Text`].
+    /// Text, for a column of [`ColumnKind::Text`].
     Text(&'a str),
     /// Value of [`ColumnKind::Fixed`] or [`ColumnKind::Bytes`].
     Fixed(&'a [u8]),
     /// Value of [`ColumnKind::Int`], [`ColumnKind::Count`] and [`ColumnKind::Time`].
     Int(i64),
-    /// Value of [`ColumnKind::Float`].
+    /// Number, for a column of [`ColumnKind::Float`].
     Float(f64),
-    /// Value of [`ColumnKind::Flag`].
+    /// Boolean, for a column of [`ColumnKind::Flag`].
     Flag(bool),
 }
 

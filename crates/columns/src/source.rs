@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub enum TableSource {
     /// An open regular file and its length. The file is read by position, so that its offset does not matter.
     File(Arc<File>, u64),
-    /// Bytes in memory.
+    /// Bytes in memory, for example received ones.
     Memory(Bytes),
 }
 
