@@ -34,5 +34,5 @@ use std::time::Duration;
 /// Default time without contact after which the client or the server ends.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
-/// Interval of heartbeats.
+/// Interval at which each side sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(5);

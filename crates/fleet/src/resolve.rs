@@ -13,7 +13,7 @@ pub struct Endpoint {
     pub hostname: String,
     /// TCP port of the ssh server.
     pub port: String,
-    /// Login name.
+    /// User name for the login.
     pub user: String,
     /// First jump host in ssh's configuration; `None` without a jump host.
     pub bastion: Option<String>,

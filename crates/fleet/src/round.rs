@@ -21,7 +21,7 @@ const SPREAD: Duration = Duration::from_millis(300);
 pub enum Outcome<T> {
     /// The machine was checked. Contains the result that was computed from its bundle.
     Done(T),
-    /// The session failed.
+    /// The session with the machine failed, with this error.
     Failed(SessionError),
     /// The machine was not checked, because it has the same address and login as the machine with this number.
     Same(usize),

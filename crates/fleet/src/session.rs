@@ -69,7 +69,7 @@ pub enum SessionFault {
     HostKey,
     /// The login was refused.
     Login,
-    /// sudo was refused.
+    /// sudo refused to run the script as root.
     Sudo,
     /// The session exceeded its time limit.
     Deadline,

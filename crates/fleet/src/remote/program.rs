@@ -14,7 +14,7 @@ const LARGEST: u64 = 1 << 30;
 pub struct Program {
     /// Path of the program on this machine.
     pub path: PathBuf,
-    /// Size in bytes.
+    /// Size of the program in bytes.
     pub size: u64,
     /// SHA-256 of the content in hexadecimal. This hash is used because every machine has `sha256sum`.
     pub sha256: String,
