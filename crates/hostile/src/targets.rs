@@ -15,7 +15,7 @@ mod wifi;
 
 use crate::ParserTarget;
 
-/// Returns all targets.
+/// Returns the targets for all parsers.
 #[must_use]
 pub fn all_targets() -> Vec<ParserTarget> {
     let mut all = settings::targets();
