@@ -14,10 +14,10 @@ const KEPT: usize = 4 << 10;
 /// Maximum number of interim responses (1xx) before the final response.
 const MOST_INTERIM: u32 = 64;
 
-/// A complete response.
+/// A complete HTTP/1.1 response, without its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// HTTP status.
+    /// HTTP status code of the response.
     pub status: u16,
     /// Length of the body in bytes, without chunk framing.
     pub body: u64,

@@ -64,7 +64,7 @@ pub enum ProbeError {
     Tls {
         /// Address of the server.
         address: SocketAddr,
-        /// Error of rustls.
+        /// Reason from the TLS library.
         source: rustls::Error,
     },
     /// The connection broke before the answer was complete.

@@ -55,7 +55,7 @@ fn is_token(name: &str) -> bool {
 /// Conditions that a good answer meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// Expected status.
+    /// Status code that the answer must have.
     pub status: u16,
     /// Expected length of the body in bytes; `None` if any length is good.
     pub length: Option<u64>,
