@@ -111,7 +111,7 @@ pub struct ResultRow {
     pub block_size: Option<Bytes>,
     /// Number of I/Os in flight per thread.
     pub queue_depth: u32,
-    /// Number of threads.
+    /// Number of threads that ran the workload.
     pub threads: u32,
     /// Percentage of reads in a mixed workload.
     pub read_percent: Option<u8>,
@@ -158,13 +158,13 @@ pub struct Figures {
     pub bytes_per_s: Option<f64>,
     /// Rate in I/Os per second.
     pub per_s: Option<f64>,
-    /// Number of I/Os.
+    /// Number of I/Os that were completed.
     pub count: Option<u64>,
     /// Number of bytes transferred.
     pub bytes: Option<Bytes>,
-    /// Mean latency.
+    /// Mean latency of the I/Os.
     pub mean: Option<Nanos>,
-    /// Maximum latency.
+    /// Maximum latency of the I/Os.
     pub max: Option<Nanos>,
     /// Percentiles of the latency, each as percentage and latency.
     pub percentiles: Vec<(f64, Nanos)>,
