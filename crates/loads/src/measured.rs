@@ -232,7 +232,7 @@ impl Tally {
         !hopeless && (now < self.deadline || self.counted.is_none())
     }
 
-    /// Counts an operation.
+    /// Counts an operation by its start, its end and its result.
     pub fn record(&mut self, start: Instant, end: Instant, done: Done) {
         let counts = start >= self.counting_from;
         self.succeeded |= done.is_ok();

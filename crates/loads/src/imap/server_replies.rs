@@ -57,7 +57,7 @@ pub struct Login {
 pub enum Next {
     /// Wait for the next line, because this line is irrelevant.
     Wait,
-    /// Send these bytes.
+    /// Send these bytes to the server.
     Send(Vec<u8>),
     /// The sign-in succeeded.
     Done,
