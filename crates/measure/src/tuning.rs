@@ -31,7 +31,7 @@ use assay_tune::{Step, StepOutcome};
 pub enum TuneEvent<'a> {
     /// The session was stored under this number.
     Stored(assay_tune::TuneId),
-    /// A step begins.
+    /// A step of the session begins.
     Step(&'a Step),
     /// The outcome of a step was stored.
     Seen(&'a StepOutcome),

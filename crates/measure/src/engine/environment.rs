@@ -20,7 +20,7 @@ pub struct Environment<'a> {
     pub state: &'a ScratchRegistry,
     /// Journal of changes and created objects, from which a crash can be undone.
     pub journal: &'a Journal,
-    /// Flag that is set when the user asks to stop.
+    /// Flag that is set when the user wants to stop.
     pub cancel: &'a Cancel,
     /// Function that returns the wall clock time.
     pub now: &'a dyn Fn() -> Timestamp,

@@ -14,7 +14,7 @@ pub enum MeasureEvent<'a> {
     Layout {
         /// Name of the target to which the file belongs.
         target: &'a str,
-        /// Bytes written so far.
+        /// Number of bytes written until now.
         written: Bytes,
         /// Size of the complete file in bytes.
         size: Bytes,

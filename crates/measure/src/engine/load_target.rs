@@ -19,7 +19,7 @@ pub enum LoadTarget {
         /// State of the file directly after it was laid out; `None` for a device.
         state: Option<FileState>,
     },
-    /// An NBD export.
+    /// An export of a Network Block Device (NBD) server.
     Nbd {
         /// Name of the symbolic link to the socket of the export.
         link: String,

@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct Meter<'a> {
     /// Machine on which the load runs.
     pub host: &'a dyn Host,
-    /// Flag that is set when the user asks to stop.
+    /// Flag that is set when the user wants to stop.
     pub cancel: &'a Cancel,
     /// Function that returns the wall clock time.
     pub now: &'a dyn Fn() -> Timestamp,

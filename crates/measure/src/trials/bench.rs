@@ -32,7 +32,7 @@ pub trait TrialBench {
 /// Readings of three clocks that advance equally, unless the machine is suspended or the time of day is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Time of day.
+    /// Time of day (CLOCK_REALTIME).
     pub wall: jiff::Timestamp,
     /// CLOCK_MONOTONIC, which stands still while the machine is suspended (clock_gettime(2)).
     pub monotonic: Duration,

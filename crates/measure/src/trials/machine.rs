@@ -24,7 +24,7 @@ pub(crate) struct Machine<'a> {
 }
 
 enum Sides<'a> {
-    /// Both sides use one target; a setting differs.
+    /// Both sides use the same target and differ in a setting.
     Setting {
         switch: Box<Switch<'a>>,
         value: Option<String>,

@@ -81,7 +81,7 @@ struct Pairs<'a> {
     /// Readings of the clocks at the start of the current pair. An event between the two slots of a pair also makes the
     /// pair void.
     pair_began: Clocks,
-    /// Duration of the longest pair so far.
+    /// Duration of the longest pair until now.
     longest: Duration,
     /// Reason why the measurement ends, as far as it is known.
     stop: Stop,

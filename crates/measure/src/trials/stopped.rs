@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Minimum excess duration of a sleep that proves a stop of assay, provided that the thread did not wait for a CPU.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A detected stop.
+/// A stop of assay or its load that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stop {
     /// assay itself was stopped for this long.

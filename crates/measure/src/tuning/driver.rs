@@ -48,7 +48,7 @@ pub(super) struct MachineDriver<'a> {
     /// Load and target; `None` until the load was prepared.
     pub(super) ready: Option<(Loader<'a>, LoadTarget)>,
     began: Duration,
-    /// Number of pairs measured so far. Each pair uses its own offsets and data.
+    /// Number of pairs that were measured. Each pair uses its own offsets and data.
     pub(super) pairs: u32,
     /// Number of consecutive pairs whose load failed.
     pub(super) broken: u32,
