@@ -148,8 +148,8 @@ fn median<T: Copy + Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     values.get(values.len() / 2).copied()
 }
 
-/// Finds changes of access point. An access point may change its channel together with its clients; that is
-/// not a roam.
+/// Finds changes of access point. If an access point changes its channel together with its clients, this is not a
+/// change of access point.
 fn roams(samples: &[Sample]) -> Vec<Roam> {
     let mut roams = Vec::new();
     let with: Vec<&Sample> = samples

@@ -96,7 +96,7 @@ impl NetPlan {
     /// Checks the plan. The server repeats this check, because requests are untrusted.
     ///
     /// # Errors
-    /// What is wrong, for users.
+    /// The reason why the plan is invalid, for users.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=LONGEST).contains(&self.seconds) {
             return Err(format!(

@@ -179,7 +179,7 @@ struct Trips {
     by: MeasuredBy,
 }
 
-/// Returns the round trips of the packets if a role sends packets, else those of the client's own requests.
+/// Returns the round trips of the packets if a role sends packets, else the round trips of the client's own requests.
 fn trips(record: &PersonRecord, packets: &[Vec<RecordEvent>]) -> Trips {
     let count = usize::try_from(record.ran_us.div_ceil(1_000_000)).unwrap_or(0);
     let mut seconds = vec![Vec::new(); count.min(crate::plan::LONGEST as usize)];

@@ -102,7 +102,7 @@ pub struct Experience {
     pub over: f64,
 }
 
-/// Summarises a run.
+/// Summarises the results of all people of a run, so that two runs can be compared.
 #[must_use]
 pub fn experience(judged: &[PersonVerdict]) -> Experience {
     let with = |grade: Grade| judged.iter().filter(|person| person.grade == grade).count();

@@ -65,7 +65,7 @@ pub enum Workload {
         direction: Direction,
         /// Size of each request, in bytes.
         bytes: u64,
-        /// Number of connections.
+        /// Number of connections that transfer at the same time.
         connections: u32,
     },
     /// UDP packets at regular times, which the server echoes.

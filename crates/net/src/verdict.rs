@@ -48,7 +48,7 @@ pub struct Second {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Percentiles {
-    /// Median latency.
+    /// Median latency of all events.
     pub p50: Option<u64>,
     /// 90th percentile of the latency.
     pub p90: Option<u64>,

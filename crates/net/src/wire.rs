@@ -31,7 +31,7 @@ pub const KEY: usize = 16;
 /// Request of a client to join.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Join {
-    /// Protocol version, [`VERSION`].
+    /// Protocol version that the client uses, [`VERSION`].
     pub version: u32,
     /// Name under which the client wants to appear.
     pub name: String,
@@ -54,7 +54,7 @@ pub struct Joined {
     pub ports: Vec<u16>,
 }
 
-/// Request by which a client regularly asks for orders and reports its progress. The answer also contains the server's
+/// Request by which a client regularly polls for orders and reports its progress. The answer also contains the server's
 /// clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Poll {

@@ -34,7 +34,7 @@ impl Count {
     }
 }
 
-/// Finds a cause by comparing the periods with a Wi-Fi event to the other periods.
+/// Finds a cause by comparing the fractions of late events in two kinds of periods: with a Wi-Fi event and without one.
 pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     moved(role, events, air, record.ran_us)

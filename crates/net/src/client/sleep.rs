@@ -12,8 +12,8 @@ const LEAST: i64 = 100_000;
 pub struct Sleeps(Option<(i64, i64)>);
 
 impl Sleeps {
-    /// Compares the total sleep since boot (`slept`) with that of the last check; `now` is the current time. All times
-    /// are in microseconds. If the machine slept, returns the times of the last check and of this one.
+    /// Compares the total sleep since boot (`slept`) with the value of the last check. `now` is the current time. All
+    /// times are in microseconds. If the machine slept, returns the times of the last check and of this check.
     pub fn look(&mut self, slept: i64, now: i64) -> Option<(i64, i64)> {
         let (before, at) = self.0.replace((slept, now))?;
         (slept - before > LEAST).then_some((at, now))

@@ -366,7 +366,7 @@ impl Hub {
         client.is_some_and(|client| HEXLOWER.encode(&client.key) == key)
     }
 
-    /// Lists the clients.
+    /// Lists the clients that have joined, for a controller.
     #[must_use]
     pub fn clients(&self, now: i64) -> Clients {
         let seen = self.clients.values().map(|client| ClientSeen {
