@@ -16,7 +16,7 @@ const SECTIONS: usize = 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Restricted maximum likelihood.
+    /// Restricted maximum likelihood, the usual method.
     Reml,
     /// Method of Paule and Mandel (1982), which is used if the likelihood is not a number.
     PauleMandel,
@@ -27,14 +27,14 @@ pub enum Method {
 pub struct Fit {
     /// Method by which the variances were estimated.
     pub method: Method,
-    /// Number of machines.
+    /// Number of machines in the fit.
     pub machines: usize,
-    /// Number of owners.
+    /// Number of owners in the fit.
     pub owners: usize,
     /// Variance between machines of the same owner; 0 if each owner has one machine, because then the two variances
     /// cannot be distinguished.
     pub between_machines: f64,
-    /// Variance between owners.
+    /// Variance of the log ratio between owners.
     pub between_owners: f64,
     /// Mean log ratio over all machines.
     pub mean: f64,
