@@ -18,13 +18,13 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credential {
-    /// An X.509 certificate.
+    /// An X.509 certificate, for TLS.
     Certificate(Box<Certificate>),
     /// A certificate signing request (PKCS #10).
     Request(CertificateRequest),
     /// A public key or a private key in PEM or DER form.
     Key(PemKey),
-    /// An OpenSSH certificate.
+    /// An OpenSSH certificate of a user or a host.
     SshCertificate(Box<SshCertificate>),
     /// An OpenSSH public or private key.
     SshKey(SshKey),

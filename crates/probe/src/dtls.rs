@@ -83,7 +83,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
 pub enum DtlsMessage {
     /// The cookie of a HelloVerifyRequest.
     Cookie(Vec<u8>),
-    /// A ServerHello.
+    /// The version and cipher suite that the server chose in its ServerHello.
     Hello(ServerHello),
     /// The body of a heartbeat.
     Heartbeat(Vec<u8>),

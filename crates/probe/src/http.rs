@@ -59,7 +59,7 @@ pub struct Question<'a> {
 /// An HTTP response, with the beginning of its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// HTTP status.
+    /// HTTP status code of the response.
     pub status: u16,
     /// Headers with names in lower case.
     pub headers: Vec<(String, String)>,

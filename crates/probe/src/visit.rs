@@ -275,7 +275,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Sends all bytes.
+    /// Sends all bytes before the deadline of the answer.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<(), ProbeError> {
         while !bytes.is_empty() {
             let left = self.left()?;

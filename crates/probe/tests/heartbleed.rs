@@ -21,9 +21,9 @@ enum Server {
     Vulnerable,
     /// Like OpenSSL 1.0.1g: drops a heartbeat that is shorter than its length field claims.
     Fixed,
-    /// Does not answer.
+    /// Does not answer any heartbeat.
     Quiet,
-    /// Ends the handshake.
+    /// Ends the handshake with an alert.
     Alert,
     /// Answers with far more bytes than requested.
     Flood,

@@ -14,7 +14,7 @@ pub struct Algorithms {
     /// Names in the list of key exchanges that are not algorithms but announce an extension, such as
     /// `kex-strict-s-v00@openssh.com`.
     pub extensions: Vec<String>,
-    /// Host key algorithms.
+    /// Host key algorithms, which are also signature algorithms.
     pub host_keys: Vec<String>,
     /// Ciphers for data from client to server.
     pub ciphers_in: Vec<String>,
