@@ -58,7 +58,7 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// Adds received bytes.
+    /// Adds received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
