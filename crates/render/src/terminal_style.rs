@@ -28,13 +28,13 @@ impl Style {
         }
     }
 
-    /// Formats bold text.
+    /// Formats text as bold, if colours are wanted.
     #[must_use]
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// Formats faint text.
+    /// Formats text as faint, if colours are wanted.
     #[must_use]
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)

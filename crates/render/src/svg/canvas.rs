@@ -123,7 +123,7 @@ impl Svg {
         let _ = write!(self.body, "<a href=\"{}\">", escape_html(href));
     }
 
-    /// Closes the link.
+    /// Closes the hyperlink that [`Self::open_link`] opened.
     pub fn close_link(&mut self) {
         self.body.push_str("</a>");
     }

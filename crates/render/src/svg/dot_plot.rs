@@ -7,13 +7,13 @@ use super::scale::AxisScale;
 /// Shape of a row's mark. The shapes differ, so that colour is not the only difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DotMark {
-    /// A filled dot.
+    /// A filled dot, for a valid figure.
     Plain,
-    /// A hollow dot.
+    /// A hollow dot, for a suspect figure.
     Doubtful,
     /// A filled triangle that points to the better side.
     Better,
-    /// A filled square.
+    /// A filled square, for a figure that is worse.
     Worse,
     /// The word `void`, because the row has no figure.
     Void,

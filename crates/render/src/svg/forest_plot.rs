@@ -16,7 +16,7 @@ const NEAR: f64 = std::f64::consts::LN_2;
 pub enum ForestMark {
     /// A filled dot, for an effect without a judgement.
     Plain,
-    /// A hollow dot.
+    /// A hollow dot, for an effect without a decision.
     Open,
     /// A triangle, for an effect that is better.
     Good,

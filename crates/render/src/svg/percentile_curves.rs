@@ -9,7 +9,7 @@ use super::scale::AxisScale;
 use crate::units::format_latency;
 use assay_model::Histogram;
 
-/// A latency curve.
+/// The latency curve of one histogram.
 pub struct LatencyCurve {
     /// Name of the curve, which is written at its end.
     pub label: String,

@@ -25,7 +25,7 @@ pub struct TimelineChart<'a> {
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Width in pixels.
+    /// Width of the chart in pixels.
     pub width: f64,
     /// Time and figure of each run, in ascending order of time.
     pub points: Vec<(f64, f64)>,

@@ -11,7 +11,7 @@ pub struct SizeTree<'t, 'a, T> {
     pub below: &'t dyn Fn(&'a T) -> Vec<(String, &'a T)>,
     /// Returns the URL of the page for the folder with this path; `None` draws no hyperlinks.
     pub link: Option<&'t dyn Fn(&str) -> String>,
-    /// Formats a size.
+    /// Formats a size for the labels.
     pub show: &'t dyn Fn(u64) -> String,
 }
 
