@@ -75,7 +75,7 @@ impl MachineState {
 /// A run that missed criteria.
 #[derive(Clone, Debug)]
 pub(crate) struct MissedRun {
-    /// Index into [`FleetState::runs`].
+    /// Index of the run in [`FleetState::runs`].
     pub(crate) run: usize,
     pub(crate) criteria: Vec<String>,
 }

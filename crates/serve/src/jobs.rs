@@ -33,7 +33,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Configuration of the commands that visitors can start.
 pub struct ActionOptions {
-    /// Executable of assay.
+    /// Path of the assay executable that commands run.
     pub program: PathBuf,
     /// Store to which the commands write.
     pub store: PathBuf,

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 /// MIME type of the text format of Prometheus.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers `/metrics`.
+/// Answers `/metrics` with the metrics.
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let checks = check_machines(site)?;

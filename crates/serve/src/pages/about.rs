@@ -6,7 +6,7 @@ use crate::site::Site;
 use crate::site_page::Section;
 use minijinja::context;
 
-/// Answers `/about`.
+/// Answers `/about` with the page about this server.
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let page = site.render_page(
         "About this server",

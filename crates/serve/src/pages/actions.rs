@@ -39,7 +39,7 @@ fn find_table(site: &Site) -> Result<&Arc<JobTable>, Refusal> {
     })
 }
 
-/// Answers `/actions`.
+/// Answers `/actions` with the forms and the list of jobs.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let table = find_table(site)?;
     let jobs: Vec<JobRow> = table.list().iter().map(|job| describe_job(job)).collect();
@@ -86,7 +86,7 @@ fn describe_job(job: &Job) -> JobRow {
     }
 }
 
-/// Answers `/jobs/{name}`.
+/// Answers `/jobs/{name}` with the page of a job.
 pub(crate) fn show_job(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let table = find_table(site)?;
     let job = table
@@ -144,7 +144,7 @@ pub(super) fn form_token(site: &Site) -> Option<&str> {
     site.jobs.as_ref().map(|table| table.form_token.as_str())
 }
 
-/// Answers `POST /actions/start`.
+/// Answers `POST /actions/start`, which starts a command.
 pub(crate) fn start(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refusal> {
     let (table, fields) = check_form(site, body)?;
     let request = build_request(&fields, &site.options.catalogue)
@@ -189,7 +189,7 @@ fn is_measured_here(site: &Site) -> Result<bool, Refusal> {
     Ok(here.is_some() && (run || trial))
 }
 
-/// Answers `POST /actions/stop`.
+/// Answers `POST /actions/stop`, which stops a job.
 pub(crate) fn stop(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refusal> {
     let (table, fields) = check_form(site, body)?;
     let job = fields.get("job").and_then(|id| table.find(id));

@@ -24,7 +24,7 @@ struct EvidenceView {
     place: String,
 }
 
-/// Answers `/advice/{name}`.
+/// Answers `/advice/{name}` with the page of one piece of advice.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let unknown = || {
         Refusal::missing(format!(

@@ -71,7 +71,7 @@ impl Judged {
     }
 }
 
-/// Answers `/advice`.
+/// Answers `/advice` with the catalogue.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let query = &request.query;
     let words = query.get("q").unwrap_or_default();

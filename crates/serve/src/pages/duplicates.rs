@@ -43,7 +43,7 @@ struct FolderRow {
     files: usize,
 }
 
-/// Answers `/duplicates?path=/srv`.
+/// Answers `/duplicates?path=/srv` with the treemap of a folder.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let Some((tree, changed)) = load_tree(site)? else {
         return Ok(Answer::page(site.render_page(

@@ -7,7 +7,7 @@ use crate::query::encode;
 use assay_judge::shift::FigureShift;
 use assay_model::criterion::{Metric, Quantity};
 
-/// Returns a description of what a metric measures.
+/// Returns a description of the quantity that a metric measures.
 pub(super) fn metric_name(metric: Metric) -> String {
     match metric.quantity {
         Quantity::Iops => "operations per second".to_owned(),

@@ -40,7 +40,7 @@ struct SeriesView {
     shift: Option<String>,
 }
 
-/// Answers `/figures`.
+/// Answers `/figures` with the list of figures, or with the charts that a filter selects.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let query = &request.query;

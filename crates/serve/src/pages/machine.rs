@@ -64,7 +64,7 @@ struct ChangeView {
     value: Option<String>,
 }
 
-/// Answers `/machines/{name}`.
+/// Answers `/machines/{name}` with the page of a machine.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let Some(machine) = state.machine(&request.name) else {

@@ -48,7 +48,7 @@ fn describe_row(row: &ObservationRow) -> ObservationView {
     }
 }
 
-/// Answers `/observations`.
+/// Answers `/observations` with the list of observations.
 pub(crate) fn show_list(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let rows = site.store.read(|store| store.observations(MOST_LISTED))?;
     let rows: Vec<ObservationView> = rows.unwrap_or_default().iter().map(describe_row).collect();

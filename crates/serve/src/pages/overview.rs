@@ -20,7 +20,7 @@ const RUNS: usize = 8;
 /// Maximum number of machines on the page. A separate page lists all machines.
 const MACHINES: usize = 12;
 
-/// Answers `/`.
+/// Answers `/` with the landing page.
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let template = include_str!("../templates/overview.html");

@@ -46,7 +46,7 @@ struct Question {
     layout: Option<String>,
 }
 
-/// Answers `/plan`.
+/// Answers `/plan` with the form and the possible layouts.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let question = read_question(request)?;
     let disks: Vec<Disk> = question

@@ -11,7 +11,7 @@ use crate::site_page::Section;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Answers `/runs`.
+/// Answers `/runs` with the list of runs.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let query = &request.query;

@@ -11,7 +11,7 @@ use crate::stored_trial::TrialSummary;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Answers `/trials`.
+/// Answers `/trials` with the list of trials.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let query = &request.query;

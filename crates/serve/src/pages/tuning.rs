@@ -31,7 +31,7 @@ pub(super) struct SessionRow {
     kept: &'static str,
 }
 
-/// Answers `/tuning`.
+/// Answers `/tuning` with the list of sessions.
 pub(crate) fn show_list(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let rows = site.store.read(|store| list_sessions(store, |_| true))?;
     let rows = rows.unwrap_or_default();
