@@ -45,7 +45,7 @@ pub struct ShareLimit {
 pub enum LimitedBy {
     /// The network between client and server.
     Link,
-    /// The client's CPU.
+    /// The CPU of the client.
     Client,
     /// Signing or encryption, because the transfers without it are faster.
     Protection,
@@ -53,7 +53,7 @@ pub enum LimitedBy {
     ServerSide,
 }
 
-/// Returns the median.
+/// Returns the median of the values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -118,9 +118,9 @@ pub struct ShareRequest<'a> {
 pub enum Protection {
     /// Messages are neither signed nor encrypted.
     Plain,
-    /// Messages are signed.
+    /// Messages are signed but not encrypted.
     Signed,
-    /// Messages are encrypted.
+    /// Messages are encrypted, which also authenticates them.
     Encrypted,
 }
 
