@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use guest::RUNS;
 pub use users::find_users;
 
-/// What the user named: the target below which layers are searched.
+/// Target below which layers are searched, as the user named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackTarget {
     /// An absolute path of a directory, file, image or block device.

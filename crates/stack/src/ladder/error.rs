@@ -65,7 +65,7 @@ pub enum MeasureError {
     Layer {
         /// Name of the layer.
         rung: String,
-        /// Command that failed.
+        /// Command line that failed.
         command: String,
         /// Error message of the command.
         complaint: String,

@@ -24,11 +24,11 @@ pub enum LadderPart {
 /// A file system that assay creates as the topmost layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileSystem {
-    /// ext4.
+    /// The file system ext4.
     Ext4,
-    /// XFS.
+    /// The file system XFS.
     Xfs,
-    /// btrfs.
+    /// The file system btrfs.
     Btrfs,
 }
 

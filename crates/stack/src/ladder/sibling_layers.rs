@@ -26,7 +26,7 @@ pub(crate) enum Volume {
         parent: String,
         properties: BTreeMap<String, String>,
     },
-    /// A ZFS volume.
+    /// A ZFS volume (zvol).
     Zvol {
         parent: String,
         properties: BTreeMap<String, String>,

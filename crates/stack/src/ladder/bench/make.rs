@@ -1,4 +1,4 @@
-//! Creates the layers one after the other, and writes each completely.
+//! Creates the layers one after the other, and writes each layer completely.
 
 use super::{Bench, LoadTarget, unfit_workload};
 use crate::ladder::flush_writeback::WritebackFlusher;
