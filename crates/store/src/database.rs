@@ -90,7 +90,7 @@ pub(crate) struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Selects all records.
+    /// Selects all records of a kind.
     pub(crate) const ALL: Listing<'static> = Listing {
         before: i64::MAX,
         most: usize::MAX,

@@ -22,11 +22,11 @@ impl std::fmt::Display for ObservationId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observer {
-    /// `assay why`.
+    /// `assay why`, which explains what a machine waits for.
     Why,
-    /// `assay net run`.
+    /// `assay net run`, which measures a network for several people.
     Net,
-    /// `assay check wifi`.
+    /// `assay check wifi`, which checks files about Wi-Fi networks.
     Wifi,
 }
 

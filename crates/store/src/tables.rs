@@ -9,7 +9,7 @@ use jiff::Timestamp;
 pub enum Kind {
     /// Text in UTF-8.
     Text,
-    /// 64-bit integer.
+    /// Signed 64-bit integer.
     Int,
     /// 64-bit floating point number.
     Float,
@@ -48,15 +48,15 @@ pub struct Table {
 pub enum Value {
     /// No value (null).
     None,
-    /// Value of [`Kind::Text`].
+    /// Text, for a column of [`Kind::Text`].
     Text(String),
-    /// Value of [`Kind::Int`].
+    /// Integer, for a column of [`Kind::Int`].
     Int(i64),
-    /// Value of [`Kind::Float`].
+    /// Number, for a column of [`Kind::Float`].
     Float(f64),
-    /// Value of [`Kind::Flag`].
+    /// Boolean, for a column of [`Kind::Flag`].
     Flag(bool),
-    /// Value of [`Kind::Time`].
+    /// Time, for a column of [`Kind::Time`].
     Time(Timestamp),
 }
 

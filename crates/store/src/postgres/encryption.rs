@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Whether a connection must use TLS, and what the certificate must contain (`sslmode` of libpq).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TlsMode {
-    /// Do not encrypt.
+    /// Never encrypt the connection.
     Disable,
     /// Encrypt if the server supports TLS. Do not check its certificate.
     Prefer,
