@@ -104,7 +104,7 @@ impl BenchContext<'_> {
         Ok(self.session.unmake(self.env.host, id)?)
     }
 
-    /// Fails if the user has asked to stop.
+    /// Fails if the user wants to stop.
     ///
     /// # Errors
     /// [`StudyError::Cancelled`].

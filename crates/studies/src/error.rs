@@ -53,7 +53,7 @@ pub enum StudyError {
     /// The user stopped the study.
     #[error("interrupted")]
     Cancelled,
-    /// A guest failed.
+    /// A guest of the lab failed.
     #[error(transparent)]
     Lab(#[from] assay_lab::LabError),
     /// An image or file system could not be created.
@@ -68,7 +68,7 @@ pub enum StudyError {
 }
 
 impl StudyError {
-    /// Builds [`StudyError::Measure`].
+    /// Builds [`StudyError::Measure`] from a description and a reason.
     pub fn measure(what: impl Into<String>, reason: impl ToString) -> Self {
         Self::Measure {
             what: what.into(),

@@ -47,7 +47,7 @@ fn default_true() -> bool {
 pub(crate) enum Of {
     /// I/O operations per second.
     Iops,
-    /// Bytes per second.
+    /// Bytes per second in the workload's direction.
     Rate,
     /// Mean latency in nanoseconds.
     Latency,

@@ -126,7 +126,7 @@ impl Wanted {
     }
 }
 
-/// An installed program.
+/// A web server program that is installed on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub path: PathBuf,

@@ -29,7 +29,7 @@ const BOOT: Duration = Duration::from_secs(150);
 /// Maximum runtime of QEMU on this machine. Normally QEMU is killed when the study ends.
 const LIFE: Duration = Duration::from_secs(48 * 3600);
 
-/// A running QEMU.
+/// A running QEMU, whose guest has the disks of the configurations.
 pub(super) struct Guests {
     /// BIOS disk number of each configuration, by the name of the configuration.
     drives: BTreeMap<String, u8>,

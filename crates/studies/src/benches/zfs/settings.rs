@@ -36,7 +36,7 @@ pub(super) struct Pool {
     /// Vdev type, such as `mirror` or `raidz1`; empty for a stripe.
     #[serde(default)]
     pub layout: String,
-    /// Number of disks.
+    /// Number of disks in the pool.
     pub disks: u32,
     /// Size of each disk in bytes.
     pub size: Bytes,
