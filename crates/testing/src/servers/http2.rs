@@ -18,7 +18,7 @@ pub enum Http2ServerKind {
     Nginx,
     /// The web server h2o.
     H2o,
-    /// Apache with mod_http2.
+    /// Apache with the module mod_http2.
     Apache,
 }
 
