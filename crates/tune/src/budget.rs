@@ -46,7 +46,7 @@ impl Costs {
 pub struct Clock {
     /// Whole budget, including the time to set up and to revert.
     pub budget: Nanos,
-    /// Time spent so far.
+    /// Time that the steps have taken until now.
     pub spent: Nanos,
     /// Sum of the actual durations and sum of the expected durations, over all steps with an expectation.
     foreseen: [Nanos; 2],

@@ -72,7 +72,7 @@ pub enum TunePlanError {
     TooShort {
         /// Budget that the user gave.
         budget: Nanos,
-        /// Smallest sufficient budget.
+        /// Smallest budget that is sufficient.
         needs: Nanos,
     },
 }

@@ -250,7 +250,7 @@ impl TuneSession {
         }
     }
 
-    /// Returns the plan.
+    /// Returns the plan of the session.
     #[must_use]
     pub fn plan(&self) -> &TunePlan {
         &self.plan

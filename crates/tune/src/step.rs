@@ -30,7 +30,7 @@ pub enum Step {
         /// Index of the candidate in the plan.
         candidate: usize,
     },
-    /// Measure one pair.
+    /// Measure one pair in the given order.
     Pair(PairOrder),
     /// Apply these changes permanently, as one journal session that one command reverts.
     Keep {
