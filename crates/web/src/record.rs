@@ -24,7 +24,7 @@ pub struct Opening<'a> {
     pub started: Timestamp,
     /// Facts about the generator's machine.
     pub facts: Facts,
-    /// Random seed.
+    /// Seed of all random choices in the run.
     pub seed: u64,
     /// Number of rounds, in each of which every step is measured once.
     pub rounds: u32,

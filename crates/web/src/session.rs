@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
-    /// Measure these numbers.
+    /// Measure these numbers of connections, without a search.
     List(Vec<u32>),
     /// Try 1, 2, 4, … connections for a short time each, up to this maximum, until two doublings in a row raise the
     /// rate by less than 5 %. Then measure the numbers around the smallest sufficient number in rounds.
@@ -75,11 +75,11 @@ pub struct Settings {
 /// An event of a measurement, for progress displays.
 #[derive(Debug)]
 pub enum WebEvent<'a> {
-    /// A step starts.
+    /// A step of the measurement starts.
     Begins {
         /// Index of the target.
         target: usize,
-        /// Number of connections.
+        /// Number of connections of the step.
         connections: u32,
         /// Pace of the requests.
         pace: Pace,
@@ -99,7 +99,7 @@ pub enum WebEvent<'a> {
         /// Estimated time until the end of the measurement.
         left: Duration,
     },
-    /// A step ended.
+    /// A step ended with this result.
     Ended(&'a Step),
     /// The capacity of a target is known.
     Capacity {

@@ -70,9 +70,9 @@ pub enum What {
 /// Family of IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4.
+    /// Internet Protocol version 4.
     V4,
-    /// IPv6.
+    /// Internet Protocol version 6.
     V6,
 }
 
@@ -158,9 +158,9 @@ pub enum TargetError {
     Status {
         /// URL of the request.
         url: String,
-        /// Received status.
+        /// Status code of the answer.
         status: u16,
-        /// Expected status.
+        /// Status code of a good answer.
         expected: u16,
         /// Location to which the answer redirects; `None` without a redirect.
         location: Option<String>,
