@@ -18,13 +18,13 @@ use std::fmt;
     schemars::JsonSchema,
 )]
 pub enum Band {
-    /// 2.4 GHz.
+    /// The band at 2.4 GHz.
     #[serde(rename = "2.4GHz")]
     Two,
-    /// 5 GHz.
+    /// The band at 5 GHz.
     #[serde(rename = "5GHz")]
     Five,
-    /// 6 GHz.
+    /// The band at 6 GHz.
     #[serde(rename = "6GHz")]
     Six,
 }

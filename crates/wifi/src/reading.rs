@@ -14,7 +14,7 @@ pub const LONGEST_LINE: usize = 64 * 1024;
 /// Number of unreadable lines that are reported one by one; further ones are only counted.
 const TOLD: usize = 3;
 
-/// Supported file formats.
+/// File formats that can be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Output of `iw dev wlan0 scan`.
@@ -269,7 +269,7 @@ pub enum ReadError {
     Json {
         /// Line number, from 1.
         line: usize,
-        /// Column, from 1.
+        /// Number of the column, from 1.
         column: usize,
         /// Message of the JSON parser.
         what: String,
