@@ -71,8 +71,8 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// Returns two fractions for an incompressible block on raidz: the fraction of raw space that is data, and the fraction
-/// of devices that would remain without parity.
+/// For one incompressible block on raidz, returns the fraction of the allocated raw space that is data. Also returns
+/// the fraction of the devices that remains after subtracting the parity devices.
 fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
     let unit = 1u64.checked_shl(ashift)?;
     let data = width.checked_sub(parity).filter(|data| *data > 0)?;
