@@ -21,7 +21,7 @@ pub trait Driver {
     /// Error that ends the session.
     type Error: From<Unexpected>;
 
-    /// Returns the time since the session began, without the time between an interruption and its resume.
+    /// Returns the time since the session began. The time between an interruption and its resume does not count.
     fn elapsed(&self) -> Nanos;
 
     /// Creates scratch files, opens the journal and starts the watchdog process.
