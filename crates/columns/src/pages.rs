@@ -14,7 +14,7 @@ const PAGE: usize = 16 << 20;
 /// How a column is stored in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
-    /// Type that the caller expects.
+    /// Type of values that the caller expects.
     pub kind: ColumnKind,
     /// Type of the stored values in the file.
     pub physical: Type,
