@@ -47,7 +47,7 @@ pub struct Sent {
 pub struct SessionError {
     /// Machine as the user named it, with escaped control characters.
     pub host: String,
-    /// Kind of the failure.
+    /// Kind of the failure, which selects the way to proceed.
     pub kind: SessionFault,
     /// Description of the failure in one line, without control characters.
     pub reason: String,
@@ -55,7 +55,7 @@ pub struct SessionError {
     pub way_out: Option<String>,
 }
 
-/// Kind of a session's failure.
+/// Kind of failure of a session, which selects the way to proceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionFault {

@@ -81,7 +81,7 @@ pub fn serve(
     ended
 }
 
-/// The verb that is running.
+/// The verb that the server is running for the client.
 struct Verb {
     running: Running,
     request: u64,
