@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Error: a target panicked.
+/// Error: a target panicked on an input.
 pub struct TargetFailure {
     /// Name of the target.
     pub target: &'static str,
