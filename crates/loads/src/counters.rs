@@ -122,7 +122,7 @@ impl Sources {
 }
 
 impl CounterSnapshot {
-    /// Reads all counters now.
+    /// Reads the current values of all counters.
     #[must_use]
     pub fn take(host: &dyn Host, sources: &Sources) -> Self {
         let at = Instant::now();

@@ -21,7 +21,7 @@ pub const OLDEST: (u32, u32) = (3, 23);
 /// Newest version of fio whose result format was tested.
 pub const NEWEST: (u32, u32) = (3, 42);
 
-/// An installed and usable fio.
+/// A fio that is installed and whose version is supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fio {
     /// Path of the executable.
@@ -79,7 +79,7 @@ pub enum FioError {
     },
 }
 
-/// How a fio process ended.
+/// How a fio process ended, whatever its result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioEnd {
     /// fio exited with this status; 128 + signal if a signal ended fio.
