@@ -8,7 +8,7 @@ use assay_model::{Bytes, Load, Nanos};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Takes samples on one machine.
+/// Takes samples of loads on one machine.
 #[derive(Clone, Copy)]
 pub struct Meter<'a> {
     /// Machine on which the load runs.

@@ -14,9 +14,9 @@ pub enum Carried {
 
 /// A sequence of steps: the slots of a plan, the sides of pairs, or the steps of a study.
 pub trait Steps<E> {
-    /// Description of one step.
+    /// What a step measures, such as a slot of a plan.
     type Step;
-    /// Result of a step.
+    /// What a step results in, such as a sample.
     type Taken;
 
     /// Returns the next step; `None` if no step is left.

@@ -16,7 +16,7 @@ use assay_model::{Bytes, Nanos, Sample};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
 
-/// How a run ended.
+/// A run at its end, whether complete or not.
 #[derive(Debug)]
 pub struct Finished {
     /// Run, as it is stored.

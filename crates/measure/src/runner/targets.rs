@@ -165,9 +165,9 @@ pub enum TargetRefused {
     /// Two names refer to the same target.
     #[error("{first} and {second} are the same place: name it once")]
     Same {
-        /// First name from the user.
+        /// The name that the user gave first.
         first: String,
-        /// Second name from the user.
+        /// The name that the user gave second.
         second: String,
     },
 }

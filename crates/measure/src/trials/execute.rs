@@ -21,14 +21,14 @@ use assay_model::{Change, Facts, Nanos, TargetInfo};
 use assay_store::Store;
 use std::path::Path;
 
-/// How a trial ended.
+/// A trial at its end, whether complete or not.
 #[derive(Debug)]
 pub struct Finished {
     /// Trial, as it is stored.
     pub trial: Trial,
     /// All slots of the trial, including slots of an earlier, interrupted call.
     pub slots: Vec<Slot>,
-    /// Judgement over all pairs.
+    /// Judgement over all pairs, which contains the verdict.
     pub judgement: Judgement,
     /// Reason why the measuring of pairs ended.
     pub stop: Stop,

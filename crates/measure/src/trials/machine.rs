@@ -17,7 +17,7 @@ use std::path::Path;
 /// The machine with both sides ready for measuring.
 pub(crate) struct Machine<'a> {
     plan: &'a TrialPlan,
-    /// Measured duration of a slot.
+    /// Duration of the measured part of a slot.
     slot: Nanos,
     loader: Loader<'a>,
     sides: Sides<'a>,

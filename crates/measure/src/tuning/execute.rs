@@ -30,7 +30,7 @@ pub struct TuneCommands {
     pub guard: Option<Vec<String>>,
 }
 
-/// How a session ended.
+/// A tuning session at its end, whether complete or not.
 #[derive(Debug)]
 pub struct FinishedTune {
     /// Number of the session in the store.

@@ -17,7 +17,7 @@ pub(super) struct SwitchGroup {
     keys: Vec<ConfigKey>,
 }
 
-/// A candidate of a group.
+/// A candidate of a group, with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GroupMember {
     pub(super) candidate: usize,
