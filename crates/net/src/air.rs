@@ -45,7 +45,7 @@ pub struct Sample {
     /// Index of the access point in [`Air::points`]; `None` while the device is not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<u32>,
-    /// Channel of the access point.
+    /// Channel of the access point; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
     /// Received signal strength in dBm.

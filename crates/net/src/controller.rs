@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit for each answer of the server.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Interval between two status requests.
+/// Interval at which the controller requests the status of the run.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time for which the server may be unreachable during a run.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
@@ -26,9 +26,9 @@ pub enum ControllerEvent<'a> {
     Goes(&'a Status),
 }
 
-/// Parameters of a run.
+/// What the controller needs to start a run and to follow it.
 pub struct Begin<'a> {
-    /// Plan of the run.
+    /// Plan that is run on the server's clients.
     pub plan: &'a NetPlan,
     /// Maximum time to wait for clients to join.
     pub wait: Duration,

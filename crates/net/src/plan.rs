@@ -37,7 +37,7 @@ fn seconds() -> u32 {
     60
 }
 
-/// One person with one device.
+/// One person with one device, who takes part in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {

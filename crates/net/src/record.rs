@@ -75,7 +75,7 @@ impl Congestion {
     }
 }
 
-/// Observations of one role.
+/// What a client observed for one role during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RoleRecord {
@@ -85,7 +85,7 @@ pub struct RoleRecord {
     pub events: Vec<RecordEvent>,
     /// Body bytes in each time slot of [`SLOT_US`] microseconds. For uploads, the server counts the bytes.
     pub slots: Vec<u64>,
-    /// Probes of a responsiveness role.
+    /// Measurements on new connections; only for a responsiveness role.
     pub probes: Vec<Probe>,
     /// Number of failures for each error text.
     pub failures: BTreeMap<String, u64>,

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 /// A completed run with the records of all people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
-    /// Plan that was run.
+    /// Plan that was run, with its roles.
     pub plan: NetPlan,
     /// Start time on the controller's clock.
     pub began: jiff::Timestamp,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An activity of one person.
+/// An activity of a person on the network, such as a video call, and its goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
@@ -61,7 +61,7 @@ pub enum Workload {
     },
     /// Transfers at full speed over several connections.
     Bulk {
-        /// Direction of the transfer.
+        /// Direction in which bytes are transferred.
         direction: Direction,
         /// Size of each request, in bytes.
         bytes: u64,
@@ -87,7 +87,7 @@ pub enum Workload {
 /// Minimum bytes of a packet: it contains the key, number and time.
 pub const LEAST_PACKET: u32 = 40;
 
-/// Direction of a transfer.
+/// Direction in which a role transfers bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {

@@ -44,12 +44,12 @@ pub struct Trial {
     pub slots: Vec<Slot>,
 }
 
-/// One run on one side.
+/// One run of the plan on one side of a pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
     /// Number of the pair, from 1.
     pub pair: u32,
-    /// Side of the run.
+    /// Side on which the plan was run.
     pub side: Side,
     /// Setting that distinguishes the sides, as read before the run.
     pub read_back: String,

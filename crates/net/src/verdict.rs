@@ -9,7 +9,7 @@ use crate::role::{Role, Workload};
 use assay_model::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Grade of a result.
+/// Grade of a person's or a role's result.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -19,7 +19,7 @@ pub enum Grade {
     Good,
     /// Problems are noticeable now and then.
     Tolerable,
-    /// The quality is not acceptable.
+    /// A user would not accept the quality.
     Bad,
     /// There are too few measurements, or the client itself was too busy.
     Unknown,
@@ -82,7 +82,7 @@ pub enum LossUnit {
     Segments,
 }
 
-/// Verdict on one role.
+/// Verdict on the results of one role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoleVerdict {
     /// Name of the role.
@@ -124,7 +124,7 @@ pub struct RoleVerdict {
     pub at_ceiling: bool,
 }
 
-/// Verdict on one person's run.
+/// Verdict on the results of one person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonVerdict {
     /// Name of the person.

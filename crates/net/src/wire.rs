@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// Protocol version. It must be increased if an older client would misunderstand the server. The server refuses clients
 /// with another version and explains why.
 pub const VERSION: u32 = 1;
-/// Header with the token.
+/// Name of the HTTP header that contains the token.
 pub const TOKEN_HEADER: &str = "assay-token";
 /// Header with the number of the client and the role of an upload.
 pub const CLIENT_HEADER: &str = "assay-client";
@@ -70,14 +70,14 @@ pub struct Poll {
     pub verdict_of: Option<u64>,
 }
 
-/// Progress since the last poll.
+/// What happened at a client since its last poll, for live displays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Live {
     /// Progress of each role.
     pub roles: Vec<LiveRole>,
 }
 
-/// Progress of one role.
+/// What happened in one role since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveRole {
     /// Name of the role.
@@ -188,7 +188,7 @@ pub struct Started {
 pub struct Status {
     /// Microseconds since the start of the run; negative before the start.
     pub since_us: i64,
-    /// Whether the run was aborted.
+    /// Whether a user or the controller aborted the run.
     pub aborted: bool,
     /// Whether the run is over: every client has delivered its record or is gone, or the time limit has passed.
     pub over: bool,

@@ -40,7 +40,7 @@ pub enum LinkError {
     /// The server refuses the request.
     #[error("the server says: {why}")]
     Refused {
-        /// HTTP status of the refusal.
+        /// HTTP status with which the server refused.
         status: u16,
         /// Reason for the refusal, as the server sent it.
         why: String,

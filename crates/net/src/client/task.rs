@@ -27,7 +27,7 @@ pub struct Task<'a> {
     pub congestion: Option<&'a str>,
 }
 
-/// Result of one request.
+/// Complete answer to one request, or the error.
 pub type RequestOutcome = Result<Exchanged, ProbeError>;
 
 impl Task<'_> {

@@ -3,7 +3,7 @@
 /// Maximum size of a request head, in bytes.
 pub const LONGEST: usize = 8 << 10;
 
-/// Head of a request.
+/// Parsed head of an HTTP request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// HTTP method: `GET` or `POST`.
