@@ -19,7 +19,7 @@ use statrs::distribution::{ContinuousCDF as _, StudentsT};
 /// be estimated from four owners.
 pub const LEAST_OWNERS: usize = 5;
 
-/// Confidence level of all intervals.
+/// Confidence level of all intervals in the statistics.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Effect that was measured on a machine, as a logarithm.
