@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Target {
     /// Host name or IP address, without brackets.
     pub host: String,
-    /// TCP or UDP port.
+    /// TCP or UDP port on which the service listens.
     pub port: u16,
 }
 

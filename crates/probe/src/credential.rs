@@ -83,7 +83,7 @@ pub struct SshCertificate {
     pub authority: String,
 }
 
-/// Description of an OpenSSH key.
+/// Description of an OpenSSH key, without secret parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SshKey {
     /// Whether the file contains a private key; else a public key.

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Path of the file with which the operator of a service permits the check.
 pub const CONSENT: &str = "/.well-known/assay-consent";
 
-/// Result of the link check.
+/// Result of the link check, if it was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Links {
