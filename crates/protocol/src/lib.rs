@@ -27,7 +27,7 @@ pub const PORT_NAME: &str = "assay.";
 pub struct Frame {
     /// Number of the request, which assay chooses. The agent repeats the number in all messages of the request.
     pub request: u64,
-    /// Type of the message.
+    /// Number that identifies the type of the message.
     pub kind: u8,
     /// Encoded fields of the message.
     pub payload: Vec<u8>,
