@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("html/style.css");
 /// A chart with the table of its figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chart {
-    /// Heading printed above the chart.
+    /// Heading that is printed above the chart.
     pub title: String,
     /// Chart as SVG markup.
     pub svg: String,

@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 /// Point of a text that is placed at its coordinate.
 #[derive(Clone, Copy)]
 pub enum TextAnchor {
-    /// The start of the text.
+    /// The start of the text is at the coordinate.
     Start,
-    /// The middle of the text.
+    /// The middle of the text is at the coordinate.
     Middle,
-    /// The end of the text.
+    /// The end of the text is at the coordinate.
     End,
 }
 

@@ -24,7 +24,7 @@ pub enum ForestMark {
     Bad,
 }
 
-/// An effect with its interval.
+/// A row of a forest plot: an effect with its interval.
 pub struct ForestRow {
     /// Name of the row.
     pub label: String,

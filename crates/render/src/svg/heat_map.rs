@@ -9,7 +9,7 @@ use assay_model::doubt::Validity;
 pub struct HeatCell {
     /// Figure that determines the colour of the cell; `None` leaves the cell uncoloured.
     pub value: Option<f64>,
-    /// Text in the cell.
+    /// Text that is written in the cell.
     pub text: String,
     /// Whether the figure is valid. Suspect cells are marked with `?`, void cells are hatched.
     pub validity: Validity,

@@ -17,7 +17,7 @@ const LABEL: usize = 26;
 /// A point: x, y, and the lower and upper end of the interval of y.
 pub type LinePoint = (f64, f64, Option<(f64, f64)>);
 
-/// A line of a chart.
+/// A line of a line chart, with its name.
 pub struct ChartLine {
     /// Name of the line, which is written at its end.
     pub label: String,
@@ -29,7 +29,7 @@ pub struct ChartLine {
 pub struct LineChart<'a> {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,

@@ -21,7 +21,7 @@ pub struct LatencyCurve {
 pub struct CurvePanel {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the panel, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,

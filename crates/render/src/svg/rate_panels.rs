@@ -12,7 +12,7 @@ pub type RateLine = Vec<(f64, f64)>;
 pub struct RatePanel {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the panel, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,

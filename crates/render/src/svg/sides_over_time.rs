@@ -14,7 +14,7 @@ const FOOT: f64 = HEIGHT - 40.0;
 pub struct SidesChart<'a> {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,

@@ -21,7 +21,7 @@ const TIMES: usize = 4;
 pub struct TimelineChart<'a> {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,

@@ -100,7 +100,7 @@ pub enum PairMark {
 pub struct PairsChart<'a> {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
@@ -233,7 +233,7 @@ fn draw_upright_interval(svg: &mut Svg, axis: &EffectAxis, x: f64, low: f64, hig
 pub struct LooksChart<'a> {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,

@@ -24,7 +24,7 @@ pub struct WaterfallBar {
     pub parent: Option<usize>,
     /// Meaning of the bar, which determines its shape.
     pub shape: BarKind,
-    /// Text after the name.
+    /// Text that is written after the name of the bar.
     pub text: String,
 }
 
@@ -45,7 +45,7 @@ pub enum BarKind {
 pub struct WaterfallChart<'a> {
     /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
