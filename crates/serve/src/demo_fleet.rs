@@ -19,7 +19,7 @@ use std::path::Path;
 /// Ages in days of the checks of each machine, the oldest check first.
 const CHECKS: [i64; 6] = [60, 30, 12, 5, 2, 0];
 
-/// Size of the demonstration fleet.
+/// How much data the demonstration fleet has.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoSize {
     /// Number of nights with a run of each machine.

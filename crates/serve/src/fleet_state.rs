@@ -72,7 +72,7 @@ impl MachineState {
     }
 }
 
-/// A run that missed criteria.
+/// A run that missed at least one criterion.
 #[derive(Clone, Debug)]
 pub(crate) struct MissedRun {
     /// Index of the run in [`FleetState::runs`].

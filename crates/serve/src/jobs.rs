@@ -103,7 +103,7 @@ impl Job {
     }
 }
 
-/// All jobs of a server.
+/// All jobs of a server, running and ended.
 pub(crate) struct JobTable {
     options: ActionOptions,
     /// Secret that every form contains. A page of another site cannot read the secret, so it cannot send a valid form.

@@ -84,7 +84,7 @@ impl SiteOptions {
     }
 }
 
-/// State of a running server.
+/// State of a running server, which all requests share.
 pub(crate) struct Site {
     pub(crate) options: SiteOptions,
     pub(crate) store: StoreAccess,

@@ -27,7 +27,7 @@ const MOST_LAYOUTS: usize = 12;
 /// Disks that the page shows on the first visit.
 const EXAMPLE: &str = "4T 4T 4T 4T 2T 2T";
 
-/// A disk in the form.
+/// A disk that the form shows.
 #[derive(Serialize)]
 struct DiskView {
     number: usize,
