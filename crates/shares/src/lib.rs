@@ -140,7 +140,7 @@ impl Protection {
 /// Transfers of the test file with one kind of protection.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareTransfers {
-    /// Protection of these transfers.
+    /// Protection with which the file was transferred.
     pub protection: Protection,
     /// Rate of each write in bytes per second, in order.
     pub writes: Vec<f64>,
@@ -152,7 +152,7 @@ pub struct ShareTransfers {
     pub refused: Option<String>,
 }
 
-/// Result of a measurement.
+/// Result of measuring a share.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareResult {
     /// Share in the form `//server/share`.
