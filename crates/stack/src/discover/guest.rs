@@ -28,7 +28,7 @@ struct Found {
     unknown: Vec<String>,
 }
 
-/// A process of QEMU.
+/// A running process of QEMU, with its virtual machine.
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) machine: qemu::QemuMachine,

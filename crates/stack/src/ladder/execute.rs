@@ -11,7 +11,7 @@ use assay_model::run::{Run, RunState};
 use assay_model::{Nanos, Sample};
 use assay_store::Store;
 
-/// How a measurement ended.
+/// A stack measurement at its end, whether complete or not.
 #[derive(Debug)]
 pub struct Finished {
     /// Run, as it is stored.

@@ -20,7 +20,7 @@ pub struct Made {
     pub space: Bytes,
 }
 
-/// Where an object is created.
+/// Where an object of the measurement is created.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Within {
     /// The scratch directory for files and images.
