@@ -12,7 +12,7 @@ mod zpool;
 
 use crate::{BenchContext, StudyBench, StudyError};
 
-/// A bench with its name.
+/// A bench, with the name by which studies select it.
 pub struct NamedBench {
     /// Name of the bench in study files.
     pub name: &'static str,

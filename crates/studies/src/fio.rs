@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Name of the file, directory or device in job files for [`Work::run`].
 pub(crate) const TARGET: &str = "target";
 
-/// Workload settings of a figure.
+/// Settings that turn a figure into a workload of fio.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {

@@ -22,7 +22,7 @@ struct Told {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// The dataset contains data.
+    /// The dataset was created and filled with data.
     Filled,
     /// A snapshot of the dataset and a clone of the snapshot exist.
     Cloned,

@@ -53,7 +53,7 @@ struct Length {
     size: Bytes,
 }
 
-/// What a configuration measures.
+/// Object that a configuration measures.
 enum MeasuredObject {
     /// A disk of the guest; the path is its device in the guest.
     Disk(PathBuf),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Configuration of an array.
+/// Disks of an array, and how the array is built from them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disks {

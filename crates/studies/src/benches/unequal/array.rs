@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Block size of file system allocations, in bytes.
 const BLOCK: u64 = 4096;
 
-/// A disk of an array.
+/// A disk of the array, on a loop device.
 #[derive(Clone, Debug)]
 struct Member {
     /// Path of the disk's loop device, such as `/dev/loop7`.

@@ -19,7 +19,7 @@ pub(super) const FENCE: &str = "study/fence";
 /// Time limit of a command in an emulated guest on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Creates the layers of configurations.
+/// Creates the layers of a study's configurations.
 pub(super) struct Builder<'a> {
     /// Where the layers are created: in a guest, or below a dataset on this machine.
     pub ground: &'a Ground<'a>,

@@ -87,7 +87,7 @@ impl Built {
     }
 }
 
-/// How to remove a layer.
+/// A step that removes a layer.
 #[derive(Debug)]
 pub(super) enum Undo {
     /// Run this command in the guest.

@@ -26,7 +26,7 @@ pub(super) struct Wanted {
     pub cipher: Option<String>,
 }
 
-/// A measured or counted value.
+/// Kind of value that a figure of the ZFS bench measures or counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Of {
@@ -34,7 +34,7 @@ pub(super) enum Of {
     Iops,
     /// Bytes per second over the duration of the longest job.
     Rate,
-    /// Mean queue depth at submission.
+    /// Mean queue depth when an I/O is submitted.
     Depth,
     /// Flushes of the layer below the file system, per write of the job.
     Flushes,

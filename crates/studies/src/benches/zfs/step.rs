@@ -204,7 +204,7 @@ enum Load<'a> {
     Requests(Requests),
 }
 
-/// Result of a load.
+/// Measured result of a load, from which figures are computed.
 struct LoadResult {
     /// Number of writes, and number of bytes written.
     writes: u64,
