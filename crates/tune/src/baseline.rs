@@ -31,7 +31,7 @@ pub struct Visit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Standing {
-    /// The criterion is met.
+    /// The criterion is met with sufficient probability.
     Met {
         /// Probability that the criterion is met, 0 to 1.
         probability: f64,

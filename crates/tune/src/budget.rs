@@ -53,7 +53,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Creates an unspent budget.
+    /// Creates a clock of which no time is spent.
     #[must_use]
     pub fn new(budget: Nanos) -> Self {
         Self {

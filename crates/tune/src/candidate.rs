@@ -72,7 +72,7 @@ pub enum Applicability {
 /// What a change influences. This determines the order of the candidates and which candidates are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acts {
-    /// Limits that the change relieves.
+    /// Kinds of limits that the change relieves, such as the CPU or flushes.
     #[serde(default)]
     pub relieves: Vec<LimitKind>,
     /// Kinds of loads for which the change makes sense, such as `fio`, `http` or `command`; empty for all kinds.

@@ -21,7 +21,7 @@ const PRINTED: &str = "printed:";
 /// Workload name of a session's only load, if this is a command or a web server, as in `load.p50`.
 const ONLY_LOAD: &str = "load";
 
-/// A sub-goal of the user.
+/// A sub-goal of the user, about one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Want {
     /// A figure with a threshold, which is met or missed.

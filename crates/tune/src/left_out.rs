@@ -9,7 +9,7 @@ use assay_model::trial::Verdict;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Restrictions set by the user.
+/// What a session may change, as far as the user restricts it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowed {
     /// Highest accepted risk: `none`, `low` or `service`. Changes that can lock the user out or
@@ -107,7 +107,7 @@ pub enum LeftOut {
     },
     /// An earlier session on this machine decided against the change.
     MeasuredBefore {
-        /// Verdict of the earlier session.
+        /// Verdict with which the earlier session decided.
         verdict: Verdict,
         /// Session and date of the verdict, as text.
         when: String,

@@ -22,7 +22,7 @@ pub struct TunePlan {
     pub goal: Goal,
     /// All changes for which the catalogue has a trial, including the ones that are left out.
     pub candidates: Vec<Candidate>,
-    /// Restrictions set by the user.
+    /// What the session may change, as far as the user restricts it.
     pub allowed: Allowed,
     /// Properties of the load that decide which candidates make sense.
     pub load: LoadShape,

@@ -67,7 +67,7 @@ pub(crate) fn least_patience() -> u32 {
     8
 }
 
-/// How a proof ended.
+/// How a proof ended, and what it showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
 pub enum ProofEnd {

@@ -22,13 +22,13 @@ impl std::fmt::Display for TuneId {
     }
 }
 
-/// Progress of a session.
+/// Whether a session runs, is complete, or was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneState {
     /// The session is running, or its process was killed before it could store another state.
     Running,
-    /// The session is complete.
+    /// The session has ended in the regular way.
     Complete,
     /// The session was interrupted or failed, and can be resumed.
     Stopped,

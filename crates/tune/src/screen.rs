@@ -39,12 +39,12 @@ pub struct Screen {
     pub pairs: Vec<PairOutcome>,
 }
 
-/// Result of a screen.
+/// Estimated effects of the candidates in a screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screened {
     /// Gain of each candidate as a natural logarithm, in the order of the columns.
     pub effects: Vec<f64>,
-    /// Standard error of each effect.
+    /// Standard error of an effect, as a natural logarithm.
     pub error: f64,
     /// Standard deviation of the pairs around the fit.
     pub noise: f64,

@@ -168,7 +168,7 @@ pub enum Incident {
     Finish,
     /// The user's guard command failed twice.
     GuardCommand {
-        /// Output of the command.
+        /// Output of the guard command.
         error: String,
     },
     /// Another program changed a setting of the session. assay does not touch that setting any more.
