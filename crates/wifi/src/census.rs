@@ -77,7 +77,7 @@ pub struct Census {
     pub local_addresses: usize,
     /// Whether the IEEE registry was available for vendor lookups.
     pub registry: bool,
-    /// Counts for each make.
+    /// Numbers of vehicles for each make.
     pub makes: Vec<MakeCount>,
     /// Number of radios for vehicles whose network name matches no make.
     pub unnamed: usize,

@@ -176,7 +176,7 @@ pub struct LostProfile {
     pub count: usize,
 }
 
-/// Unreadable lines of a file.
+/// Lines of a file that cannot be read, as far as they are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Number of all unreadable lines.
@@ -217,7 +217,7 @@ pub struct Reading {
     pub heard: Vec<Bss>,
     /// Networks that are configured and enabled.
     pub configured: Vec<Wlan>,
-    /// The user's own radios.
+    /// Radios of the user's own access points, from the configuration.
     pub radios: Vec<Radio>,
     /// Number of the user's own access points; `None` if unknown.
     pub access_points: Option<usize>,
