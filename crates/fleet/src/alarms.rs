@@ -31,7 +31,7 @@ pub struct Alarm {
     pub rule: Option<String>,
     /// Severity of the finding.
     pub severity: Severity,
-    /// Description in one line.
+    /// Description of the finding in one line.
     pub title: String,
     /// Evidence: files and lines on the machine that cause the finding.
     pub evidence: Vec<String>,

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// A machine of the inventory.
+/// A machine that the inventory lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Name of the machine in commands and reports.

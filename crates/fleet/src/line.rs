@@ -104,7 +104,7 @@ fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// Splits received chunks into lines.
+/// Splits the received output into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     text: Vec<u8>,

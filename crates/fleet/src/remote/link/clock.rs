@@ -11,7 +11,7 @@ const SLOWEST: u64 = 16 << 10;
 pub(super) struct Clock {
     patience: Duration,
     begun: Instant,
-    /// Time of the last progress.
+    /// Time at which bytes were last sent or received.
     went_on: Instant,
     moved: u64,
 }
