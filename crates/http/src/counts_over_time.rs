@@ -13,7 +13,7 @@ const BITS: u32 = 4;
 /// Number of bins. They cover up to 2^41 ns, more than half an hour.
 const BINS: usize = (41 - BITS as usize) << BITS;
 
-/// Counts of one interval.
+/// Counts of answers, failures and latencies in one interval.
 #[derive(Clone)]
 struct Counts {
     answers: u64,

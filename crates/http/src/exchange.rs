@@ -46,7 +46,7 @@ pub struct Exchanged {
     pub ended: Instant,
 }
 
-/// Parameters of an exchange.
+/// Limits and callbacks of an exchange.
 pub struct Manner<'a> {
     /// Time limit of the exchange.
     pub limit: Duration,

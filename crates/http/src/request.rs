@@ -5,7 +5,7 @@ use crate::url::Url;
 use assay_model::web::Protocol;
 use std::sync::Arc;
 
-/// HTTP method of a request.
+/// HTTP method of a request, such as GET.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// GET, whose answer has a body.

@@ -52,7 +52,7 @@ impl Broken {
     }
 }
 
-/// Result of a read.
+/// What a read from a connection returned.
 pub enum ReadOutcome {
     /// Number of bytes read into the buffer, and whether these were all available bytes.
     Bytes(usize, bool),

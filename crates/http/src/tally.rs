@@ -6,7 +6,7 @@ use assay_model::Nanos;
 use assay_model::web::{FailureKind, Failures, Measured, Second, StatusCount};
 use std::collections::BTreeMap;
 
-/// Counts of one generator thread.
+/// Counts of one generator thread, which are merged at the end.
 pub struct Tally {
     /// Start of the counted time.
     from: u64,

@@ -39,7 +39,7 @@ pub enum StreamEvent {
     Failed {
         /// Slot of the request, from [`H2Session::ask`].
         place: u32,
-        /// Kind of the failure.
+        /// Kind of the failure, by which failures are counted.
         kind: FailureKind,
         /// Description of the failure.
         why: String,
