@@ -64,7 +64,7 @@ pub struct Report {
 /// Results for one TLS version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VersionReport {
-    /// TLS version that was tested.
+    /// TLS version to which the results belong.
     pub version: Version,
     /// Whether the server supports the version.
     pub state: VersionState,

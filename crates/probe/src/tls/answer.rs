@@ -7,9 +7,9 @@ use tls_parser::{TlsExtension, TlsMessageHandshake};
 /// Message after which the probe stops reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Stop after the ServerHello.
+    /// Stop reading after the ServerHello.
     Hello,
-    /// Stop after the certificate and the key exchange, in versions before 1.3.
+    /// Stop reading after the certificate and the key exchange, in versions before 1.3.
     Done,
 }
 

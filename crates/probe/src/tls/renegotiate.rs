@@ -21,7 +21,7 @@ use rustls::{ClientConfig, ClientConnection, KeyLog, SupportedCipherSuite};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Result of the renegotiation test.
+/// Result of testing whether clients can renegotiate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Renegotiation {
