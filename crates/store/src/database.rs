@@ -78,7 +78,7 @@ pub(crate) struct Listed {
     pub(crate) machine: Option<Machine>,
 }
 
-/// Which records a list contains.
+/// Selection of the records that a list contains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listing<'a> {
     /// Only records whose number is smaller than this.

@@ -137,7 +137,7 @@ pub enum StoreError {
     Ambiguous {
         /// Name that the user gave.
         asked: String,
-        /// Numbers of the matching records.
+        /// Numbers of the matching records, as text.
         ids: String,
     },
     /// The text is not a valid name of a record.

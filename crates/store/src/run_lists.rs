@@ -98,7 +98,7 @@ impl Default for RunFilter<'_> {
     }
 }
 
-/// Progress of a run.
+/// Progress of a run, for displays of a running measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
     /// Whether the run is running, complete or interrupted.

@@ -30,7 +30,7 @@ pub struct Column {
     pub optional: bool,
 }
 
-/// A table for queries.
+/// A table for SQL queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     /// Name of the table. In PostgreSQL, the table is in the schema `assay`.
@@ -78,7 +78,7 @@ const fn maybe(name: &'static str, kind: Kind) -> Column {
 
 use Kind::{Flag, Float, Int, Text, Time};
 
-/// All tables for queries.
+/// All tables that SQL queries can use.
 pub const TABLES: [Table; 6] = [
     Table {
         name: "runs",

@@ -288,7 +288,7 @@ impl Inner {
     }
 }
 
-/// Connection to the server.
+/// Connection to the server, over TCP or a Unix socket.
 enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
