@@ -1,9 +1,9 @@
 //! Real services for tests of advice.
 //!
 //! Every service runs in a temporary directory with its own configuration and a free port, and does not touch the
-//! machine's own service. Dropping it removes it. Its processes end with the thread that started them, so a service
-//! must be created in the test that uses it. `start` returns an error that contains what is missing; [`find_missing`]
-//! reports this in advance, so that a test can be skipped.
+//! machine's own service. Dropping the value ends and removes the service. Its processes end with the thread that
+//! started them, so a service must be created in the test that uses it. `start` returns an error that contains what is
+//! missing; [`find_missing`] reports this in advance, so that a test can be skipped.
 //!
 //! - [`busybox`]: a root directory with only a shell.
 //! - [`shells`]: each shell with each awk that another machine may have.
