@@ -42,7 +42,7 @@ const NONSENSE: &str = "it says what no generator says";
 /// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// An order to a generator.
+/// An order that the coordinating machine sends to a generator.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GeneratorOrder {
@@ -59,7 +59,7 @@ pub enum GeneratorOrder {
     },
 }
 
-/// A message from a generator.
+/// A message that a generator sends to the coordinating machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
@@ -74,7 +74,7 @@ pub enum Word {
     Clock(i64),
     /// Numbers of good answers and of failures until now.
     Live(u64, u64),
-    /// Result of a step.
+    /// A step ended with this result.
     Step {
         /// How much later than ordered the step started, in microseconds.
         late_us: i64,

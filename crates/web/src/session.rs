@@ -81,7 +81,7 @@ pub enum WebEvent<'a> {
         target: usize,
         /// Number of connections of the step.
         connections: u32,
-        /// Pace of the requests.
+        /// When the step sends requests.
         pace: Pace,
         /// Number of the round, from 0.
         round: u32,

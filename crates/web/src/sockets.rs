@@ -50,7 +50,7 @@ pub struct Tcp {
     pub asked: bool,
 }
 
-/// A UNIX stream socket.
+/// A UNIX stream socket of the kernel's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unix {
     pub inode: u32,

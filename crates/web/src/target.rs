@@ -32,7 +32,7 @@ pub struct ConsentRequest {
     pub status: u16,
     /// Whether the body of each answer must equal the body of the first answer.
     pub same_body: bool,
-    /// Certificates that are trusted.
+    /// Which certificates of the server are trusted.
     pub trust: Trust,
     /// Whether later connections resume the TLS session.
     pub resume: bool,
