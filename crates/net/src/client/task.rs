@@ -70,6 +70,7 @@ impl Task<'_> {
         self.begin + Duration::from_micros((number as f64 * every_us) as u64)
     }
 
+    /// Sleeps until `time`, or until the run is stopped.
     pub fn wait(&self, time: Instant) {
         timer::sleep_until(time, &|| self.stopped());
     }
