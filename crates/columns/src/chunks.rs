@@ -1,4 +1,4 @@
-//! Reads the parts of a table by position, for the library.
+//! Gives the Parquet library access to parts of a table by position.
 
 use crate::TableSource;
 use bytes::{Buf as _, Bytes};
@@ -18,7 +18,7 @@ impl Length for TableSource {
     }
 }
 
-/// Bytes read for the header of a page; the rest of the page is read afterwards.
+/// Number of bytes that are read for the header of a page. The rest of the page is read afterwards.
 const HEADER: usize = 256;
 
 impl ChunkReader for TableSource {
@@ -59,7 +59,7 @@ impl ChunkReader for TableSource {
     }
 }
 
-/// Reads a file from a position.
+/// Reader of a file that starts at a position.
 struct At(Arc<File>, u64);
 
 impl Read for At {

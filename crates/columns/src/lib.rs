@@ -1,9 +1,9 @@
-//! Tables as Parquet files, the open format in which assay exports data that is too large for one machine.
+//! Tables as Parquet files. Parquet is the open format in which assay exports data that is too large for one machine.
 //!
-//! Any Parquet reader can read the output of [`TableWriter`]. [`Reader`] also reads files of other writers with
-//! the expected columns, for example of DuckDB and pyarrow. It accepts less than other readers, because its files
-//! come from other machines: no missing values, and only plain and dictionary encodings. It reads one page of each
-//! column at a time.
+//! Any Parquet reader can read the output of [`TableWriter`]. [`Reader`] also reads files of other writers that have
+//! the expected columns, for example of DuckDB and pyarrow. It accepts less than other Parquet readers, because its
+//! files come from other machines: no missing values, and only plain and dictionary encodings. It reads one page of
+//! each column at a time.
 //!
 //! Without the feature `parquet`, opening and creating a table fails with [`Error::NotBuilt`].
 
@@ -29,17 +29,17 @@ pub use source::TableSource;
 #[cfg(feature = "parquet")]
 pub use write::TableWriter;
 
-/// Maximum bytes of a text, for example of a machine's name.
+/// Maximum length of a text in bytes, for example of a machine's name.
 pub const LONGEST_TEXT: usize = 64 * 1024;
 
-/// Type of a column.
+/// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// UTF-8 text, written with a dictionary.
     Text,
-    /// This number of bytes.
+    /// Byte strings of this fixed length.
     Fixed(usize),
-    /// Any number of bytes.
+    /// Byte strings of any length.
     Bytes,
     /// Signed 64-bit integer.
     Int,
@@ -47,20 +47,20 @@ pub enum ColumnKind {
     Count,
     /// 64-bit IEEE 754 number.
     Float,
-    /// Microseconds since 1970, UTC.
+    /// Time in microseconds since 1970, UTC.
     Time,
-    /// Boolean; only for writing.
+    /// Boolean, which can only be written.
     Flag,
 }
 
-/// A column.
+/// Name and type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name: lower-case letters, digits and underscores.
+    /// Name of the column, which consists of lower-case letters, digits and underscores.
     pub name: &'static str,
-    /// Type.
+    /// Type of the values.
     pub kind: ColumnKind,
-    /// A row may have no value in the column.
+    /// Whether a row may have no value in this column.
     pub optional: bool,
 }
 
@@ -86,7 +86,7 @@ impl Column {
     }
 }
 
-/// Checks that this build reads and writes tables.
+/// Checks that this build can read and write tables.
 ///
 /// # Errors
 /// [`Error::NotBuilt`] without the feature `parquet`.
@@ -97,33 +97,33 @@ pub fn check_built() -> Result<(), Error> {
     }
 }
 
-/// A value of a row in one column.
+/// Value of one row in one column.
 #[derive(Clone, Copy, Debug)]
 pub enum CellValue<'a> {
-    /// No value.
+    /// The row has no value in the column.
     None,
-    /// Value of [`ColumnKind::Text`].
+    /// Text, for a column of [`ColumnKind::Text`].
     Text(&'a str),
     /// Value of [`ColumnKind::Fixed`] or [`ColumnKind::Bytes`].
     Fixed(&'a [u8]),
     /// Value of [`ColumnKind::Int`], [`ColumnKind::Count`] and [`ColumnKind::Time`].
     Int(i64),
-    /// Value of [`ColumnKind::Float`].
+    /// Number, for a column of [`ColumnKind::Float`].
     Float(f64),
-    /// Value of [`ColumnKind::Flag`].
+    /// Boolean, for a column of [`ColumnKind::Flag`].
     Flag(bool),
 }
 
-/// Errors of a table; the caller adds the file name.
+/// Error of a table, without the file name, which the caller adds.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reading or writing failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file has another format, or is damaged.
+    /// The file has another format, or is damaged. Contains a description.
     #[error("{0}")]
     Foreign(String),
-    /// A row does not match the declared columns.
+    /// A row does not have the declared columns.
     #[error("a row does not fit the columns of the table")]
     Shape,
     /// The feature `parquet` is not part of this build.
@@ -140,7 +140,7 @@ impl Error {
         Self::Foreign(what.into())
     }
 
-    /// Adds the name of the column to an error about a difference.
+    /// Adds the name of the column to an error about a column that is not as expected.
     fn in_column(self, name: &str) -> Self {
         match self {
             Self::Foreign(what) => Self::Foreign(format!("its column `{name}`: {what}")),

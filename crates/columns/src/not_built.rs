@@ -1,4 +1,5 @@
-//! Stands in for readers and writers in a build without Parquet. No table is ever open, so only opening has code.
+//! Replaces readers and writers in a build without Parquet. No table can be opened there, so only the functions that
+//! open have code.
 
 use crate::{CellValue, Column, Error, TableSource};
 use std::convert::Infallible;
@@ -10,33 +11,33 @@ use std::marker::PhantomData;
 pub enum Values {}
 
 impl Values {
-    /// Returns the number in a row.
+    /// Returns the number in the given row.
     #[must_use]
     pub fn int(&self, _: usize) -> Option<i64> {
         match *self {}
     }
 
-    /// Returns the bytes in a row.
+    /// Returns the bytes in the given row.
     #[must_use]
     pub fn bytes(&self, _: usize) -> &[u8] {
         match *self {}
     }
 }
 
-/// A batch of rows, by column.
+/// Several rows of a table, stored by column.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// All columns of the table.
+    /// Values of each column of the table.
     pub columns: Vec<Values>,
-    /// Number of rows.
+    /// Number of rows in the batch.
     pub rows: usize,
 }
 
-/// Reads a table.
+/// Reader of a table.
 pub struct Reader(Infallible);
 
 impl Reader {
-    /// Fails.
+    /// Returns an error, because this build does not support Parquet.
     ///
     /// # Errors
     /// Always [`Error::NotBuilt`].
@@ -44,13 +45,13 @@ impl Reader {
         Err(Error::NotBuilt)
     }
 
-    /// Returns a metadata entry of the table.
+    /// Returns the metadata of the table with this name.
     #[must_use]
     pub fn note(&self, _: &str) -> Option<&str> {
         match self.0 {}
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows in the table.
     #[must_use]
     pub fn rows(&self) -> u64 {
         match self.0 {}
@@ -59,17 +60,17 @@ impl Reader {
     /// Reads the next rows.
     ///
     /// # Errors
-    /// None.
+    /// This function is never called.
     pub fn read(&mut self, _: &mut Batch) -> Result<(), Error> {
         match self.0 {}
     }
 }
 
-/// Writes a table.
+/// Writer of a table.
 pub struct TableWriter<W: Write + Send>(Infallible, PhantomData<W>);
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Fails.
+    /// Returns an error, because this build does not support Parquet.
     ///
     /// # Errors
     /// Always [`Error::NotBuilt`].
@@ -80,7 +81,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// None.
+    /// This function is never called.
     pub fn row(&mut self, _: &[CellValue<'_>]) -> Result<(), Error> {
         match self.0 {}
     }
@@ -88,7 +89,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Ends the table and returns its output.
     ///
     /// # Errors
-    /// None.
+    /// This function is never called.
     pub fn finish(self) -> Result<W, Error> {
         match self.0 {}
     }

@@ -1,4 +1,4 @@
-//! Reads and checks the pages of a column, and converts pages of other writers to the form that assay writes:
+//! Reads and checks the pages of a column. Converts pages of other writers to the form that assay writes, which is
 //! uncompressed and without definition levels (marks of missing values). [`crate::strict`] checks the metadata.
 
 use crate::{ColumnKind, LONGEST_TEXT};
@@ -8,23 +8,23 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use std::io::Read as _;
 
-/// Maximum bytes of a page.
+/// Maximum size of a page in bytes.
 const PAGE: usize = 16 << 20;
 
 /// How a column is stored in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
-    /// Expected type.
+    /// Type of values that the caller expects.
     pub kind: ColumnKind,
-    /// Physical type in the file.
+    /// Type of the stored values in the file.
     pub physical: Type,
-    /// Whether the pages have definition levels, with which a row can have no value.
+    /// Whether the pages have definition levels, which mark rows without a value.
     pub optional: bool,
-    /// Compression of the pages.
+    /// Compression of the pages in the file.
     pub compression: Compression,
 }
 
-/// Returns whether [`Pages`] can read a compression.
+/// Returns whether [`Pages`] can read pages with this compression.
 pub fn can_decompress(compression: Compression) -> bool {
     matches!(
         compression,
@@ -32,12 +32,13 @@ pub fn can_decompress(compression: Compression) -> bool {
     )
 }
 
-/// Pages of a column, checked before decoding. The library must not decompress them itself.
+/// Pages of a column, which are checked and decompressed before the library decodes them. The library must not
+/// decompress them again.
 pub struct Pages<P> {
     inner: P,
     dictionary: bool,
     begun: bool,
-    /// Number of remaining values.
+    /// Number of values that have not been read.
     left: i64,
     stored: Stored,
 }
@@ -47,7 +48,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
 }
 
 impl<P: PageReader> Pages<P> {
-    /// Creates the pages of a column with the declared number of values.
+    /// Creates the pages of a column. `values` is the declared number of values.
     pub fn new(inner: P, values: i64, stored: Stored) -> Self {
         Self {
             inner,
@@ -147,7 +148,7 @@ impl<P: PageReader> Pages<P> {
         Ok(page)
     }
 
-    /// Decompresses a part of a page into at most [`PAGE`] bytes.
+    /// Decompresses a part of a page. The result has at most [`PAGE`] bytes.
     fn decompress(&self, bytes: Bytes) -> Result<Bytes> {
         let too_large = || wrong("a page is larger than any of assay's");
         if bytes.len() > PAGE {
@@ -182,7 +183,7 @@ impl<P: PageReader> Pages<P> {
         }
     }
 
-    /// Returns whether plain values can fit into a buffer.
+    /// Returns whether this number of values in plain encoding can fit into a buffer.
     fn fits(&self, values: u32, bytes: &Bytes) -> bool {
         // Minimum bytes of a value.
         let least = match (self.stored.physical, self.stored.kind) {
@@ -238,8 +239,8 @@ impl<P: PageReader> Pages<P> {
 
 const WITHOUT: &str = "a row has no value";
 
-/// Checks that all definition levels are 1: the value is present. They are encoded as runs and groups of eight bits
-/// (Parquet's RLE/bit-packing hybrid).
+/// Checks that all definition levels are 1, so that no value is missing. The levels are encoded as runs and as groups
+/// of eight bits (Parquet's RLE/bit-packing hybrid).
 fn check_all_present(mut bytes: &[u8], values: usize) -> Result<()> {
     let damaged = || wrong("a page is damaged");
     let mut left = values;
@@ -281,7 +282,7 @@ fn check_all_present(mut bytes: &[u8], values: usize) -> Result<()> {
     Ok(())
 }
 
-/// Reads a number of 7 bits per byte, the least significant first.
+/// Reads a number that is encoded with 7 bits per byte, the least significant first. Also returns the remaining bytes.
 fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0_u64;
     for (at, byte) in bytes.iter().enumerate().take(5) {
@@ -293,7 +294,7 @@ fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Checks the lengths of plain encoded texts.
+/// Checks the lengths of texts in plain encoding.
 fn texts(mut bytes: &[u8], count: usize) -> Result<()> {
     for _ in 0..count {
         let rest = bytes.split_first_chunk::<4>().and_then(|(length, rest)| {

@@ -1,4 +1,4 @@
-//! Reads tables of [`crate::TableWriter`] and of other writers, one batch of rows at a time.
+//! Reads tables from [`crate::TableWriter`] and from other writers, one batch of rows at a time.
 
 use crate::pages::{Pages, Stored};
 use crate::strict::{self, Leaf};
@@ -15,19 +15,19 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType};
 use std::sync::Arc;
 
-/// Rows per batch.
+/// Maximum number of rows in a batch.
 const BATCH: usize = 1024;
 
-/// Values of a column.
+/// Values of a column in a batch.
 #[derive(Debug)]
 pub enum Column {
-    /// [`crate::ColumnKind::Text`], not checked for valid UTF-8, and [`crate::ColumnKind::Bytes`].
+    /// Values of [`crate::ColumnKind::Text`], not checked for valid UTF-8, or of [`crate::ColumnKind::Bytes`].
     Text(Vec<ByteArray>),
-    /// [`crate::ColumnKind::Fixed`].
+    /// Values of [`crate::ColumnKind::Fixed`].
     Fixed(Vec<FixedLenByteArray>),
-    /// [`crate::ColumnKind::Int`], [`crate::ColumnKind::Count`] and [`crate::ColumnKind::Time`].
+    /// Values of [`crate::ColumnKind::Int`], [`crate::ColumnKind::Count`] or [`crate::ColumnKind::Time`].
     Int(Vec<i64>),
-    /// [`crate::ColumnKind::Float`].
+    /// Values of [`crate::ColumnKind::Float`].
     Float(Vec<f64>),
 }
 
@@ -43,7 +43,8 @@ impl Column {
         }
     }
 
-    /// Returns the number in a row; `None` if the column does not contain numbers or the row does not exist.
+    /// Returns the number in a row. Returns `None` if the column does not contain numbers, or if the row does not
+    /// exist.
     #[must_use]
     pub fn int(&self, row: usize) -> Option<i64> {
         match self {
@@ -52,7 +53,7 @@ impl Column {
         }
     }
 
-    /// Returns the bytes of a text or fixed value in a row; empty if there are none.
+    /// Returns the bytes of a text or fixed value in a row; empty if the row has none.
     #[must_use]
     pub fn bytes(&self, row: usize) -> &[u8] {
         match self {
@@ -63,16 +64,16 @@ impl Column {
     }
 }
 
-/// A batch of rows, by column.
+/// Several rows of a table, stored by column.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// All columns of the table.
+    /// Values of each column of the table.
     pub columns: Vec<Column>,
-    /// Number of rows.
+    /// Number of rows in the batch.
     pub rows: usize,
 }
 
-/// A column of the current row group.
+/// State of reading a column of the current row group.
 enum Reading {
     Text(ColumnReaderImpl<ByteArrayType>),
     Fixed(ColumnReaderImpl<FixedLenByteArrayType>),
@@ -81,21 +82,21 @@ enum Reading {
     Float(ColumnReaderImpl<DoubleType>),
 }
 
-/// Reads a table.
+/// Reader of a table.
 pub struct Reader {
     source: Arc<TableSource>,
     metadata: ParquetMetaData,
-    /// The expected columns and their positions in the file.
+    /// Expected columns, each with its position in the file.
     columns: Vec<(Described, Leaf)>,
     /// Index of the next row group.
     next: usize,
     group: Vec<Reading>,
-    /// Unread rows of the current group.
+    /// Number of rows of the current group that have not been read.
     left: usize,
 }
 
 impl Reader {
-    /// Opens a table with these columns, none of which may be optional. Other columns of the file are skipped.
+    /// Opens a table with these columns, none of which may be optional. Skips other columns of the file.
     ///
     /// # Errors
     /// The file does not have these columns, or cannot be read.
@@ -114,7 +115,7 @@ impl Reader {
         })
     }
 
-    /// Returns a metadata entry of the table.
+    /// Returns the metadata of the table with this name; `None` if there is none.
     #[must_use]
     pub fn note(&self, name: &str) -> Option<&str> {
         let notes = self.metadata.file_metadata().key_value_metadata()?;
@@ -122,13 +123,13 @@ impl Reader {
         found.value.as_deref()
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows in the table.
     #[must_use]
     pub fn rows(&self) -> u64 {
         u64::try_from(self.metadata.file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// Replaces the rows in `batch` by the next ones; an empty batch means the end.
+    /// Replaces the content of `batch` by the next rows. An empty batch means the end of the table.
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
@@ -211,7 +212,7 @@ impl Reader {
     }
 }
 
-/// Returns the descriptor of a column without definition levels, because [`Pages`] removes them.
+/// Returns the descriptor of a column as if it had no definition levels, because [`Pages`] removes the levels.
 fn describe_without_marks(column: &ColumnDescriptor) -> Result<Arc<ColumnDescriptor>, Error> {
     let length = match column.physical_type() {
         Type::FIXED_LEN_BYTE_ARRAY => column.type_length(),

@@ -1,20 +1,20 @@
-//! Input of a table.
+//! Source of the bytes of a table.
 
 use bytes::Bytes;
 use std::fs::File;
 use std::sync::Arc;
 
-/// Input of a table: a file or received bytes.
+/// Source of the bytes of a table: a file, or received bytes.
 #[derive(Clone, Debug)]
 pub enum TableSource {
-    /// An open regular file, read by position, so that its offset does not matter.
+    /// An open regular file and its length. The file is read by position, so that its offset does not matter.
     File(Arc<File>, u64),
-    /// Bytes in memory.
+    /// Bytes in memory, for example received ones.
     Memory(Bytes),
 }
 
 impl TableSource {
-    /// Uses an open file.
+    /// Uses an open file as the source.
     ///
     /// # Errors
     /// The length of the file cannot be read.
@@ -23,7 +23,7 @@ impl TableSource {
         Ok(Self::File(Arc::new(file), length))
     }
 
-    /// Uses bytes in memory.
+    /// Uses bytes in memory as the source.
     #[must_use]
     pub fn memory(bytes: Vec<u8>) -> Self {
         Self::Memory(bytes.into())

@@ -1,5 +1,5 @@
-//! Checks files before the Parquet library reads them. The library trusts counts and offsets, so a damaged file could
-//! make it panic or allocate too much memory.
+//! Checks files before the Parquet library reads them. The library trusts counts and offsets. Therefore a damaged file
+//! could make it panic or allocate too much memory.
 
 use crate::pages::can_decompress;
 use crate::{Column, ColumnKind, Error, TableSource};
@@ -8,12 +8,13 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader as _, Length as _};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
-/// Maximum bytes of the metadata at the end of a file; a group of 100,000 rows needs 500 bytes.
+/// Maximum size of the metadata at the end of a file, in bytes. For comparison: a group of 100,000 rows needs 500
+/// bytes.
 const METADATA: u64 = 32 << 20;
-/// Maximum rows of a group.
+/// Maximum number of rows in a row group.
 const GROUP: i64 = 1 << 24;
 
-/// Checks the end of a file: that it is Parquet, and the length of the metadata.
+/// Checks the end of a file: whether the file is Parquet, and how long the metadata is.
 pub fn check_tail(source: &TableSource) -> std::result::Result<(), Error> {
     let length = source.len();
     let none = || Error::foreign("this is no Parquet file, or its end is missing");
@@ -34,21 +35,21 @@ pub fn check_tail(source: &TableSource) -> std::result::Result<(), Error> {
     }
 }
 
-/// Place and type of an expected column in a file.
+/// Position and type of an expected column in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     /// Number of the column in the file.
     pub at: usize,
-    /// Physical type.
+    /// Type of the stored values in the file.
     pub physical: Type,
-    /// Whether the pages have definition levels, with which a row can have no value.
+    /// Whether the pages have definition levels, which mark rows without a value.
     pub optional: bool,
 }
 
-/// Finds the expected columns in a file, by name. Other columns and the order do not matter.
+/// Finds the expected columns in a file by their names. Other columns and the order of columns do not matter.
 ///
 /// # Errors
-/// The first difference.
+/// The first column that is not as expected.
 pub fn find_columns(
     metadata: &ParquetMetaData,
     expected: &[Column],
@@ -83,7 +84,7 @@ pub fn find_columns(
     found.map_err(Error::foreign)
 }
 
-/// Checks the type of a column; returns how it differs.
+/// Checks the type of a column. The error describes the difference.
 fn check_column(found: &ColumnDescriptor, wanted: &Column) -> Result<(), String> {
     let differs = |has: String, expected: &str| {
         Err(format!(
@@ -161,7 +162,7 @@ fn check_column(found: &ColumnDescriptor, wanted: &Column) -> Result<(), String>
     differs(has, &expected)
 }
 
-/// Shortens a list of names that may be very long.
+/// Shortens a list of names, which may be very long.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -169,7 +170,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// Checks that a file refers only to its own bytes; `leaves` are the columns that are read.
+/// Checks that a file refers only to its own bytes. `leaves` contains the columns that are read.
 pub fn check_groups(
     metadata: &ParquetMetaData,
     leaves: &[Leaf],

@@ -1,4 +1,4 @@
-//! Writes tables: collects rows by column and writes them in groups.
+//! Writes tables. Collects the rows by column and writes them in groups.
 
 use crate::{CellValue, Column, ColumnKind, Error};
 use parquet::basic::{
@@ -15,12 +15,12 @@ use parquet::schema::types::{ColumnPath, Type as SchemaType, TypePtr};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows per group. A group is in memory until it is written.
+/// Number of rows per group. A group is in memory until it is written.
 const GROUP: usize = 1 << 17;
-/// Bytes per page. A reader holds one page of each column of each file that it merges.
+/// Size of a page in bytes. A reader has one page of each column in memory, for each file that it merges.
 const PAGE: usize = 32 * 1024;
 
-/// Collected values of one column.
+/// Values of one column that are not written yet.
 enum Gathered {
     Text(Vec<ByteArray>),
     Bytes(Vec<ByteArray>),
@@ -32,11 +32,11 @@ enum Gathered {
 
 struct Part {
     values: Gathered,
-    /// For optional columns: for each row, whether it has a value.
+    /// For each row, whether it has a value; `None` for a column that is not optional.
     present: Option<Vec<i16>>,
 }
 
-/// Writes a table.
+/// Writer of a table.
 pub struct TableWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     parts: Vec<Part>,
@@ -44,7 +44,7 @@ pub struct TableWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Starts a table; `notes` are stored as metadata by name.
+    /// Starts a table. `notes` contains names and values that are stored as metadata.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -95,7 +95,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// The row does not match the columns, or cannot be written.
+    /// The row does not have the declared columns, or cannot be written.
     pub fn row(&mut self, cells: &[CellValue<'_>]) -> Result<(), Error> {
         if cells.len() != self.parts.len() {
             return Err(Error::Shape);

@@ -1,66 +1,65 @@
-//! Alarms about findings on machines that are checked repeatedly. An alarm is reported once when it is raised
-//! and once when it ends, with evidence and start time. Nobody has to clear an alarm. An unreadable state
-//! neither raises nor ends an alarm.
+//! Alarms about findings on machines that are checked repeatedly. An alarm is reported twice: when it is raised and
+//! when it ends, with evidence and start time. Nobody has to clear an alarm. An unreadable state neither raises nor
+//! ends an alarm.
 
 use assay_model::finding::{Certainty, Checked, Finding, Severity};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of consecutive failures after which a machine counts as unreachable. One lost packet therefore raises no
-/// alarm.
+/// Number of consecutive failures after which a machine counts as unreachable. So a single lost packet raises no alarm.
 const NOT_REACHED: u32 = 2;
 
-/// Key of the alarm that a machine is unreachable; no rule has this name.
+/// Key of the alarm that a machine is unreachable. No check has this name.
 const REACH: &str = "not-reached";
 
-/// Maximum number of alarms per machine, the worst first, so that one machine cannot hide the alarms of the
-/// others.
+/// Maximum number of alarms per machine, of which the most severe are kept. So one machine cannot hide the alarms of
+/// other machines.
 const MOST: usize = 500;
 
-/// Key of the alarm that a machine has further findings.
+/// Key of the alarm that a machine has more findings than [`MOST`].
 const MORE: &str = "more-findings";
 
-/// An alarm.
+/// An alarm about a finding on a machine, or about an unreachable machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alarm {
     /// Name of the machine.
     pub machine: String,
-    /// Identifies the alarm across checks: the rule and its subject.
+    /// Key that identifies the alarm across checks. It consists of the check and its subject.
     pub key: String,
-    /// Advice page of the rule; `None` if the machine is unreachable, or for the alarm about further findings.
+    /// Advice page of the check; `None` if the machine is unreachable, or for the alarm about further findings.
     pub rule: Option<String>,
     /// Severity of the finding.
     pub severity: Severity,
-    /// Description in one line.
+    /// Description of the finding in one line.
     pub title: String,
-    /// Evidence: files and lines on the machine.
+    /// Evidence: files and lines on the machine that cause the finding.
     pub evidence: Vec<String>,
-    /// Time of the first observation.
+    /// Time of the check that first had the finding.
     pub since: Timestamp,
 }
 
 /// An alarm that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Over {
-    /// The alarm.
+    /// Alarm as it was before it ended.
     #[serde(flatten)]
     pub alarm: Alarm,
-    /// Time of the first check that no longer had the finding.
+    /// Time of the first check that did not have the finding any more.
     pub until: Timestamp,
 }
 
-/// Changes of the alarms since the last report.
+/// Changes of the alarms that were not reported yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct News {
-    /// Alarms raised since the last report, the worst first.
+    /// Alarms that were raised since the last report, the most severe first.
     pub raised: Vec<Alarm>,
-    /// Alarms that ended since the last report.
+    /// Alarms that have ended since the last report.
     pub over: Vec<Over>,
 }
 
 impl News {
-    /// Returns whether there is nothing to report.
+    /// Returns whether no alarm was raised or ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.raised.is_empty() && self.over.is_empty()
@@ -79,16 +78,16 @@ struct Standing {
 pub struct Alarms {
     standing: Vec<Standing>,
     over: Vec<Over>,
-    /// Number of consecutive failures to reach each machine.
+    /// Number of consecutive failures to reach each machine, by its name.
     missed: BTreeMap<String, u32>,
 }
 
-/// Result of checking a machine.
+/// Result of one attempt to check a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum MachineState<'a> {
-    /// Findings of a check, without those that a user accepted.
+    /// The machine was checked. Contains the findings without those that a user accepted.
     Checked(&'a Checked),
-    /// The machine was not reached, for this reason.
+    /// The machine could not be reached. Contains the reason.
     Failed(&'a str),
 }
 
@@ -209,13 +208,13 @@ impl Alarms {
         news
     }
 
-    /// Marks all changes as reported, so that [`Alarms::news`] is empty until the next change.
+    /// Marks all changes as reported. [`Alarms::news`] is then empty until the next change.
     pub fn told(&mut self) {
         self.standing.iter_mut().for_each(|one| one.told = true);
         self.over.clear();
     }
 
-    /// Returns the active alarms, the worst first.
+    /// Returns the active alarms, the most severe first.
     #[must_use]
     pub fn standing(&self) -> Vec<Alarm> {
         let mut all: Vec<Alarm> = self.standing.iter().map(|one| one.alarm.clone()).collect();
@@ -278,7 +277,7 @@ mod tests {
         Timestamp::from_second(1_700_000_000 + hour * 3600).unwrap()
     }
 
-    /// Runs a check at this hour, and returns the changes as `+key` (raised) and `-key` (ended).
+    /// Updates the alarms with a check at this hour. Returns the changes as `+key` (raised) and `-key` (ended).
     fn told(alarms: &mut Alarms, hour: i64, seen: MachineState<'_>) -> Vec<String> {
         alarms.look("box", seen, Severity::Medium, at(hour));
         let news = alarms.news();

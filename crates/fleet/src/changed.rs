@@ -1,5 +1,5 @@
 //! Compares two bundles of a machine and explains the differences. The collectors of this version of assay parse both
-//! bundles, so that a difference comes from the machine and not from assay. Differences due to another catalogue are
+//! bundles, so a difference comes from the machine and not from assay. Differences due to another catalogue are
 //! reported separately. Values that change all the time, such as free memory, are ignored.
 
 mod cause;
@@ -14,24 +14,24 @@ use assay_model::finding::{Certainty, Checked, Finding};
 use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// State of a machine at one time.
+/// State of a machine at the time of one check.
 pub struct Then<'a> {
     /// Facts, parsed from the bundle by this version of assay.
     pub facts: &'a Facts,
-    /// Findings according to this version's catalogue.
+    /// Findings according to the catalogue of this version.
     pub checked: &'a Checked,
     /// Record of the check at that time.
     pub entry: &'a Entry,
     /// Boot time in seconds since 1970.
     pub booted: Option<i64>,
-    /// All packages of the machine; `None` if the list is unknown or incomplete.
+    /// All packages of the machine; `None` if the list is missing or incomplete.
     pub packages: Option<Packages>,
 }
 
-/// Facts under keys that have the same meaning on both sides.
+/// Facts under keys that mean the same in both bundles.
 pub type ComparableFact<'a> = BTreeMap<String, &'a Fact>;
 
-/// Returns the changes: first those of findings, the most severe first, then those of facts.
+/// Returns the changes: first the changes of findings, the most severe first, then the changes of facts.
 #[must_use]
 pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     let (before, after) = (named(old.facts), named(new.facts));
@@ -51,7 +51,7 @@ pub fn changes(old: &Then<'_>, new: &Then<'_>) -> Vec<Change> {
     all
 }
 
-/// Compares only facts, such as those stored with a run.
+/// Compares only facts, such as the facts that are stored with a run.
 #[must_use]
 pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
     let checked = Checked::default();
@@ -71,8 +71,8 @@ pub fn of_facts(old: &Facts, new: &Facts) -> Vec<Change> {
     changes(&then(old), &then(new))
 }
 
-/// Returns the facts under stable keys: mounts by mount point and not by number. Omits values that change all
-/// the time.
+/// Returns the facts under stable keys; for example, mounts have their mount point in the key instead of a number.
+/// Omits values that change all the time.
 #[must_use]
 pub fn named(facts: &Facts) -> ComparableFact<'_> {
     let mut found = ComparableFact::new();
@@ -112,7 +112,7 @@ fn differing(before: &ComparableFact<'_>, after: &ComparableFact<'_>) -> BTreeSe
         .collect()
 }
 
-/// Counts the facts of each subject.
+/// Counts the facts that belong to each subject.
 fn subjects<'a>(side: &ComparableFact<'a>) -> BTreeMap<&'a Subject, usize> {
     let mut found = BTreeMap::new();
     for fact in side.values() {
@@ -247,7 +247,7 @@ fn names(told: &[Told]) -> BTreeSet<&str> {
     told.iter().map(|one| one.fingerprint.as_str()).collect()
 }
 
-/// Returns the file of a place, with the line if known.
+/// Returns the path of the file in which a fact was found. Also returns this path with the line, if the line is known.
 fn file_of(place: &FactPlace) -> Option<(&str, String)> {
     match place {
         FactPlace::File {

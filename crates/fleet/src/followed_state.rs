@@ -1,4 +1,4 @@
-//! Selects what the store tracks over time for a machine: its facts, and its findings with their severity.
+//! Selects what the store tracks over time for a machine: its facts, and the severity of its findings.
 
 use crate::changed::named;
 use assay_model::finding::{Certainty, Checked};
@@ -6,7 +6,7 @@ use assay_model::{FactValue, Facts};
 use assay_store::{About, Key, SpanValue};
 use std::collections::BTreeMap;
 
-/// Returns the tracked facts and findings of a machine, and the rules that could not be evaluated.
+/// Returns the tracked facts and findings of a machine, and the checks that could not be evaluated.
 #[must_use]
 pub fn collect_seen(facts: &Facts, checked: &Checked) -> (BTreeMap<Key, SpanValue>, Vec<String>) {
     let mut seen: BTreeMap<Key, SpanValue> = named(facts)

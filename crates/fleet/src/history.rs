@@ -1,5 +1,5 @@
-//! History of collected bundles: for each machine its bundles, named by a hash of their content, and a log
-//! line per check. [`keep`] limits the size.
+//! History of collected bundles. Each machine has its bundles, named by a hash of their content, and a log with a line
+//! for each check. [`keep`] limits the size of the history.
 
 use assay_model::finding::{Certainty, Checked, Severity};
 use jiff::Timestamp;
@@ -16,24 +16,24 @@ use std::path::{Path, PathBuf};
 pub struct Entry {
     /// Time of the check, by the local clock.
     pub at: Timestamp,
-    /// BLAKE3 hash of the bundle; also the bundle's file name.
+    /// BLAKE3 hash of the bundle in hexadecimal, which is also the bundle's file name.
     pub bundle: String,
-    /// Version of assay that judged the bundle.
+    /// Version of assay that evaluated the bundle.
     pub assay: String,
-    /// Findings of that version's catalogue.
+    /// Findings according to the catalogue of that version.
     pub findings: Vec<Told>,
 }
 
-/// The stored part of a finding.
+/// The part of a finding that the history stores.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Told {
-    /// Fingerprint that identifies the finding across checks.
+    /// Fingerprint that identifies the finding in later checks.
     pub fingerprint: String,
     /// Severity of the finding.
     pub severity: Severity,
 }
 
-/// Returns the findings to store. Unknown results are not findings.
+/// Returns the findings to store. An unknown result is not a finding.
 #[must_use]
 pub fn told(checked: &Checked) -> Vec<Told> {
     let all = checked.findings.iter();
@@ -49,44 +49,45 @@ pub fn told(checked: &Checked) -> Vec<Told> {
     told
 }
 
-/// A history file cannot be read or written.
+/// Error: a file of the history cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct HistoryError {
-    /// The file or directory.
+    /// Path of the file or directory.
     pub path: PathBuf,
     /// Error of the kernel.
     #[source]
     pub source: io::Error,
 }
 
-/// Directory of the history.
+/// A history of collected bundles in one directory.
 #[derive(Clone, Debug)]
 pub struct History {
     dir: PathBuf,
 }
 
 const LOG: &str = "log.jsonl";
-/// File with the machine's name, used if the directory name does not contain it.
+/// Name of the file with the machine's name. The file exists only if the directory name does not contain the machine's
+/// name.
 const NAME: &str = "name";
 
-/// Log of a machine.
+/// Lines in the log of a machine.
 #[derive(Default)]
 struct Lines {
-    /// Entries that this version understands, oldest first.
+    /// Entries that this version of assay understands, oldest first.
     known: Vec<Entry>,
-    /// Lines written by other versions of assay.
+    /// Lines that other versions of assay wrote.
     foreign: Vec<Foreign>,
 }
 
-/// A line that this version does not understand, and its bundle. Another version of assay uses both.
+/// A line that this version of assay does not understand, with the name of its bundle. Another version uses both.
 struct Foreign {
     line: String,
     bundle: String,
 }
 
 impl Foreign {
-    /// Parses a line; returns `None` for an incomplete line that a killed process left.
+    /// Parses a line. Returns `None` for an incomplete line, which a killed process left.
     fn read(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
         struct About {
@@ -101,13 +102,13 @@ impl Foreign {
 }
 
 impl History {
-    /// Uses a directory of this user. The first stored bundle creates the directory.
+    /// Uses this directory for the history. Storing the first bundle creates the directory.
     #[must_use]
     pub fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Lists the machines with a history.
+    /// Lists the machines that have a history.
     ///
     /// # Errors
     /// The directory cannot be listed.
@@ -132,8 +133,7 @@ impl History {
         (self::directory(&name) == directory).then_some(name)
     }
 
-    /// Returns the entries of a machine, oldest first. Skips an incomplete line of a killed process, and lines
-    /// of other versions.
+    /// Returns the entries of a machine, oldest first. Skips incomplete lines, and lines of other versions.
     ///
     /// # Errors
     /// The log exists but cannot be read.
@@ -159,7 +159,7 @@ impl History {
         Ok(all)
     }
 
-    /// Reads a bundle.
+    /// Reads the bundle of an entry.
     ///
     /// # Errors
     /// The bundle is missing, unreadable or damaged.
@@ -175,8 +175,8 @@ impl History {
         }
     }
 
-    /// Stores a bundle and its findings, and removes old bundles by the rule of [`keep`]. If the process is killed, no
-    /// log line refers to a missing bundle.
+    /// Stores a bundle and its findings, and removes old bundles according to [`keep`]. Even if the process is killed,
+    /// no log line refers to a missing bundle.
     ///
     /// # Errors
     /// The directory or a file in it cannot be written.
@@ -283,8 +283,8 @@ impl History {
     }
 }
 
-/// Selects the times to keep: the newest twelve, the newest of each of the last 31 days, and the newest of
-/// each of the last 53 weeks.
+/// Returns for each time whether its bundle is kept. Kept are the newest twelve, the newest of each of the last 31
+/// days, and the newest of each of the last 53 weeks.
 #[must_use]
 pub fn keep(times: &[Timestamp], now: Timestamp) -> Vec<bool> {
     const DAY: i64 = 86_400;
@@ -307,8 +307,7 @@ pub fn keep(times: &[Timestamp], now: Timestamp) -> Vec<bool> {
     stays
 }
 
-/// Converts a machine's name into a directory name: letters, digits and `.-_@` stay, other bytes become
-/// hexadecimal.
+/// Converts a machine's name to a directory name. Letters, digits and `.-_@` stay; other bytes become hexadecimal.
 fn directory(machine: &str) -> String {
     let mut out = String::new();
     for &byte in machine.as_bytes() {
@@ -325,7 +324,8 @@ fn directory(machine: &str) -> String {
     }
 }
 
-/// Whether [`name_of`] can restore the machine's name from the directory name. Long names are hashed instead.
+/// Returns whether [`name_of`] can restore the machine's name from the directory name. This is impossible for a long
+/// name, which is hashed.
 fn tells_its_name(directory: &str) -> bool {
     !directory.starts_with("%%")
 }
@@ -362,7 +362,7 @@ fn open(path: &Path, append: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Writes a file atomically: completely or not at all.
+/// Writes a file atomically, so that it contains all bytes or is unchanged.
 fn whole(path: &Path, bytes: &[u8]) -> Result<(), HistoryError> {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = OpenOptions::new()
@@ -438,8 +438,8 @@ mod tests {
         assert_eq!(history.machines().unwrap(), [name]);
     }
 
-    /// Lines in the log of a newer version, which this version does not understand, are kept together with their
-    /// bundles when old entries are removed.
+    /// A log may contain lines of a newer version, which this version does not understand. When old entries are
+    /// removed, these lines and their bundles stay.
     #[test]
     fn what_another_version_wrote_stays() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Lists machines from a TOML file, the ssh configuration, the output of `ansible-inventory --list`, or the
-//! nodes and guests of Proxmox VE. Groups are lists of names and patterns.
+//! Lists machines from a TOML file, from the ssh configuration, from the output of `ansible-inventory --list`, or from
+//! the nodes and guests of Proxmox VE. Groups are lists of names and patterns.
 
 mod ansible;
 mod proxmox;
@@ -14,68 +14,68 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// A machine of the inventory.
+/// A machine that the inventory lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Name in commands and reports.
+    /// Name of the machine in commands and reports.
     pub name: String,
-    /// Address for ssh.
+    /// Destination for ssh, which may differ from the name.
     pub address: String,
-    /// Groups of the machine.
+    /// Names of the groups to which the machine belongs.
     pub groups: BTreeSet<String>,
-    /// Whether to use sudo to read as root; `None` if the inventory file does not set it.
+    /// Whether to become root with sudo for reading; `None` if the inventory file does not set this.
     pub sudo: Option<bool>,
-    /// Time limit of a check in seconds; `None` if the inventory file does not set it.
+    /// Time limit of a check in seconds; `None` if the inventory file does not set this.
     pub deadline: Option<u64>,
 }
 
-/// All machines with a known name.
+/// All machines whose names are known, and their groups.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     machines: BTreeMap<String, Machine>,
-    /// Path of another ssh configuration file; `None` if the inventory file does not set it.
+    /// Path of an ssh configuration file from the inventory file; `None` if the inventory file does not set one.
     pub ssh_config: Option<PathBuf>,
 }
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// A TOML error. Its own message ends with an empty line, and would be printed twice if it were the source of another
-/// error.
+/// A TOML error. Its message ends with an empty line. As the source of another error, the message would be printed
+/// twice.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.to_string().trim())]
 struct Form(toml::de::Error);
 
-/// Reasons why the inventory or some of its machines are unavailable.
+/// Reason why the inventory, or some of its machines, are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
     /// A file cannot be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A file cannot be read as text.
+    /// A file is not text.
     #[error("{}: {source}", path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
-        /// Reason.
+        /// Reason why the file is not text.
         source: Cause,
     },
     /// A file is invalid.
     #[error("{name}: {source}")]
     Invalid {
-        /// Name of the file, with the line if known.
+        /// Name of the file, with the line if it is known.
         name: String,
-        /// Cause of the error.
+        /// Description of the fault.
         source: Cause,
     },
     /// No machine or group has this name.
     #[error("{what}: unknown machine or group; known are {known}")]
     Unknown {
-        /// The given name.
+        /// Name that the user gave.
         what: String,
-        /// The known names.
+        /// Names that exist, as text for the user.
         known: String,
     },
-    /// A Proxmox node did not list its machines.
+    /// A Proxmox node could not list its machines.
     #[error(transparent)]
     Node(#[from] SessionError),
 }
@@ -106,7 +106,7 @@ struct WrittenMachine {
     deadline: Option<u64>,
 }
 
-/// Maximum bytes of an inventory.
+/// Maximum size of an inventory in bytes.
 const LONGEST: usize = 8 << 20;
 
 impl Inventory {
@@ -152,8 +152,8 @@ impl Inventory {
         Ok(all)
     }
 
-    /// Lists running nodes and guests of Proxmox VE by asking one node over ssh. Checks `stop` several times a
-    /// second.
+    /// Lists running nodes and guests of Proxmox VE. Requests the list from one node over ssh. Checks `stop` several
+    /// times a second.
     ///
     /// # Errors
     /// The node does not answer, or its answer is invalid.
@@ -174,7 +174,7 @@ impl Inventory {
     /// Parses the answers of a Proxmox VE node, as received over ssh.
     ///
     /// # Errors
-    /// The answers are invalid, or a name cannot be that of a machine.
+    /// The answers are invalid, or a name in them cannot be the name of a machine.
     #[doc(hidden)]
     pub fn told_by_proxmox(bytes: &[u8]) -> Result<Self, String> {
         let mut all = Self::default();
@@ -262,11 +262,11 @@ impl Inventory {
         self.machines.values()
     }
 
-    /// Selects the machines that these names, groups and patterns match, each once; `all` matches every
-    /// machine. With `others`, an unknown name is passed to ssh as a machine.
+    /// Selects the machines that match these names, groups and patterns. Each machine is returned once; `all` matches
+    /// every machine. With `others`, an unknown name becomes a machine with this name as the destination for ssh.
     ///
     /// # Errors
-    /// A name matches nothing.
+    /// A name matches no machine.
     pub fn choose(&self, wanted: &[String], others: bool) -> Result<Vec<Machine>, InventoryError> {
         let mut found: BTreeMap<String, Machine> = BTreeMap::new();
         for what in wanted {

@@ -1,13 +1,13 @@
 //! Selects the next machine to check. A bastion (ssh jump host) and the machines behind it share a lane with a limited
-//! number of sessions, because sshd drops connections while too many others log in (`MaxStartups 10:30:100`,
+//! number of sessions. The reason is that sshd drops connections while too many others log in (`MaxStartups 10:30:100`,
 //! sshd_config(5)).
 
 use std::collections::{HashMap, VecDeque};
 
-/// Maximum number of simultaneous sessions per lane, below the ten from which sshd drops connections.
+/// Maximum number of simultaneous sessions per lane. It is below ten, the number from which sshd drops connections.
 pub const IN_LANE: usize = 8;
 
-/// Waiting machines, each with its lane.
+/// Machines that have not been checked yet, each with its lane.
 #[derive(Debug)]
 pub struct Lanes {
     waiting: VecDeque<(usize, Option<String>)>,
@@ -15,7 +15,8 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Creates the queue in the order of `lanes`. `None` is a machine without a lane, which never has to wait.
+    /// Creates the queue of machines, in the order of `lanes`. `None` is a machine without a lane, for which the number
+    /// of sessions is not limited.
     pub fn new(lanes: impl IntoIterator<Item = Option<String>>) -> Self {
         Self {
             waiting: lanes.into_iter().enumerate().collect(),
@@ -23,7 +24,7 @@ impl Lanes {
         }
     }
 
-    /// Returns the first waiting machine whose lane has room: its number and lane.
+    /// Returns the first waiting machine for which a session may start, with its lane.
     pub fn take(&mut self) -> Option<(usize, Option<String>)> {
         let free = |lane: &Option<String>| {
             let busy = lane.as_ref().and_then(|lane| self.busy.get(lane));

@@ -1,7 +1,7 @@
 //! Checks many machines: lists them, opens one ssh session with each, stores what was collected, and explains changes.
 //!
 //! Nothing is installed on the machines. The script of [`assay_facts::script`] is sent on standard input and returns a
-//! bundle; all rules are evaluated locally.
+//! bundle. All checks are evaluated locally.
 #![allow(
     clippy::disallowed_methods,
     reason = "it starts ssh and keeps what was collected in files of its own"

@@ -1,4 +1,4 @@
-//! An open ssh session: sends input to a remote shell, receives its output, and stores the error messages of ssh.
+//! An open ssh session. It sends input to a remote shell, receives the output, and stores the error messages of ssh.
 
 use crate::session::{SessionError, SshSession, check_name};
 use assay_host::process::{Dies, Running};
@@ -10,16 +10,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Maximum number of received chunks that are queued. If the queue is full, the sender blocks.
+/// Maximum number of received chunks in the queue. If the queue is full, the sender blocks.
 const WAITING: usize = 64;
-/// Maximum bytes of a chunk.
+/// Maximum size of a chunk in bytes.
 const PIECE: usize = 64 << 10;
-/// Maximum bytes of a line.
+/// Maximum length of a line in bytes.
 const LONGEST_LINE: usize = 16 << 10;
-/// Maximum number of bytes that are kept of ssh's messages.
+/// Maximum number of bytes that are kept of ssh's error messages.
 const MOST_COMPLAINT: usize = 16 << 10;
 
-/// An ssh session whose remote shell waits for input.
+/// An ssh session with a remote shell that waits for input.
 #[derive(Debug)]
 pub struct Line {
     ssh: Running,
@@ -29,10 +29,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// Logs in. The returned pipe is the input of the remote shell.
+    /// Logs in to the machine. Returns the session and a pipe, which is the input of the remote shell.
     ///
     /// # Errors
-    /// As fork(2) and execve(2), or the machine's name is invalid.
+    /// The errors of fork(2) and execve(2), or the machine's name is invalid.
     pub fn start(session: &SshSession) -> io::Result<(Self, PipeWriter)> {
         check_name(&session.host).map_err(io::Error::other)?;
         let (input, to) = io::pipe()?;
@@ -55,7 +55,7 @@ impl Line {
         Ok((line, to))
     }
 
-    /// Ends the session if it still runs, and returns why it ended. `before` is the output so far.
+    /// Ends the session if it still runs, and returns why it ended. `before` is the output until now.
     pub fn ended(&mut self, session: &SshSession, before: &[u8]) -> SessionError {
         let _ = self.ssh.wait(Duration::from_secs(5));
         let code = self.ssh.kill().map_or(255, |ended| ended.code());
@@ -66,7 +66,7 @@ impl Line {
         session.complaint(code, &complaints, before)
     }
 
-    /// Waits at most `most` for the remote side to end, then kills the session.
+    /// Waits at most `most` until the remote side has ended, then kills the session.
     pub fn close(&mut self, most: Duration) {
         let _ = self.ssh.wait(most);
         let _ = self.ssh.kill();
@@ -91,7 +91,7 @@ pub fn listen(mut line: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     heard
 }
 
-/// Keeps the last part of ssh's messages, at most `MOST_COMPLAINT` bytes.
+/// Keeps the last bytes of ssh's error messages, at most `MOST_COMPLAINT`.
 fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -104,7 +104,7 @@ fn keep_last(mut pipe: PipeReader, kept: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// Splits received chunks into lines.
+/// Splits the received output into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     text: Vec<u8>,
@@ -118,7 +118,7 @@ impl Lines {
         self.text.extend_from_slice(bytes);
     }
 
-    /// Returns the next line. A line that is too long is returned in pieces.
+    /// Returns the next complete line; `None` if there is none. A line that is too long is returned in several pieces.
     #[allow(
         clippy::should_implement_trait,
         reason = "more may come after there was none"
@@ -134,7 +134,7 @@ impl Lines {
         Some(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// Returns the number of bytes received so far.
+    /// Returns the number of bytes received until now.
     #[must_use]
     pub fn all(&self) -> usize {
         self.all

@@ -1,6 +1,7 @@
 //! Measures and changes another machine over plain ssh.
 //!
-//! This program is copied to the machine, runs there with its own journal, and is removed at the end:
+//! This program is copied to the machine, runs there with its own journal, and is removed at the end. A verb in this
+//! module is an assay command, such as `run`:
 //!
 //! ```text
 //! local                                   remote
@@ -9,8 +10,8 @@
 //!   └── heartbeats ────────────────────────►├──── guard: rolls everything back when `serve` is gone
 //! ```
 //!
-//! A side that receives nothing for too long ends. [`serve`] then asks the verb to end, and the verb rolls its
-//! changes back. If that is impossible, the guard rolls them back from the journal.
+//! If the client or the server receives nothing for too long, it ends. [`serve`] then stops the verb, which rolls back
+//! its changes. If the verb cannot do this, the watchdog in `guard` rolls the changes back from the journal.
 #![allow(
     clippy::disallowed_methods,
     reason = "it starts ssh, and the verb on the other machine, and keeps files in a directory of its own"
@@ -30,8 +31,8 @@ pub use records::Records;
 
 use std::time::Duration;
 
-/// Default time without contact after which a side ends.
+/// Default time without contact after which the client or the server ends.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
-/// Interval of heartbeats.
+/// Interval at which each side sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(5);

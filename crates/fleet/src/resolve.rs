@@ -6,23 +6,23 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Connection that ssh makes for a name.
+/// Host, port and user to which ssh connects for a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// Host name or address.
+    /// Host name or address of the machine.
     pub hostname: String,
-    /// Port.
+    /// TCP port of the ssh server.
     pub port: String,
-    /// Login name.
+    /// User name for the login.
     pub user: String,
-    /// First jump host in ssh's configuration, if any.
+    /// First jump host in ssh's configuration; `None` without a jump host.
     pub bastion: Option<String>,
 }
 
-/// Runs `ssh -G`.
+/// Runs `ssh -G` for a name.
 ///
 /// # Errors
-/// The name is invalid, or ssh rejects its configuration; the error contains ssh's message.
+/// The name is invalid, or ssh rejects its configuration. The error contains ssh's message.
 pub fn endpoint(name: &str, config: Option<&Path>) -> Result<Endpoint, String> {
     check_name(name).map_err(|error| error.reason)?;
     let mut argv: Vec<&OsStr> = vec![OsStr::new("ssh")];

@@ -1,4 +1,4 @@
-//! Checks each of many machines once, several at a time, each within its own time limit.
+//! Checks each of many machines once. Several machines are checked at the same time, each with its own time limit.
 
 use crate::lanes::Lanes;
 use crate::resolve::{Endpoint, endpoint};
@@ -10,40 +10,40 @@ use std::time::{Duration, Instant};
 /// Maximum number of simultaneous sessions. A session mostly waits for its machine.
 const AT_ONCE: usize = 32;
 
-/// Maximum number of retries of a session that the machine drops before the login.
+/// Maximum number of retries of a session that the machine closes before the login.
 const AGAIN: u32 = 2;
 
-/// Time within which the first sessions are started, at random moments.
+/// Period in which the first sessions start, at random moments.
 const SPREAD: Duration = Duration::from_millis(300);
 
-/// Result of checking one machine.
+/// Result of checking one machine in a round.
 #[derive(Debug)]
 pub enum Outcome<T> {
-    /// Result that was computed from the machine's bundle.
+    /// The machine was checked. Contains the result that was computed from its bundle.
     Done(T),
-    /// The session failed.
+    /// The session with the machine failed, with this error.
     Failed(SessionError),
-    /// Not checked, because it is the same machine and the same login as the machine with this number.
+    /// The machine was not checked, because it has the same address and login as the machine with this number.
     Same(usize),
 }
 
-/// Function that computes a result from the output of the machine with this number.
+/// Function that computes a result from the output of a machine, which is given by its number.
 pub type Judge<'a, T> = &'a (dyn Fn(usize, Sent) -> Result<T, SessionError> + Sync);
-/// Function that is called with the number and result of each finished machine.
+/// Function that is called with the number and the result of each finished machine.
 pub type OnMachineDone<'a, T> = &'a (dyn Fn(usize, &Outcome<T>) + Sync);
 
-/// Machines to check and their collector.
+/// Machines to check, and the script that collects their bundles.
 pub struct Round<'a> {
     /// One session per machine.
     pub sessions: &'a [SshSession],
-    /// The collector script.
+    /// Collector script, which is sent to each machine.
     pub script: &'a str,
     /// Returns whether the user wants to stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Function that is called when a machine is finished, with the number of finished machines and the numbers of the
-    /// running machines.
+    /// Function that is called when a machine is finished. It receives the number of finished machines and the numbers
+    /// of the running machines.
     pub tell: &'a (dyn Fn(usize, &[usize]) + Sync),
-    /// Seed for the start times of sessions.
+    /// Seed for the random start times of sessions.
     pub seed: u64,
 }
 
@@ -55,8 +55,8 @@ struct State<T> {
 }
 
 impl Round<'_> {
-    /// Checks all machines. `judge` computes a result on the session's thread. `came` is called for each
-    /// finished machine, including failures.
+    /// Checks all machines. `judge` computes a result on the thread of its session. `came` is called for each finished
+    /// machine, also after a failure.
     pub fn ask<T: Send>(&self, judge: Judge<'_, T>, came: OnMachineDone<'_, T>) -> Vec<Outcome<T>> {
         let ends: Vec<Result<Endpoint, SessionError>> = self.endpoints();
         let mut outcomes: Vec<Option<Outcome<T>>> = Vec::new();
@@ -106,7 +106,7 @@ impl Round<'_> {
             .collect()
     }
 
-    /// Resolves the names of the machines with ssh, a few at a time, because each starts a process.
+    /// Resolves the names of the machines with ssh. Only a few are resolved at a time, because each starts a process.
     fn endpoints(&self) -> Vec<Result<Endpoint, SessionError>> {
         let resolve = |session: &SshSession| {
             endpoint(&session.host, session.config.as_deref())
@@ -181,7 +181,7 @@ impl Round<'_> {
         }
     }
 
-    /// Runs a session, with retries if sshd or a bastion dropped it because of too many simultaneous connections.
+    /// Runs a session. Retries if sshd or a bastion closed the connection because of too many simultaneous connections.
     fn session(&self, at: usize) -> Result<Sent, SessionError> {
         let begin = Instant::now();
         let mut session = self.sessions[at].clone();
@@ -218,7 +218,7 @@ impl Round<'_> {
         }
     }
 
-    /// Returns a pseudorandom time below `most`, derived from the seed and `number` (splitmix64).
+    /// Returns a pseudorandom time less than `most`, derived from the seed and `number` (splitmix64).
     fn instant(&self, number: u64, most: Duration) -> Duration {
         let mut x = self
             .seed

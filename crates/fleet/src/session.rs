@@ -1,5 +1,5 @@
-//! Runs one ssh session with a machine: sends the collector and receives a bundle. Uses the system's `ssh`
-//! with the user's configuration, agent and known hosts, so everything that works manually works here.
+//! Runs one ssh session with a machine: sends the collector and receives a bundle. Uses the system's `ssh` with the
+//! user's configuration, agent and known hosts. So every login that works by hand also works here.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
 use assay_render::text::escape_line;
@@ -8,60 +8,60 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Maximum bytes that a machine may send. A bundle has some hundred thousand.
+/// Maximum number of bytes that a machine may send. A bundle has some hundred thousand bytes.
 pub const MAX_SENT: usize = 32 << 20;
 
-/// Maximum bytes stored of the messages of ssh and the machine.
+/// Maximum number of bytes that are stored of the error messages of ssh and the machine.
 const MAX_COMPLAINT: usize = 16 << 10;
 
 /// Default time limit of a session.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Address and login of a machine.
+/// How to log in to a machine.
 #[derive(Clone, Debug)]
 pub struct SshSession {
-    /// Destination for ssh: a name, `user@name`, a name in the ssh configuration, or `ssh://…`.
+    /// Destination for ssh: a name, `user@name`, a name from the ssh configuration, or `ssh://…`.
     pub host: String,
     /// Whether to become root with one `sudo -n`.
     pub sudo: bool,
     /// Time limit for the whole session.
     pub deadline: Duration,
-    /// Alternative ssh configuration.
+    /// Path of an ssh configuration file; `None` means the user's own.
     pub config: Option<PathBuf>,
 }
 
-/// Output of a session.
+/// What a machine sent in a session.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Standard output.
+    /// Standard output of the machine.
     pub bytes: Vec<u8>,
-    /// Most informative line of standard error.
+    /// Most informative line of standard error; `None` if it is empty.
     pub complaint: Option<String>,
-    /// If ssh failed after the bundle began: the error. It is the reason if the bundle is incomplete.
+    /// Error of ssh, if ssh failed after the bundle began. If the bundle is incomplete, this error is the reason.
     pub lost: Option<SessionError>,
 }
 
-/// A session failed.
+/// Error: a session failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host}: {reason}{}", way_out.as_ref().map_or_else(String::new, |way| format!(": {way}")))]
 pub struct SessionError {
     /// Machine as the user named it, with escaped control characters.
     pub host: String,
-    /// Kind of the failure.
+    /// Kind of the failure, which selects the way to proceed.
     pub kind: SessionFault,
-    /// Description in one line, without control characters.
+    /// Description of the failure in one line, without control characters.
     pub reason: String,
     /// What the user can do about the failure.
     pub way_out: Option<String>,
 }
 
-/// Kinds of failures.
+/// Kind of failure of a session, which selects the way to proceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionFault {
-    /// The name is invalid.
+    /// The name of the machine is invalid.
     Name,
-    /// ssh is not installed here.
+    /// ssh is not installed on this machine.
     NoSsh,
     /// The machine did not answer or refused the connection.
     Unreachable,
@@ -69,28 +69,28 @@ pub enum SessionFault {
     HostKey,
     /// The login was refused.
     Login,
-    /// sudo was refused.
+    /// sudo refused to run the script as root.
     Sudo,
     /// The session exceeded its time limit.
     Deadline,
-    /// The machine sent too much.
+    /// The machine sent too many bytes.
     TooMuch,
     /// The output is not a bundle.
     Bundle,
-    /// The user interrupted.
+    /// The user interrupted the session.
     Interrupted,
-    /// Another failure.
+    /// The session failed for another reason.
     Other,
 }
 
-/// Pauses before the first and second retry after a dropped connection.
+/// Pauses before the first and the second retry after a dropped connection.
 const PAUSES: [Duration; 2] = [Duration::from_millis(700), Duration::from_millis(2300)];
 
 /// Interval at which `stop` is checked during a pause.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl SessionError {
-    /// Returns whether the server closed the connection before its banner.
+    /// Returns whether the server closed the connection before it sent its banner.
     fn is_turned_away(&self) -> bool {
         let early = ["kex_exchange_identification", "ssh_exchange_identification"];
         self.kind == SessionFault::Unreachable
@@ -110,13 +110,12 @@ impl SshSession {
         }
     }
 
-    /// Sends a script to a remote shell and returns its output. The script starts with the time limit in
-    /// seconds, `assay_deadline`. Calls `stop` several times a second with the elapsed time. If the server
-    /// closes the connection before its banner (MaxStartups of sshd, a rate-limiting firewall), retries up to
-    /// twice.
+    /// Sends a script to a remote shell and returns the output. The script begins with an assignment of the time limit
+    /// in seconds to `assay_deadline`. Calls `stop` several times a second with the elapsed time. If the server closes
+    /// the connection before its banner (MaxStartups of sshd, a rate-limiting firewall), retries up to twice.
     ///
     /// # Errors
-    /// [`SessionError`] with a way out.
+    /// [`SessionError`], whose message contains a way to proceed.
     pub fn run(
         &self,
         script: &str,
@@ -241,14 +240,14 @@ impl SshSession {
         all
     }
 
-    /// Builds an error about this machine and login.
+    /// Builds an error about this machine and this login.
     #[must_use]
     pub fn failed(&self, kind: SessionFault, reason: &str) -> SessionError {
         self.fault(kind, escape_line(reason))
     }
 
-    /// Builds the error that the output is not a bundle, with the machine's own message, such as that of a missing
-    /// program. If the connection was lost, returns that error instead.
+    /// Builds the error that the output is not a bundle. Its text includes the machine's own message, for example about
+    /// a missing program. If the connection was lost, returns that error instead.
     #[must_use]
     pub fn no_bundle(&self, why: &str, sent: &Sent) -> SessionError {
         if let Some(lost) = &sent.lost {
@@ -307,7 +306,7 @@ impl SshSession {
         }
     }
 
-    /// Classifies the messages of ssh, sudo or the remote shell.
+    /// Builds an error from the messages of ssh, sudo or the remote shell.
     #[must_use]
     pub fn complaint(&self, status: i32, stderr: &[u8], stdout: &[u8]) -> SessionError {
         let all = String::from_utf8_lossy(stderr);
@@ -352,14 +351,14 @@ impl SshSession {
     }
 }
 
-/// Returns whether the output contains a bundle after the login shell's output.
+/// Returns whether the output contains a bundle, possibly after output of the login shell.
 fn holds_bundle(stdout: &[u8]) -> bool {
     let begin = &stdout[..stdout.len().min(64 << 10)];
     let mark = b"assay-bundle 1 ";
     begin.windows(mark.len()).any(|window| window == mark)
 }
 
-/// Returns whether ssh itself failed, instead of the command on the machine.
+/// Returns whether ssh itself failed, and not the command on the machine.
 fn has_lost_connection(status: i32) -> bool {
     status == 255 || ended_by_signal(status).is_some()
 }
@@ -371,7 +370,7 @@ fn ended_by_signal(status: i32) -> Option<String> {
     Some(format!("ssh was ended by signal {signal}"))
 }
 
-/// Beginnings of the lines in which ssh reports the end of a connection.
+/// Beginnings of the lines with which ssh reports the end of a connection.
 const ENDS: [&str; 6] = [
     "Connection ",
     "Received disconnect",
@@ -381,11 +380,11 @@ const ENDS: [&str; 6] = [
     "ssh_dispatch_run_fatal: ",
 ];
 
-/// Beginnings of lines in which ssh does not explain a failure.
+/// Beginnings of lines of ssh that do not explain a failure.
 const HARMLESS: [&str; 3] = ["Offending", "Warning: Permanently added", "** "];
 
-/// Returns the most informative line: a last line in which ssh reports the end of the connection, else the last
-/// line that contains a colon. Lines of the `@` frame of ssh and harmless warnings do not count.
+/// Returns the most informative line of ssh's messages. This is the last line if it reports the end of the connection;
+/// else the last line that contains a colon. Lines in ssh's frame of `@` characters and harmless warnings do not count.
 fn worst_line(text: &str) -> Option<String> {
     let begins = |line: &str, words: &[&str]| words.iter().any(|word| line.starts_with(word));
     let lines = text.lines().map(str::trim);
@@ -399,7 +398,7 @@ fn worst_line(text: &str) -> Option<String> {
     Some(escape_line(&text.chars().take(200).collect::<String>()))
 }
 
-/// Refuses names that ssh would not treat as a machine.
+/// Refuses names that ssh would not treat as the name of a machine.
 ///
 /// # Errors
 /// The name is empty, starts with a hyphen, or contains blanks or control characters.

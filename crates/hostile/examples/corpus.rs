@@ -1,4 +1,4 @@
-//! Writes the real inputs of every parser where `cargo fuzz` looks for them: `corpus DIR`.
+//! Writes real inputs of every parser to the directory in which `cargo fuzz` searches them: `corpus DIR`.
 #![allow(
     clippy::disallowed_methods,
     reason = "writes into the directory that is named"

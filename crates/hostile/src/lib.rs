@@ -1,5 +1,5 @@
-//! Test support: every parser of assay as a [`ParserTarget`], and inputs that are mutated from real ones. The test of
-//! this crate runs the targets in its own process; the programs in `fuzz/` run the same targets under a fuzzer.
+//! Every parser of assay as a [`ParserTarget`], and inputs that are mutations of real inputs. The test of this crate
+//! runs the targets in its own process. The programs in `fuzz/` run the same targets under a fuzzer.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads fixtures, and looks at the clock to tell a parser that hangs"
@@ -9,7 +9,7 @@ mod mutate;
 mod run;
 mod targets;
 
-/// Compiles source files of other crates whose parsers are private into this crate.
+/// Compiles source files of other crates into this crate, because their parsers are private.
 macro_rules! borrowed {
     ($($name:ident = $path:literal),+ $(,)?) => {$(
         #[allow(
@@ -32,11 +32,11 @@ pub use mutate::{LONGEST, Mutator};
 pub use run::{TargetFailure, attack};
 pub use targets::all_targets;
 
-/// A parser with real inputs.
+/// A parser, with real inputs for it.
 pub struct ParserTarget {
     /// Name of the target, as in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// Real inputs.
+    /// Real inputs, from which mutated inputs are made.
     pub seeds: Vec<Vec<u8>>,
     /// Parses an input. Panics if the parser breaks one of its guarantees.
     pub run: fn(&[u8]),

@@ -1,9 +1,10 @@
-//! Mutates real inputs: flips bits, and changes bytes, numbers and pieces; inserts words that parsers look for.
+//! Mutates real inputs: flips bits, changes bytes, numbers and pieces, and inserts words that parsers search.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Maximum length of an input in bytes: long enough to reach every loop, short enough to run a million inputs.
+/// Maximum length of an input in bytes. It is long enough to reach every loop, and short enough to run a million
+/// inputs.
 pub const LONGEST: usize = 64 << 10;
 
 /// Words and bytes that have a meaning for at least one parser.
@@ -74,14 +75,14 @@ const WORDS: [&str; 64] = [
     "{\"",
 ];
 
-/// Generates inputs from seeds. The same name always gives the same inputs.
+/// Generates mutated inputs from real inputs. The same name always gives the same sequence of inputs.
 pub struct Mutator {
     random: ChaCha8Rng,
     seeds: Vec<Vec<u8>>,
 }
 
 impl Mutator {
-    /// Creates a generator. Seeds are cut to [`LONGEST`], so that mutations reach every part of them.
+    /// Creates a generator. Cuts the seeds to [`LONGEST`], so that mutations reach every part of them.
     #[must_use]
     pub fn new(name: &str, seeds: &[Vec<u8>]) -> Self {
         let number = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

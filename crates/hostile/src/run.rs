@@ -1,4 +1,4 @@
-//! Runs a target over many inputs. A panic, a hang, or memory use without a limit is a failure.
+//! Runs a target on many inputs. A panic, a hang, or memory use without a limit is a failure.
 
 use crate::{Mutator, ParserTarget};
 use rustix::time::{ClockId, clock_gettime};
@@ -7,23 +7,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A target that panicked, and the input.
+/// Error: a target panicked on an input.
 pub struct TargetFailure {
     /// Name of the target.
     pub target: &'static str,
-    /// The input on which the target panicked.
+    /// Input on which the target panicked.
     pub input: Vec<u8>,
 }
 
 /// CPU seconds of this process after which one input counts as a hang, even on the slowest machine. Wall-clock time is
 /// not used for this, because the machine may be busy.
 const HANG: i64 = 60;
-/// Wall-clock seconds after which one input counts as a hang, because the target may wait without using the CPU.
+/// Wall-clock seconds after which one input counts as a hang. This limit is needed because a target may wait without
+/// using the CPU.
 const WAITING: i64 = 1200;
 /// Maximum address space of a test in bytes.
 const MEMORY: u64 = 6 << 30;
 
-/// Runs a target over its seeds and mutated inputs, `executions` in total, until one panics. If an input hangs, prints
+/// Runs a target on its seeds and on mutated inputs, `executions` in total, until one panics. If an input hangs, prints
 /// the input and aborts the process.
 ///
 /// # Errors
@@ -84,8 +85,8 @@ fn watch(
     })
 }
 
-/// Limits the address space of this process, so that a parser whose memory grows without end fails here and does not
-/// exhaust the machine.
+/// Limits the address space of this process. A parser whose memory grows without limit then fails here, and does not
+/// use up the memory of the machine.
 fn limit_memory() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::As);

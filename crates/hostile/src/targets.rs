@@ -1,4 +1,4 @@
-//! All parsers, each with real inputs and the guarantees that are checked.
+//! All parsers of assay, each with real inputs and with the guarantees that are checked.
 
 mod benchmarks;
 mod files;
@@ -15,7 +15,7 @@ mod wifi;
 
 use crate::ParserTarget;
 
-/// Returns all targets.
+/// Returns the targets for all parsers.
 #[must_use]
 pub fn all_targets() -> Vec<ParserTarget> {
     let mut all = settings::targets();

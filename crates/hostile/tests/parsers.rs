@@ -1,13 +1,13 @@
-//! Every parser over mutated inputs: some hundred each, or as many times more as `ASSAY_ATTACK` says;
-//! `ASSAY_TARGET` chooses some by the start of their names.
+//! Runs every parser on mutated inputs. By default each gets some hundred inputs; `ASSAY_ATTACK` multiplies this
+//! number. `ASSAY_TARGET` selects parsers by the start of their names.
 
 use assay_hostile::{LONGEST, all_targets, attack};
 use assay_testing::{attack_factor, attacked};
 
-/// Executions of each target when nothing is said.
+/// Number of executions of each target if `ASSAY_ATTACK` is not set.
 const SHORT: u64 = 200;
 
-/// A seed that is cut is understood no more, and every mutation of it is refused at its end.
+/// Seeds must not be cut. A cut seed is invalid, and every mutation of it would be refused at its end.
 #[test]
 fn every_real_input_is_mutated_whole() {
     for target in all_targets() {
@@ -18,7 +18,7 @@ fn every_real_input_is_mutated_whole() {
     }
 }
 
-/// What is attacked here is fuzzed there.
+/// Every target of this test must also have a program in `fuzz`.
 #[test]
 fn every_parser_has_a_program_in_fuzz() {
     let programs = include_str!("../../../fuzz/Cargo.toml");

@@ -1,33 +1,33 @@
-//! Parses HTTP/1.1 responses (RFC 9112, sections 6 and 7) that arrive in pieces, and finds the end of each.
+//! Parses HTTP/1.1 responses (RFC 9112, sections 6 and 7) that arrive in pieces, and finds the end of each response.
 //!
-//! `httparse` parses the heads. Servers send the same head repeatedly; only its date changes, once per second. A head
-//! that starts with the bytes of the last valid head is therefore not parsed again.
+//! `httparse` parses the heads. Servers send the same head repeatedly; only the date in the head changes, once per
+//! second. Therefore a head whose bytes equal the last valid head is not parsed again.
 
-/// Maximum bytes of a head, and of a line between chunks.
+/// Maximum length of a head, and of a line between chunks, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
 const LONGEST_LINE: usize = 8 << 10;
 const HEADERS: usize = 256;
-/// Maximum bytes of a head that is remembered for comparison with the next.
+/// Maximum length of a head that is remembered for comparison with the next head, in bytes.
 const LONGEST_REMEMBERED: usize = 4 << 10;
-/// Maximum bytes of a body that are kept if its hash is requested.
+/// Number of bytes that are kept from the start of a body if its hash is requested.
 const KEPT: usize = 4 << 10;
 /// Maximum number of interim responses (1xx) before the final response.
 const MOST_INTERIM: u32 = 64;
 
-/// A complete response.
+/// A complete HTTP/1.1 response, without its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// HTTP status.
+    /// HTTP status code of the response.
     pub status: u16,
-    /// Bytes of the body, without chunk framing.
+    /// Length of the body in bytes, without chunk framing.
     pub body: u64,
     /// Whether the connection can carry another request.
     pub reusable: bool,
-    /// BLAKE3 of the body, if requested.
+    /// BLAKE3 hash of the body; `None` if it was not requested.
     pub hash: Option<[u8; 32]>,
 }
 
-/// Errors of a response.
+/// Fault of an HTTP/1.1 response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// The server closed the connection before it sent any byte.
@@ -54,7 +54,7 @@ impl From<&'static str> for Wrong {
     }
 }
 
-/// Bytes and meaning of the last parsed head, shared by all connections of a thread.
+/// Bytes and meaning of the last parsed head. All connections of a thread share this memory.
 #[derive(Debug, Default)]
 pub struct Memory {
     bytes: Vec<u8>,
@@ -74,12 +74,12 @@ impl Memory {
     }
 }
 
-/// Parses one response.
+/// Parser of one response, which receives the bytes in pieces.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The received part of an incomplete head.
+    /// Bytes of an incomplete head.
     head: Vec<u8>,
-    /// Whether the request was HEAD, so that the response has no body, whatever its head declares.
+    /// Whether the request was HEAD. Then the response has no body, whatever its head declares.
     head_only: bool,
     interim: u32,
     frame: Frame,
@@ -92,17 +92,17 @@ pub struct Reader {
     started: bool,
 }
 
-/// Received part of the body.
+/// Body of a response, as far as it has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) bytes: u64,
     hasher: Option<Box<blake3::Hasher>>,
-    /// The first bytes, if a hash is requested.
+    /// First bytes of the body; empty unless a hash is requested.
     pub(crate) start: Vec<u8>,
 }
 
 impl Body {
-    /// Creates an empty body. `hash` requests a hash.
+    /// Creates an empty body. `hash` is whether a hash is requested.
     pub(crate) fn new(hash: bool) -> Self {
         Self {
             hasher: hash.then(Box::default),
@@ -129,7 +129,7 @@ impl Body {
 enum Frame {
     #[default]
     Head,
-    /// The body has a known length, of which this many bytes are missing.
+    /// The body has a known length. Contains the number of missing bytes.
     Length(u64),
     Chunked(Chunk),
     UntilEnd,
@@ -137,18 +137,20 @@ enum Frame {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Chunk {
-    /// In the line with the chunk size: the value so far, and the number of bytes of the line so far.
+    /// The parser is in the line with the chunk size. Contains the value and the number of bytes of this line until
+    /// now.
     Size {
         size: Option<u64>,
         extension: bool,
         line: usize,
     },
     Data(u64),
-    /// Before the line end after the chunk.
+    /// The parser is before the line end that follows a chunk.
     DataEnd {
         carriage_return: bool,
     },
-    /// After the last chunk: whether the current line has content, and the number of bytes of all trailer lines so far.
+    /// The parser is after the last chunk. Contains whether the current line has content, and the number of bytes of
+    /// all trailer lines until now.
     Trailer {
         empty: bool,
         bytes: usize,
@@ -162,8 +164,8 @@ const SIZE: Chunk = Chunk::Size {
 };
 
 impl Reader {
-    /// Resets the reader for the response to another request. `head_only` marks a HEAD request, `hash`
-    /// requests a hash of the body.
+    /// Prepares the reader for the response to another request. `head_only` is whether this is a HEAD request, and
+    /// `hash` whether a hash of the body is requested.
     pub fn restart(&mut self, head_only: bool, hash: bool) {
         self.head.clear();
         self.head_only = head_only;
@@ -182,19 +184,19 @@ impl Reader {
         self.started
     }
 
-    /// Returns the status after the head has arrived.
+    /// Returns the status of the response; `None` before the head has arrived.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.begun.then_some(self.status)
     }
 
-    /// Returns the first 4 KiB of the body, if its hash was requested.
+    /// Returns the first 4 KiB of the body; empty if the hash of the body was not requested.
     #[must_use]
     pub fn start(&self) -> &[u8] {
         &self.body.start
     }
 
-    /// Returns how many of the next bytes belong to the body and can be discarded, because no hash is requested.
+    /// Returns how many of the next bytes can be discarded, because they belong to a body whose hash was not requested.
     #[must_use]
     pub fn uninteresting(&self) -> u64 {
         match self.frame {
@@ -205,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// Counts body bytes that were discarded. Returns the response when they complete it.
+    /// Counts body bytes that were discarded. Returns the response if these bytes complete it.
     pub fn skip(&mut self, bytes: u64) -> Option<HttpResponse> {
         self.body.bytes += bytes;
         match &mut self.frame {
@@ -225,10 +227,10 @@ impl Reader {
         (self.frame == Frame::Length(0)).then(|| self.answer())
     }
 
-    /// Processes the next bytes. Returns the response when they complete it.
+    /// Processes the next bytes. Returns the response if these bytes complete it.
     ///
     /// # Errors
-    /// The bytes are not HTTP, the framing is invalid, or more bytes arrived than declared.
+    /// The bytes are not HTTP, the framing is invalid, or more bytes arrived than the head declared.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -300,8 +302,7 @@ impl Reader {
         }
     }
 
-    /// Parses a head and returns its length; `None` if it is incomplete. An interim head (1xx) does not start
-    /// the response.
+    /// Parses a head and returns its length; `None` if the head is incomplete. Skips interim heads (1xx).
     fn read_head(&mut self, bytes: &[u8], memory: &mut Memory) -> Result<Option<usize>, Wrong> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut response = httparse::Response::new(&mut headers);
@@ -403,7 +404,7 @@ fn framing(
     })
 }
 
-/// Processes chunked bytes. Returns whether the last chunk is complete.
+/// Processes bytes of a chunked body. Returns whether the last chunk is complete.
 fn chunks(chunk: &mut Chunk, mut bytes: &[u8], body: &mut Body) -> Result<bool, Wrong> {
     while let Some((&byte, rest)) = bytes.split_first() {
         match chunk {

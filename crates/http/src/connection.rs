@@ -1,54 +1,54 @@
-//! State of one connection of a load; with HTTP/2, of one stream.
+//! State of one connection of a load. With HTTP/2, state of one stream.
 
 use crate::answer::Reader;
 use crate::stream::Stream;
 
-/// Phase of a connection.
+/// What a connection does at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionPhase {
-    /// Open loop: available for a request.
+    /// Open loop: the connection is available for a request.
     Free,
-    /// Closed loop: pauses until this time in nanoseconds, after a failure or before the first request.
+    /// Closed loop: the connection pauses until this time in nanoseconds, after a failure or before the first request.
     Resting(u64),
     Connecting,
-    /// During the TLS handshake.
+    /// The TLS handshake is running.
     Shaking,
     Sending,
     Reading,
-    /// Sends no more requests, because the load ends.
+    /// The connection sends no more requests, because the load ends.
     Over,
 }
 
-/// A slot for one request in flight.
+/// A slot for one request in flight, with the connection that carries it.
 pub struct Connection {
     pub stream: Option<Stream>,
     pub phase: ConnectionPhase,
     pub reader: Reader,
-    /// Bytes of the request that are already sent.
+    /// Number of bytes of the request that were sent.
     pub sent: usize,
-    /// Bytes of the answer that have arrived.
+    /// Number of bytes of the answer that have arrived.
     pub came: u64,
     /// Number of received bytes from which the kernel wakes the thread (`SO_RCVLOWAT`).
     pub marked: u32,
-    /// Index of the request.
+    /// Index of the request in the load.
     pub which: usize,
-    /// Due time of the request. All times are in nanoseconds from the start of the load.
+    /// Time at which the request was due. All times are in nanoseconds from the start of the load.
     pub intended: u64,
-    /// Time at which the request was started.
+    /// Time at which sending the request began.
     pub begun: u64,
-    /// Time at which the connection was started.
+    /// Time at which opening the connection began.
     pub dialled: u64,
-    /// Number of answers over this stream.
+    /// Number of answers that this stream has received.
     pub answers: u32,
-    /// Time of the last answer over this stream.
+    /// Time at which the last answer of this stream ended.
     pub answered: u64,
-    /// Number of the stream. An event with another number belongs to a closed stream and is ignored.
+    /// Number of the stream. An event that carries another number belongs to an earlier, closed stream and is ignored.
     pub generation: u32,
     /// Whether the server has closed its side.
     pub hung_up: bool,
-    /// HTTP/2: index of the connection that carries the request.
+    /// Index of the connection that carries the request; only with HTTP/2.
     pub link: usize,
-    /// HTTP/2: whether the request was sent a second time.
+    /// Whether the request was sent a second time; only with HTTP/2.
     pub again: bool,
 }
 
@@ -80,7 +80,7 @@ impl Connection {
         matches!(self.phase, Connecting | Shaking | Sending | Reading)
     }
 
-    /// Closes the stream: normally if the server has closed its side, else with a reset.
+    /// Closes the stream. The close is normal if the server has closed its side, else a reset.
     pub fn close(&mut self) {
         if let Some(stream) = self.stream.take()
             && !self.hung_up

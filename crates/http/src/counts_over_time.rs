@@ -1,18 +1,19 @@
-//! Counts answers and latencies over time, for one thread: divides the counted time into about forty equal intervals.
+//! Counts answers and latencies over time, for one thread. The counted time is divided into about forty equal
+//! intervals.
 
 use assay_model::Nanos;
 use assay_model::web::Stretch;
 
-/// Number of intervals, unless they would be shorter than `SHORTEST`.
+/// Number of intervals. There are fewer if the intervals would be shorter than `SHORTEST`.
 const STRETCHES: u64 = 40;
-/// Minimum length of an interval in nanoseconds, so that it has enough answers.
+/// Minimum length of an interval in nanoseconds, so that each interval has enough answers.
 const SHORTEST: u64 = 50_000_000;
-/// Number of bits of a latency that are kept after the highest one, so that a bin is 1/16 of its value wide.
+/// Number of bits of a latency that are kept after the highest bit, so that a bin is 1/16 of its value wide.
 const BITS: u32 = 4;
-/// Number of bins: up to 2^41 ns, more than half an hour.
+/// Number of bins. They cover up to 2^41 ns, more than half an hour.
 const BINS: usize = (41 - BITS as usize) << BITS;
 
-/// Counts of one interval.
+/// Counts of answers, failures and latencies in one interval.
 #[derive(Clone)]
 struct Counts {
     answers: u64,
@@ -20,14 +21,14 @@ struct Counts {
     bins: Box<[u32]>,
 }
 
-/// Counts of all intervals. Times are in nanoseconds from the start of the counted time.
+/// Counts of all intervals of one thread. Times are in nanoseconds from the start of the counted time.
 pub struct CountsOverTime {
     length: u64,
     all: Vec<Counts>,
 }
 
 impl CountsOverTime {
-    /// Divides the counted time into intervals.
+    /// Divides the counted time, which has `window` nanoseconds, into intervals.
     pub fn new(window: u64) -> Self {
         let length = (window / STRETCHES).max(SHORTEST);
         let count = usize::try_from(window.div_ceil(length)).unwrap_or(0);
@@ -42,7 +43,7 @@ impl CountsOverTime {
         }
     }
 
-    /// Returns the interval of a time; `None` after the last one.
+    /// Returns the interval that contains a time; `None` after the last interval.
     fn at(&mut self, at: u64) -> Option<&mut Counts> {
         let stretch = at / self.length;
         self.all.get_mut(usize::try_from(stretch).ok()?)
@@ -55,7 +56,7 @@ impl CountsOverTime {
         }
     }
 
-    /// Counts a failure.
+    /// Counts a failure in the interval in which it happened.
     pub fn failure(&mut self, at: u64) {
         if let Some(counts) = self.at(at) {
             counts.failures += 1;
@@ -81,7 +82,8 @@ impl CountsOverTime {
         }
     }
 
-    /// Converts to the model; also returns the length of the intervals. Omits intervals that start after `window`.
+    /// Converts the counts to the model. Also returns the length of the intervals. Omits intervals that start after
+    /// `window`.
     pub fn to_model(&self, window: u64) -> (Nanos, Vec<Stretch>) {
         let within = usize::try_from(window.div_ceil(self.length)).unwrap_or(usize::MAX);
         let stretches = self.all.iter().take(within).map(|counts| {
@@ -102,7 +104,7 @@ impl CountsOverTime {
     }
 }
 
-/// Returns the bin of a latency, from its highest bits.
+/// Returns the bin of a latency, which its highest bits determine.
 fn bin(nanos: u64) -> usize {
     let highest = (nanos | 1 << BITS).ilog2() - BITS;
     let bin = (highest as usize) << BITS | (nanos >> highest) as usize & ((1 << BITS) - 1);
@@ -110,7 +112,7 @@ fn bin(nanos: u64) -> usize {
     (bin + usize::from(nanos >= 1 << BITS) * (1 << BITS)).min(BINS - 1)
 }
 
-/// Returns the middle of a bin.
+/// Returns the latency in the middle of a bin, in nanoseconds.
 fn middle(bin: usize) -> u64 {
     let step = bin >> BITS;
     match step {

@@ -1,5 +1,5 @@
-//! Sends requests one after another over one connection and waits for each answer. For callers that need answers and
-//! times, not a load.
+//! Sends requests one after another over one connection, and waits for each answer. Intended for callers that need the
+//! answers and their times, and not for loads.
 
 use crate::answer::{HttpResponse, Memory, Reader};
 use crate::probe::ProbeError;
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// Interval at which `stop` is checked.
 const SLICE: Duration = Duration::from_millis(50);
-/// Maximum bytes of heads that are kept before the body.
+/// Maximum bytes of heads before the body. They are kept so that they can be parsed.
 const HEADS: usize = 80 << 10;
-/// Bytes per read.
+/// Maximum number of bytes per read.
 const AT_ONCE: usize = 256 << 10;
 
-/// A connection that is opened on demand, and again after the server has closed it.
+/// A connection that is opened when it is needed, and opened again after the server has closed it.
 pub struct ConnectionSlot {
     address: SocketAddr,
     tls: Option<Tls>,
@@ -29,10 +29,10 @@ pub struct ConnectionSlot {
     congestion: Option<String>,
 }
 
-/// An answer with its times.
+/// An answer, with the times of the exchange.
 #[derive(Clone, Debug)]
 pub struct Exchanged {
-    /// Status and length.
+    /// Status, length and hash of the answer.
     pub answer: HttpResponse,
     /// Start of the body, at most [`Manner::keep`] bytes.
     pub body: Vec<u8>,
@@ -42,24 +42,24 @@ pub struct Exchanged {
     pub connected: Option<Instant>,
     /// Time at which the TLS handshake ended; `None` if the connection already existed or has no TLS.
     pub secured: Option<Instant>,
-    /// Time of the last byte.
+    /// Time at which the last byte of the answer arrived.
     pub ended: Instant,
 }
 
-/// Parameters of an exchange.
+/// Limits and callbacks of an exchange.
 pub struct Manner<'a> {
-    /// Time limit.
+    /// Time limit of the exchange.
     pub limit: Duration,
-    /// Number of body bytes to keep, from the start.
+    /// Maximum number of bytes to keep from the start of the body.
     pub keep: usize,
-    /// Returns whether to stop; called about twenty times a second.
+    /// Returns whether to stop. Called about twenty times a second.
     pub stop: &'a dyn Fn() -> bool,
     /// Callback that receives the time and number of newly arrived bytes.
     pub came: &'a mut dyn FnMut(Instant, u64),
 }
 
 impl ConnectionSlot {
-    /// Creates a slot; the first exchange opens the connection.
+    /// Creates a slot without a connection. The first exchange opens the connection.
     #[must_use]
     pub fn new(address: SocketAddr, tls: Option<Tls>) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl ConnectionSlot {
         self
     }
 
-    /// Returns the open connection, so that the caller can read its kernel counters.
+    /// Returns the open connection, from which the caller can read kernel counters; `None` if it is closed.
     #[must_use]
     pub fn connection(&self) -> Option<BorrowedFd<'_>> {
         Some(self.stream.as_ref()?.tcp.as_fd())
@@ -90,7 +90,7 @@ impl ConnectionSlot {
         self.stream = None;
     }
 
-    /// Returns the local address of the open connection.
+    /// Returns the local address of the open connection; `None` if it is closed.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
         self.stream.as_ref()?.tcp.local_addr().ok()
@@ -99,7 +99,7 @@ impl ConnectionSlot {
     /// Sends a request and waits for the answer. If the server has closed an idle connection, reconnects once.
     ///
     /// # Errors
-    /// No complete answer arrives within the limit, or `stop` returned true. The connection is closed then.
+    /// No complete answer arrives within the limit, or `stop` returned true. In both cases the connection is closed.
     pub fn ask(
         &mut self,
         request: &Request,

@@ -1,10 +1,10 @@
-//! Latency histogram of one thread: an HDR histogram with a precision of 0.1 %; histograms are merged by
-//! adding counts.
+//! Latency histogram of one thread: an HDR histogram with a precision of 0.1 %. Histograms of threads are merged by
+//! adding their counts.
 
 use assay_model::Histogram;
 use hdrhistogram::Histogram as Hdr;
 
-/// Maximum latency in nanoseconds (15 minutes). Longer latencies are counted as this one.
+/// Maximum latency in nanoseconds (15 minutes). Longer latencies are counted with this value.
 const LONGEST: u64 = 900_000_000_000;
 
 /// Counts of latencies in nanoseconds. Recording a latency takes a few nanoseconds and allocates no memory.
@@ -31,7 +31,8 @@ impl Latencies {
         let _ = self.0.add(&other.0);
     }
 
-    /// Converts to the histogram of the model. All latencies of a bin get the value of its middle.
+    /// Converts the counts to the histogram of the model. All latencies of a bin get the value in the middle of the
+    /// bin.
     pub fn to_model(&self) -> Histogram {
         let bins = self.0.iter_recorded();
         bins.map(|bin| {

@@ -1,8 +1,8 @@
-//! HTTP load generator with closed and open loops. It counts every failure separately and measures latencies without
-//! coordinated omission.
+//! HTTP load generator with closed and open loops. It counts each kind of failure separately, and measures latencies
+//! without coordinated omission.
 //!
-//! The generator executes a given load, and returns observations of the server and of itself. It chooses, prints and
-//! judges nothing. Its own cost is low, so that it is rarely the bottleneck: one thread serves many connections
+//! The generator executes a given load, and returns observations of the server and of itself. It does not choose loads,
+//! judge results or print. Its own cost is low, so that it is rarely the bottleneck: one thread serves many connections
 //! (epoll), requests are encoded once, a repeated answer head is recognised and not parsed again, an unused body is
 //! discarded in the kernel, and the clock is read once per wake-up.
 //!

@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Maximum connections of a load.
+/// Maximum number of connections of a load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
 
-/// Parameters of a load.
+/// Parameters of a load on one server.
 #[derive(Clone, Debug)]
 pub struct HttpLoad {
-    /// Requests, at least one.
+    /// Requests of the load, at least one.
     pub requests: Vec<Request>,
     /// Whether to choose requests at random instead of in order.
     pub shuffled: bool,
-    /// Addresses; connections are distributed over all of them.
+    /// Addresses of the server. Connections are distributed over all of them.
     pub addresses: Vec<SocketAddr>,
     /// TLS configuration; `None` means no TLS.
     pub tls: Option<Tls>,
-    /// Protocol of the requests.
+    /// HTTP version of the requests.
     pub protocol: Protocol,
     /// Maximum simultaneous requests per connection, at least 1. More than one requires HTTP/2.
     pub streams: u32,
@@ -35,23 +35,23 @@ pub struct HttpLoad {
     pub connections: u32,
     /// Number of requests after which a connection is closed; `None` for no limit.
     pub requests_per_connection: Option<u32>,
-    /// Pace of the requests.
+    /// When requests are sent: in a closed loop, at a rate, or at listed times.
     pub pace: Pace,
-    /// Requests with their send times in ascending order, for a pace that is a list.
+    /// Requests with their send times in ascending order; empty unless the pace is a list.
     pub listed: Arc<[Listed]>,
-    /// Time at the start of the load that is not counted.
+    /// Time at the start of the load in which nothing is counted.
     pub washout: Duration,
-    /// Counted time, after the washout.
+    /// Duration of the counted time, which follows the washout.
     pub window: Duration,
-    /// Maximum time of a request; a slower request counts as failed.
+    /// Time limit of a request. A slower request counts as failed.
     pub limit: Duration,
-    /// Number of threads, at least 1. At most one per connection is used.
+    /// Number of threads, at least 1. No more threads are used than connections.
     pub threads: u32,
-    /// Random seed.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Progress of a running load.
+/// Progress of a running load, which other threads can read.
 #[derive(Debug, Default)]
 pub struct Live {
     answers: AtomicU64,
@@ -64,7 +64,7 @@ impl Live {
         self.failures.fetch_add(failures, Ordering::Relaxed);
     }
 
-    /// Returns the numbers of good answers and failures so far, including the washout.
+    /// Returns the numbers of good answers and failures until now, including the washout.
     #[must_use]
     pub fn read(&self) -> (u64, u64) {
         (
@@ -74,16 +74,16 @@ impl Live {
     }
 }
 
-/// Reasons why a load cannot run. Failures of the server are in [`Measured`] instead.
+/// Reason why a load cannot run. Failures of the server are in [`Measured`] instead.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The parameters are invalid.
     #[error("{0}")]
     Request(&'static str),
-    /// An operation failed on this machine.
+    /// An operation failed on this machine, not on the server.
     #[error("{what}: {source}")]
     Io {
-        /// The operation.
+        /// Description of the operation.
         what: &'static str,
         /// Error of the kernel.
         source: io::Error,
@@ -136,8 +136,8 @@ impl HttpLoad {
     }
 }
 
-/// Runs a load and returns the observations. Calls `stop` some hundred times a second; if it returns true,
-/// returns the counts so far.
+/// Runs a load and returns the observations. Calls `stop` some hundred times a second. If `stop` returns true, ends the
+/// load and returns the counts until then.
 ///
 /// # Errors
 /// The parameters are invalid, or an operation other than a connection failed.

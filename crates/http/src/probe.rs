@@ -1,4 +1,4 @@
-//! Sends one request before a load, to learn what a good answer looks like.
+//! Sends one request before a load, to determine the properties of a good answer.
 
 mod http2;
 
@@ -12,32 +12,32 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of heads that are kept. Several interim heads (1xx) may precede the final one.
+/// Maximum number of bytes of heads that are kept. Several interim heads (1xx) may precede the final head.
 const HEADS: usize = 80 << 10;
-/// Maximum bytes of an answer.
+/// Maximum size of an answer in bytes.
 const MOST: u64 = 1 << 30;
 
-/// The first answer.
+/// The first answer of a server, from which the expected answer is derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// Address that answered.
+    /// Address from which the answer came.
     pub address: SocketAddr,
-    /// Status, length and hash.
+    /// Status, length and hash of the answer.
     pub answer: HttpResponse,
-    /// Headers in order.
+    /// Headers of the answer in order.
     pub headers: Vec<(String, String)>,
-    /// Start of the body, at most 4 KiB.
+    /// First bytes of the body, at most 4 KiB.
     pub start: Vec<u8>,
-    /// Time from the start of the connection to the end of the answer.
+    /// Time from opening the connection to the end of the answer.
     pub took: Duration,
-    /// Protocol of the connection.
+    /// HTTP version of the connection.
     pub protocol: Protocol,
-    /// The server's limit of concurrent HTTP/2 streams; `None` if it has no limit or with HTTP/1.1.
+    /// The server's limit of concurrent HTTP/2 streams; `None` with HTTP/1.1, or if there is no limit.
     pub most_streams: Option<u32>,
 }
 
 impl Probed {
-    /// Returns the first header with this name.
+    /// Returns the value of the first header with this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self
@@ -48,13 +48,13 @@ impl Probed {
     }
 }
 
-/// Reasons why no answer was received.
+/// Reason why no valid answer was received.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The connection failed.
+    /// The connection could not be opened.
     #[error("{address}: no connection: {source}")]
     Connect {
-        /// Address.
+        /// Address of the server.
         address: SocketAddr,
         /// Error of the kernel.
         source: io::Error,
@@ -62,49 +62,49 @@ pub enum ProbeError {
     /// The TLS handshake failed.
     #[error("{address}: TLS: {source}")]
     Tls {
-        /// Address.
+        /// Address of the server.
         address: SocketAddr,
-        /// Error of rustls.
+        /// Reason from the TLS library.
         source: rustls::Error,
     },
-    /// The connection broke.
+    /// The connection broke before the answer was complete.
     #[error("{address}: the connection broke: {source}")]
     Broken {
-        /// Address.
+        /// Address of the server.
         address: SocketAddr,
         /// Error of the kernel.
         source: io::Error,
     },
-    /// The server does not support HTTP/2 or violates it.
+    /// The server does not support HTTP/2 or violates the protocol.
     #[error("{address}: {why}")]
     Protocol {
-        /// Address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The violation.
+        /// Description of the violation.
         why: String,
     },
     /// The answer is incomplete or invalid.
     #[error("{address}: {why}")]
     Wrong {
-        /// Address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The error.
+        /// What is wrong with the answer.
         why: Wrong,
     },
-    /// The answer took too long.
+    /// The answer did not arrive within the time limit.
     #[error("{address}: no whole answer within {limit:?}")]
     Slow {
-        /// Address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The limit.
+        /// Time limit that was exceeded.
         limit: Duration,
     },
-    /// The user interrupted.
+    /// The user interrupted the request.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Sends one request and waits for the answer; computes BLAKE3 of its body.
+/// Sends one request and waits for the answer. Computes the BLAKE3 hash of the answer's body.
 ///
 /// # Errors
 /// No complete answer arrives within `limit`, or `stop` returned true.
@@ -169,7 +169,7 @@ struct Probing<'a> {
 }
 
 impl ProbeError {
-    /// Converts the error of a connection attempt.
+    /// Converts an error that occurred while the connection was being opened.
     pub(crate) fn connect(address: SocketAddr, error: Broken) -> Self {
         match error {
             Broken::Io(source) => Self::Connect { address, source },
@@ -181,7 +181,7 @@ impl ProbeError {
         }
     }
 
-    /// Converts the error of an open connection.
+    /// Converts an error that occurred on an open connection.
     pub(crate) fn broken(address: SocketAddr, error: Broken) -> Self {
         match error {
             Broken::Io(source) => Self::Broken { address, source },
@@ -230,8 +230,8 @@ impl Probing<'_> {
         }
     }
 
-    /// Reads more bytes into `all`, which contains the bytes so far. Enforces the limits on size and time, so that an
-    /// endless answer fails however fast it is.
+    /// Reads more bytes into `all`, which contains the bytes until now. Enforces the limits on size and time, so that
+    /// an endless answer fails even if it arrives fast.
     fn read(
         &self,
         stream: &mut Stream,
@@ -290,7 +290,7 @@ impl Probing<'_> {
     }
 }
 
-/// Returns the headers of the last head in the bytes, after interim heads.
+/// Returns the headers of the last head in the bytes, that is after all interim heads.
 fn headers(mut bytes: &[u8]) -> Vec<(String, String)> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 256];

@@ -5,15 +5,15 @@ use crate::url::Url;
 use assay_model::web::Protocol;
 use std::sync::Arc;
 
-/// Method of a request.
+/// HTTP method of a request, such as GET.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// GET.
+    /// GET, whose answer has a body.
     #[default]
     Get,
-    /// HEAD; the answer has no body.
+    /// HEAD, whose answer has no body.
     Head,
-    /// Any other.
+    /// Any other method, by its name.
     Other(String),
 }
 
@@ -32,7 +32,7 @@ impl Method {
         }
     }
 
-    /// Whether the method is idempotent, so that a request may be sent again (RFC 9110, section 9.2.2).
+    /// Returns whether the method is idempotent, so that a request may be sent again (RFC 9110, section 9.2.2).
     fn repeatable(&self) -> bool {
         matches!(self, Self::Get | Self::Head)
             || ["PUT", "DELETE", "OPTIONS", "TRACE"].contains(&self.name())
@@ -52,12 +52,12 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(good)
 }
 
-/// Conditions for a good answer.
+/// Conditions that a good answer meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// Expected status.
+    /// Status code that the answer must have.
     pub status: u16,
-    /// Expected length of the body, if known.
+    /// Expected length of the body in bytes; `None` if any length is good.
     pub length: Option<u64>,
     /// Expected BLAKE3 hash of the body. If set, the generator reads every byte of the body, which costs CPU time.
     pub hash: Option<[u8; 32]>,
@@ -73,17 +73,17 @@ impl Default for Expect {
     }
 }
 
-/// An encoded request.
+/// An encoded request, with the conditions for a good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub(crate) protocol: Protocol,
-    /// HTTP/1.1: the whole request; HTTP/2: the head.
+    /// The whole request with HTTP/1.1, or the head with HTTP/2.
     pub(crate) bytes: Vec<u8>,
-    /// HTTP/2: the body.
+    /// Body of the request; only with HTTP/2.
     pub(crate) body: Arc<[u8]>,
-    /// Whether the answer has no body, because the method is HEAD.
+    /// Whether the method is HEAD, so that the answer has no body.
     pub(crate) head: bool,
-    /// Whether the request asks the server to close the connection after the answer.
+    /// Whether a header of the request makes the server close the connection after the answer.
     pub(crate) close: bool,
     /// Whether the request may be sent again if the connection was closed without an answer (RFC 9110, section 9.2.2).
     pub(crate) repeatable: bool,
@@ -131,7 +131,7 @@ impl Request {
     /// Encodes a request for HTTP/2.
     ///
     /// # Errors
-    /// As [`Request::new`], or a header is not permitted in HTTP/2 (RFC 9113, section 8.2.2).
+    /// See [`Request::new`]; or a header is not permitted in HTTP/2 (RFC 9113, section 8.2.2).
     pub fn http2(
         method: &Method,
         url: &Url,
@@ -194,7 +194,7 @@ impl Request {
     }
 }
 
-/// Returns the headers to send: the given ones, and assay's own where none is given.
+/// Returns the headers to send. These are the given headers, and assay's default for each header that is not given.
 fn headers_of<'a>(
     host: &'a str,
     headers: &'a [(String, String)],

@@ -1,12 +1,12 @@
-//! Computes the due times of requests in an open loop. The times depend only on the rate and a seed, and never
-//! on the server.
+//! Computes the due times of requests in an open loop. The times depend only on the rate and a seed, never on the
+//! server.
 
 use assay_model::web::Pace;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
-/// Due times of one thread in nanoseconds from the start, ascending.
+/// Due times of one thread in nanoseconds from the start, in ascending order.
 pub struct Intents {
     next: f64,
     gap: Gap,
@@ -18,7 +18,7 @@ enum Gap {
         mean: f64,
         random: Box<ChaCha8Rng>,
     },
-    /// The due times come from a list, of which each thread takes every n-th entry.
+    /// The due times come from a list. Each thread takes every n-th entry, where n is the number of threads.
     Listed {
         list: Arc<[Listed]>,
         at: usize,
@@ -26,7 +26,7 @@ enum Gap {
     },
 }
 
-/// A request with its due time.
+/// A request of a list with its due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// Due time in nanoseconds from the start.
@@ -36,9 +36,9 @@ pub struct Listed {
 }
 
 impl Intents {
-    /// Creates the due times of thread `which` of `threads`; `None` for a closed loop. Equally spaced times are dealt
-    /// to the threads in turn. Random times are drawn independently for each thread, so that their rates add up to the
-    /// whole rate.
+    /// Creates the due times of thread `which` of `threads` threads; `None` for a closed loop. Equally spaced times are
+    /// assigned to the threads in turn. Random times are drawn independently for each thread, so that the rates of all
+    /// threads add up to the whole rate.
     pub fn new(
         pace: Pace,
         which: u32,
@@ -83,7 +83,7 @@ impl Intents {
         self.next as u64
     }
 
-    /// Returns the index of the next request; `None` if the caller can choose any.
+    /// Returns the index of the next request; `None` if the caller can choose any request.
     pub fn which(&self) -> Option<usize> {
         match &self.gap {
             Gap::Listed { list, at, .. } => Some(list.get(*at)?.which as usize),
@@ -108,7 +108,7 @@ impl Intents {
     }
 }
 
-/// Returns the due time of a list entry; infinity after the last one.
+/// Returns the due time of a list entry; infinity after the last entry.
 fn due(list: &[Listed], at: usize) -> f64 {
     list.get(at).map_or(f64::INFINITY, |one| one.due as f64)
 }

@@ -7,18 +7,18 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A connection.
+/// A non-blocking connection to a server, plain or with TLS.
 pub struct Stream {
     pub tcp: TcpStream,
     tls: Option<Box<ClientConnection>>,
 }
 
-/// Reasons why a stream ends.
+/// Reason why a connection ended.
 #[derive(Debug)]
 pub enum Broken {
     Io(io::Error),
     Tls(rustls::Error),
-    /// The server does not support the requested protocol.
+    /// The server does not support the requested protocol. Contains a description for users.
     Protocol(&'static str),
 }
 
@@ -38,7 +38,7 @@ const NO_HTTP2: &str =
     "the server does not agree to HTTP/2 (ALPN): leave HTTP/2 out, or enable it there";
 
 impl Broken {
-    /// Corrects the error if only HTTP/2 was offered. A server without HTTP/2 refuses the handshake (RFC 7301, section
+    /// Replaces the error if only HTTP/2 was offered. A server without HTTP/2 refuses the handshake (RFC 7301, section
     /// 3.2) or, like Apache, selects a protocol that was not offered.
     pub fn offering_http2(self) -> Self {
         use rustls::{AlertDescription, Error, PeerMisbehaved};
@@ -52,15 +52,15 @@ impl Broken {
     }
 }
 
-/// Result of a read.
+/// What a read from a connection returned.
 pub enum ReadOutcome {
-    /// Number of bytes read into the buffer. The flag is whether these were all available bytes.
+    /// Number of bytes read into the buffer, and whether these were all available bytes.
     Bytes(usize, bool),
-    /// Number of bytes discarded in the kernel. The flag is whether these were all available bytes.
+    /// Number of bytes discarded in the kernel, and whether these were all available bytes.
     Skipped(u64, bool),
     /// No bytes are available now.
     Nothing,
-    /// End of the stream.
+    /// The server has closed its side of the connection.
     End,
 }
 
@@ -93,7 +93,7 @@ impl Stream {
         Ok(Self { tcp, tls })
     }
 
-    /// Continues the TLS handshake. Returns whether it is complete; always true without TLS.
+    /// Continues the TLS handshake. Returns whether the handshake is complete; always true without TLS.
     pub fn shake_hands(&mut self) -> Result<bool, Broken> {
         let Some(tls) = &mut self.tls else {
             return Ok(true);
@@ -124,8 +124,7 @@ impl Stream {
         }
     }
 
-    /// Checks that the handshake negotiated HTTP/2. Without TLS there is nothing to check, because the user requested
-    /// HTTP/2.
+    /// Checks that the handshake negotiated HTTP/2. Without TLS nothing is checked, because the user requested HTTP/2.
     pub fn agreed_on_http2(&self) -> Result<(), Broken> {
         match self.tls.as_ref().map(|tls| tls.alpn_protocol()) {
             None | Some(Some(b"h2")) => Ok(()),
@@ -139,8 +138,8 @@ impl Stream {
         kind == Some(rustls::HandshakeKind::Resumed)
     }
 
-    /// Sends as much of `bytes` as possible and returns the number of accepted bytes. TLS buffers all of them;
-    /// [`Stream::flush`] returns whether they are sent.
+    /// Sends as much of `bytes` as possible, and returns the number of accepted bytes. With TLS, all bytes are accepted
+    /// and buffered; [`Stream::flush`] returns whether they were sent.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         let written = match &mut self.tls {
             None => rustix::io::write(&self.tcp, bytes).map_err(io::Error::from),
@@ -153,7 +152,7 @@ impl Stream {
         }
     }
 
-    /// Sends buffered bytes. Returns whether all are sent.
+    /// Sends buffered bytes. Returns whether all of them were sent.
     pub fn flush(&mut self) -> Result<bool, Broken> {
         let Some(tls) = &mut self.tls else {
             return Ok(true);
@@ -169,7 +168,7 @@ impl Stream {
     }
 
     /// Reads available bytes. Without TLS, up to `uninteresting` bytes are discarded in the kernel (`MSG_TRUNC`,
-    /// tcp(7)), which avoids a copy. With TLS they must be decrypted into the buffer.
+    /// tcp(7)), which avoids a copy. With TLS, all bytes must be decrypted into the buffer.
     pub fn read(&mut self, buffer: &mut [u8], uninteresting: u64) -> Result<ReadOutcome, Broken> {
         if let Some(tls) = &mut self.tls {
             return read_tls(tls, &mut self.tcp, buffer);
@@ -190,26 +189,27 @@ impl Stream {
         }
     }
 
-    /// Closes the connection with a reset. A normal close would leave thousands of connections in TIME_WAIT, which
-    /// would use up the local ports: a limit of the generator and not of the server.
+    /// Closes the connection with a reset. A normal close would leave thousands of connections in TIME_WAIT, until the
+    /// local ports are used up. This would be a limit of the generator and not of the server.
     pub fn cut(self) {
         let _ = rustix::net::sockopt::set_socket_linger(&self.tcp, Some(Duration::ZERO));
     }
 }
 
-/// Bytes per read if a head may follow.
+/// Maximum bytes per read if the bytes may contain a head.
 const FIRST: usize = 32 << 10;
-/// Bytes discarded at once. The buffer has this size, but without TLS its pages beyond [`FIRST`] are never
-/// touched.
+/// Maximum number of bytes that are discarded at once. The buffer has this size, but without TLS its pages beyond
+/// [`FIRST`] are never touched.
 pub const BUFFER: usize = 1 << 20;
 
-/// TLS bytes per read from the kernel; rustls would read only 4 KiB.
+/// Number of TLS bytes per read from the kernel. rustls alone would read only 4 KiB at a time.
 const RECORDS: usize = 64 << 10;
 
-/// Maximum bytes of a TLS record: 16 KiB of data (RFC 8446, section 5.1), plus overhead.
+/// Maximum length of a TLS record in bytes: 16 KiB of data (RFC 8446, section 5.1), plus overhead.
 const LONGEST_RECORD: usize = 17 << 10;
 
-/// Reads TLS: decrypted data goes to the front of the buffer, encrypted data to its second half.
+/// Reads from a TLS connection. Decrypted data is written to the front of the buffer, encrypted data to its second
+/// half.
 fn read_tls(
     tls: &mut ClientConnection,
     tcp: &mut TcpStream,

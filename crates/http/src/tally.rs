@@ -1,4 +1,4 @@
-//! Counts the results of one thread. Times are in nanoseconds from the start of the load.
+//! Counts the results of one generator thread. Times are in nanoseconds from the start of the load.
 
 use crate::counts_over_time::CountsOverTime;
 use crate::histogram::Latencies;
@@ -6,16 +6,16 @@ use assay_model::Nanos;
 use assay_model::web::{FailureKind, Failures, Measured, Second, StatusCount};
 use std::collections::BTreeMap;
 
-/// Counts of one thread.
+/// Counts of one generator thread, which are merged at the end.
 pub struct Tally {
     /// Start of the counted time.
     from: u64,
-    /// End of the counted time. It is earlier after an interruption, and later while the last answers of a replayed log
-    /// are awaited.
+    /// End of the counted time. After an interruption this time is earlier. It is later while a replayed log waits for
+    /// its last answers.
     until: u64,
-    /// Maximum of `until`.
+    /// Latest permitted value of `until`.
     latest: u64,
-    /// Whether the load is a closed loop, in which service time equals latency.
+    /// Whether the load is a closed loop, in which the service time equals the latency.
     closed: bool,
     answers: u64,
     bytes: u64,
@@ -36,16 +36,16 @@ pub struct Tally {
     seconds: Vec<Second>,
     stretches: CountsOverTime,
     under_way: u32,
-    /// Integral over time of the requests in flight, in request-nanoseconds, up to the time `looked`.
+    /// Integral of the number of requests in flight over time, up to the time `looked`, in request-nanoseconds.
     area: u128,
-    /// Integral over the time after `until` of the requests without an answer, in request-nanoseconds.
+    /// Integral of the number of unanswered requests over the time after `until`, in request-nanoseconds.
     beyond: u128,
     looked: u64,
     pub cpu: u64,
     pub cpu_waited: Option<u64>,
     pub gave_up: bool,
     pub interrupted: bool,
-    /// Number of good answers and of failures, including the washout.
+    /// Numbers of good answers and of failures, including the washout.
     pub total: (u64, u64),
 }
 
@@ -88,15 +88,15 @@ impl Tally {
         }
     }
 
-    /// Uses one histogram for latency and service time if the load is a closed loop, because requests are due when they
-    /// are sent.
+    /// Uses one histogram for latency and service time if the load is a closed loop, because its requests are due when
+    /// they are sent.
     pub fn counting_once(mut self, closed: bool) -> Self {
         self.closed = closed;
         self
     }
 
-    /// Extends the counted time by at most `most` nanoseconds until the last good answers have arrived. For a replayed
-    /// log, because no load follows its end.
+    /// Extends the counted time until the last good answer has arrived, by at most `most` nanoseconds. Used for a
+    /// replayed log, because no load follows the end of the log.
     pub fn stretching(mut self, most: u64) -> Self {
         self.latest = self.until.saturating_add(most);
         self
@@ -124,7 +124,8 @@ impl Tally {
         self.seconds.get_mut(usize::try_from(second).ok()?)
     }
 
-    /// Advances the time to `now`, and adds the requests in flight to the integral.
+    /// Advances the time to `now`. Adds (requests in flight × elapsed time) to the integral, from which the mean
+    /// concurrency is computed.
     pub fn pass(&mut self, now: u64) {
         let under_way = u128::from(self.under_way);
         let within = |from: u64, until: u64| {
@@ -150,7 +151,7 @@ impl Tally {
         self.waited += u64::from(self.counts(intended));
     }
 
-    /// Records at `now` that the generator was `by` nanoseconds late by its own fault.
+    /// Records that the generator itself was late by `by` nanoseconds at the time `now`.
     pub fn late(&mut self, now: u64, by: u64) {
         if self.counts(now) {
             self.lateness.record(by);
@@ -206,14 +207,14 @@ impl Tally {
         }
     }
 
-    /// Counts the status of an answer with an unexpected status. [`Self::fail`] counts the failure.
+    /// Counts an unexpected status. The failure itself is counted by [`Self::fail`].
     pub fn count_status(&mut self, status: u16, intended: u64) {
         if self.counts(intended) {
             *self.statuses.entry(status).or_default() += 1;
         }
     }
 
-    /// Counts a new connection and its duration.
+    /// Counts a new connection and the time it took to open.
     pub fn connected(&mut self, now: u64, took: u64, resumed: bool) {
         if self.counts(now) {
             self.connections += 1;
@@ -222,7 +223,7 @@ impl Tally {
         }
     }
 
-    /// Counts a due request that will never be sent, because the load ends.
+    /// Counts a due request that is never sent, because the load ends.
     pub fn unsent(&mut self, intended: u64) {
         if self.counts(intended) {
             self.due += 1;
@@ -230,7 +231,7 @@ impl Tally {
         }
     }
 
-    /// Ends the counted time early.
+    /// Ends the counted time early, at `now`.
     pub fn cut(&mut self, now: u64) {
         self.pass(now);
         self.until = now.clamp(self.from, self.until);
@@ -379,7 +380,7 @@ mod tests {
         assert!((out.under_way - 1.5).abs() < 1e-9, "{}", out.under_way);
     }
 
-    /// Merging several machines, each already merged, equals merging all threads of one.
+    /// Merging the merged results of several machines must give the same result as merging all threads on one machine.
     #[test]
     fn generators_are_merged_as_exactly_as_threads() {
         let one = |seed: u64| {

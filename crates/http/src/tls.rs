@@ -1,4 +1,4 @@
-//! TLS for a load: which certificates are trusted, and one configuration for all connections.
+//! TLS for a load: the trusted certificates, and one configuration for all connections.
 
 use crate::url::Url;
 use assay_model::web::Protocol;
@@ -17,9 +17,9 @@ pub enum Trust {
     System,
     /// Only the certificate authorities in this PEM text.
     Authorities(Vec<u8>),
-    /// Any certificate, for test servers with self-signed ones.
+    /// Any certificate, for test servers with self-signed certificates.
     Anything,
-    /// Only the certificate with this SHA-256 fingerprint, whatever its name is.
+    /// Only the certificate with this SHA-256 fingerprint, even if the certificate is for another name.
     Fingerprint([u8; 32]),
 }
 
@@ -30,18 +30,18 @@ pub struct Tls {
     pub(crate) name: ServerName<'static>,
 }
 
-/// Reasons why TLS cannot be used.
+/// Reason why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The host name cannot be matched with a certificate.
     #[error("{name}: not a name that a certificate can be for")]
     Name {
-        /// Host of the URL.
+        /// Host name from the URL.
         name: String,
-        /// Reason.
+        /// Reason why the host name is invalid.
         source: rustls::pki_types::InvalidDnsNameError,
     },
-    /// There is no trusted certificate authority.
+    /// This system has no trusted certificate authority.
     #[error(
         "no authority to trust was found on this system; install ca-certificates, name a PEM file, or take any certificate"
     )]
@@ -55,15 +55,16 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Creates a TLS client connection for a caller that uses another protocol than HTTP.
+    /// Creates a TLS client connection for a caller that uses a protocol other than HTTP.
     ///
     /// # Errors
-    /// rustls refuses.
+    /// rustls refuses to create a connection.
     pub fn client(&self) -> Result<rustls::ClientConnection, rustls::Error> {
         rustls::ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }
 
-    /// Returns the configuration with another protocol name, the only one offered in the handshake (ALPN).
+    /// Returns the configuration with another protocol name. This name is the only one that the handshake offers
+    /// (ALPN).
     #[must_use]
     pub fn speaking(mut self, protocol: Protocol) -> Self {
         let name = match protocol {
@@ -74,8 +75,8 @@ impl Tls {
         self
     }
 
-    /// Creates a configuration for the host of a URL. With `resume`, later connections resume the session of
-    /// the first; otherwise each makes a full handshake.
+    /// Creates a configuration for the host of a URL. With `resume`, later connections resume the session of the first
+    /// connection; otherwise each connection makes a full handshake.
     ///
     /// # Errors
     /// See [`TlsError`].
@@ -139,8 +140,8 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     }
 }
 
-/// Verifier that accepts any certificate, or only one with a fingerprint. In both cases the server must prove that it
-/// has the key.
+/// Verifier that accepts any certificate, or only the certificate with one fingerprint. In both cases the server must
+/// prove that it has the private key.
 #[derive(Debug)]
 pub struct AnyCertificate {
     provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! `http://` and `https://` URLs.
+//! Parses `http://` and `https://` URLs.
 
 use assay_host::resolve;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Maximum time to wait for the resolver.
+/// Maximum time to wait for the resolver of host names.
 const RESOLVER: Duration = Duration::from_secs(30);
 
-/// Parts of a URL that a request needs.
+/// Parts of a URL that a request or connection needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     tls: bool,
-    /// Host as in the `Host` header; an IPv6 address has brackets.
+    /// Host in the form of the `Host` header, in which an IPv6 address has brackets.
     host: String,
     port: u16,
-    /// Path and query.
+    /// Path and query of the URL.
     path: String,
 }
 
@@ -24,7 +24,7 @@ impl Url {
     /// Parses a URL.
     ///
     /// # Errors
-    /// A description of the error for the user.
+    /// The text is not a URL. The error describes the fault for users.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f) {
             return Err("a URL has no blanks, and other than ASCII is written as %XX");
@@ -80,25 +80,25 @@ impl Url {
         self.tls
     }
 
-    /// Returns the host without brackets.
+    /// Returns the host without the brackets of an IPv6 address.
     #[must_use]
     pub fn host(&self) -> &str {
         self.host.trim_matches(['[', ']'])
     }
 
-    /// Returns the port, by default that of the scheme.
+    /// Returns the port; without a port in the URL, the default port of the scheme.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns path and query as they are sent.
+    /// Returns path and query in the form in which they are sent.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the URL with another path, which must start with `/`.
+    /// Returns the URL with another path, which must start with `/`; else `None`.
     #[must_use]
     pub fn with_path(&self, path: &str) -> Option<Self> {
         let good = path.starts_with('/') && path.bytes().all(|byte| byte > b' ' && byte < 0x7f);
@@ -116,7 +116,7 @@ impl Url {
         resolve::resolve_addresses(self.host(), self.port, RESOLVER)
     }
 
-    /// Returns `HOST:PORT` for messages.
+    /// Returns the host and port as `HOST:PORT`, for messages.
     #[must_use]
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)

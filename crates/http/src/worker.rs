@@ -1,5 +1,5 @@
-//! One generator thread with its share of the connections. It uses edge-triggered epoll; a small answer takes one wait,
-//! one read and one write.
+//! One generator thread with its share of the connections. The thread uses edge-triggered epoll. A small answer takes
+//! one wait, one read and one write.
 
 mod failure;
 mod http1;
@@ -31,12 +31,12 @@ const LOOK: u64 = 10_000_000;
 const PATIENCE: u64 = 1_000_000_000;
 /// Time in nanoseconds after the end of an open loop in which due requests are still sent.
 const GRACE: u64 = 1_000_000_000;
-/// Maximum events per wait.
+/// Maximum number of events per wait.
 const EVENTS: usize = 256;
-/// Closed loop: the duration of every n-th wake-up is recorded.
+/// One in this many wake-ups has its duration recorded; only in a closed loop.
 const SAMPLED: u32 = 16;
 
-/// Events that mean that the server sent data or closed its side.
+/// Events which mean that the server sent data or closed its side.
 const SPOKEN: EventFlags = EventFlags::IN
     .union(EventFlags::RDHUP)
     .union(EventFlags::HUP)
@@ -47,24 +47,24 @@ pub struct Worker<'a> {
     address: usize,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// HTTP/2: connections that several requests share.
+    /// Connections that several requests share; only with HTTP/2.
     links: Http2Connections,
-    /// Open loop: free connections. The one that was used last is taken first.
+    /// Free connections; only in an open loop. The connection that was used last is taken first.
     free: Vec<u32>,
     /// Whether a due request found no free connection.
     starved: bool,
-    /// Time until which no connection was free.
+    /// Time until which no connection was free, in nanoseconds from the start.
     starved_until: u64,
     intents: Option<Intents>,
     tally: Tally,
     memory: Memory,
-    /// Number of bytes from which the kernel wakes this thread.
+    /// Number of received bytes from which the kernel wakes this thread.
     mark: LowMark,
     buffer: Vec<u8>,
     begin: Instant,
-    /// Time of the last wake-up.
+    /// Time of the last wake-up, in nanoseconds from the start.
     now: u64,
-    /// Start and end of the counted time.
+    /// Start and end of the counted time, in nanoseconds from the start.
     window: (u64, u64),
     /// Whether requests are due only until the end of the counted time.
     ends: bool,
@@ -218,7 +218,7 @@ impl<'a> Worker<'a> {
         Ok(self.tally)
     }
 
-    /// Counts due requests that are never sent, because the load ends at `now`.
+    /// Counts due requests that are never sent because the load ends at `now`.
     fn give_back_due(&mut self, now: u64) {
         let Some(intents) = &mut self.intents else {
             return;
@@ -245,7 +245,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits for events and, in an open loop, for the next due request.
+    /// Waits for events. In an open loop, waits no longer than until the next due request.
     fn wait(&self, events: &mut Vec<Event>) -> rustix::io::Result<()> {
         let mut time = LOOK;
         if let Some(intents) = &self.intents
@@ -271,7 +271,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends requests that exceed their limit, and starts requests whose pause is over.
+    /// Ends requests that exceed their time limit, and starts requests whose pause is over.
     fn look(&mut self) {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
@@ -292,7 +292,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Closed loop: starts the next request of this connection.
+    /// Starts the next request of this connection, in a closed loop.
     fn next(&mut self, at: usize) {
         if self.now >= self.window.1 {
             self.connections[at].close();
@@ -302,7 +302,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Open loop: sends due requests.
+    /// Sends the requests that are due, in an open loop.
     fn send_due(&mut self) {
         while let Some(intents) = &mut self.intents
             && intents.next() < self.window.1
@@ -329,8 +329,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Starts a request over the open stream, if there is one, else over a new connection. Sends the request `named`,
-    /// or the next one if it is `None`.
+    /// Starts a request over the open stream; without one, over a new connection. Sends the request with the index
+    /// `named`, or the next request if `named` is `None`.
     fn begin(&mut self, at: usize, intended: u64, now: u64, named: Option<usize>) {
         let which = match &mut self.random {
             _ if named.is_some() => named.unwrap_or_default(),
@@ -371,7 +371,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts an answer as good or as a failure.
+    /// Counts an answer as good, or as a failure.
     pub(super) fn judge(&mut self, at: usize, answer: &HttpResponse) {
         let connection = &self.connections[at];
         let request = &self.load.requests[connection.which];
@@ -408,7 +408,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends the request of this connection. A closed loop pauses until `rest_until` before the next one.
+    /// Ends the request of this connection. In a closed loop, the connection pauses until `rest_until` before its next
+    /// request.
     pub(super) fn ended(&mut self, at: usize, rest_until: u64) {
         let connection = &mut self.connections[at];
         if self.intents.is_some() {

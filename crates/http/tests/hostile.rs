@@ -1,4 +1,4 @@
-//! Servers that try to delay the client, fill its memory or mislead it.
+//! Tests servers that try to delay the client, to fill its memory or to mislead it.
 #![allow(clippy::disallowed_methods, reason = "a test drives real servers")]
 
 mod common;
@@ -29,7 +29,7 @@ fn reset(stream: &TcpStream) -> bool {
 
 type Server = fn(&mut TcpStream) -> bool;
 
-/// Behaviour of each server, and the permitted kinds of failure.
+/// Hostile servers, each with its behaviour and the permitted kinds of failure.
 const HOSTILE: [(&str, Server, &[FailureKind]); 14] = {
     use FailureKind::{NotHttp, Reset, ShortBody, TimedOut, WrongBody, WrongStatus};
     const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

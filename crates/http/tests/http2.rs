@@ -1,4 +1,4 @@
-//! HTTP/2 with real servers: nginx, h2o and Apache, with and without TLS.
+//! Tests HTTP/2 with real servers: nginx, h2o and Apache, with and without TLS.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 mod common;
@@ -74,7 +74,7 @@ fn an_open_loop_counts_what_is_due() {
     assert_eq!(measured.due, 100);
 }
 
-/// A server that ends connections regularly (GOAWAY) after some requests: no request is lost.
+/// A server ends each connection normally (GOAWAY) after some requests. No request may be lost.
 #[test]
 fn connections_that_end_in_order_lose_nothing() {
     let Some(server) = Http2Server::start(Http2ServerKind::Nginx, "keepalive_requests 20;") else {

@@ -1,4 +1,4 @@
-//! Servers that violate HTTP/2, or try to delay the client, fill its memory or mislead it.
+//! Tests servers that violate HTTP/2, or that try to delay the client, to fill its memory or to mislead it.
 #![allow(clippy::disallowed_methods, reason = "a test drives real servers")]
 
 mod common;
@@ -29,14 +29,14 @@ const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END: u8 = 1;
 const WHOLE: u8 = 4;
-/// Encoded header `:status: 200`.
+/// Encoded header `:status: 200`, as an HPACK index.
 const OK: &[u8] = &[0x88];
 
 fn settings() -> Vec<u8> {
     frame(SETTINGS, 0, 0, &[])
 }
 
-/// Returns a complete answer of five bytes.
+/// Returns the frames of a complete answer with a body of five bytes.
 fn hello(stream: u32) -> Vec<u8> {
     [
         frame(HEADERS, WHOLE, stream, OK),
@@ -45,8 +45,8 @@ fn hello(stream: u32) -> Vec<u8> {
     .concat()
 }
 
-/// Starts a server that sends its settings and then answers each request with `answer`, called with the
-/// stream's number. The second part of the answer is repeated until the client disconnects.
+/// Starts a server that sends its settings, and calls `answer` with the stream number of each request. The second part
+/// of the answer is repeated until the client disconnects.
 fn server(answer: impl Fn(u32) -> (Vec<u8>, Vec<u8>) + Send + Sync + 'static) -> String {
     let address = serve(move |tcp| {
         talk(tcp, &answer);
@@ -116,7 +116,7 @@ fn a_server_of_our_own_answers() {
 
 type Answer = fn(u32) -> (Vec<u8>, Vec<u8>);
 
-/// Behaviour of each server, and the kind of failure that is counted.
+/// Broken servers, each with its behaviour and the kinds of failure that are counted.
 const BROKEN: [(&str, Answer, &[FailureKind]); 25] = {
     use FailureKind::{
         EarlyClose, FlowControl, GoneAway, NotHttp, Reset, Settings, ShortBody, StreamReset,
@@ -333,7 +333,8 @@ fn a_body_whose_window_stays_shut_is_told_apart() {
     assert_eq!(kinds(&measure(&load)), [FailureKind::FlowControl]);
 }
 
-/// Requests that the server did not process before a regular end are sent once more, and the time counts.
+/// Requests that the server did not process before a normal end of the connection are sent again once. Their latency
+/// includes the first attempt.
 #[test]
 fn what_was_left_out_is_asked_again() {
     let url = server(|stream| match stream {

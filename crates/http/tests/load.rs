@@ -1,4 +1,4 @@
-//! Loads on a real nginx, and on servers with faults.
+//! Tests loads on a real nginx, and on servers with faults.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 mod common;
@@ -233,8 +233,8 @@ fn nobody_there_and_nobody_answering() {
     );
 }
 
-/// A server may close an unused connection without notice. A request on such a connection is sent again, and
-/// none is lost.
+/// A server may close an idle connection without notice. A request on this connection is sent again, and no request is
+/// lost.
 #[test]
 fn a_server_that_closes_idle_connections_loses_no_request() {
     let url = server(|_, stream| {
@@ -252,7 +252,8 @@ fn a_server_that_closes_idle_connections_loses_no_request() {
     assert!(measured.connections > 1);
 }
 
-/// A server that takes a request on a connection that was idle, and then closes it, loses the request as well.
+/// A server receives a request on a connection that was idle, and then closes the connection. This request is lost and
+/// counts as a failure.
 #[test]
 fn requests_that_are_dropped_after_a_rest_are_failures() {
     let url = server(|n, stream| n % 2 == 0 && say(stream, HELLO));
@@ -417,8 +418,8 @@ fn what_cannot_be_meant_is_refused() {
     }
 }
 
-/// After many answers of one length the kernel wakes the thread for whole answers only. Head and body apart are one
-/// answer, and shorter and longer answers are read too.
+/// After many answers of one length, the kernel only wakes the thread for whole answers. A head and a body that arrive
+/// separately are one answer. Shorter and longer answers must be read too.
 #[test]
 fn answers_of_another_length_after_many_of_one_length_are_read() {
     for other in ["hi", "hello, hello, hello"] {
@@ -436,7 +437,7 @@ fn answers_of_another_length_after_many_of_one_length_are_read() {
     }
 }
 
-/// The mark does not keep an answer that comes in two parts with a long pause between them.
+/// The mark must not delay an answer that arrives in two parts with a long pause between them.
 #[test]
 fn a_server_that_becomes_slow_is_read_in_parts() {
     let url = server(|n, stream| {

@@ -1,4 +1,4 @@
-//! TLS with a real nginx: full and resumed handshakes, trusted and untrusted certificates.
+//! Tests TLS with a real nginx: full and resumed handshakes, trusted and untrusted certificates.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 mod common;

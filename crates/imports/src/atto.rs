@@ -1,5 +1,5 @@
-//! Parses results of ATTO Disk Benchmark: a table of rates by I/O size that users copied as text. ATTO itself exports
-//! only pictures and a binary format.
+//! Parses results of ATTO Disk Benchmark, which are tables of rates by I/O size that users copied as text. ATTO itself
+//! exports only pictures and a binary format.
 
 use crate::quantities::{split_number, split_size, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};
@@ -7,7 +7,7 @@ use assay_model::Bytes;
 use assay_model::workload::Pattern;
 
 const TOOL: Tool = Tool::Atto;
-/// Queue depth if the text contains none.
+/// Queue depth that is assumed if the text contains none.
 const DEFAULT_DEPTH: u32 = 4;
 
 pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> {
@@ -58,7 +58,7 @@ pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> 
     Ok(results)
 }
 
-/// Parses the rates of writes and reads in bytes per second.
+/// Parses the rates of writes and of reads. Returns them in bytes per second.
 fn parse_rates(text: &str, unit: Option<&str>) -> Option<[f64; 2]> {
     let (write, rest) = split_number(text)?;
     let rate = |number: f64, own: &str| {

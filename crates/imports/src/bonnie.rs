@@ -1,4 +1,4 @@
-//! Parses results of `bonnie++` 1.0x, 1.9x and 2.00: its tables, or its CSV lines if there is no table.
+//! Parses results of `bonnie++` 1.0x, 1.9x and 2.00. Reads the tables; if there is no table, reads the CSV lines.
 
 use crate::quantities::{from_ms, split_number, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -6,15 +6,15 @@ use assay_model::workload::Pattern;
 use assay_model::{Bytes, Nanos};
 
 const TOOL: Tool = Tool::Bonnie;
-/// Default size of a block.
+/// Size of a block if the text contains none.
 const BLOCK: Bytes = Bytes(8 << 10);
-/// Percentage of the seeks that only read. The other seeks also rewrite the block.
+/// Percentage of seeks that only read. All other seeks also rewrite the block.
 const SEEK_READS: u8 = 90;
 /// Number of lines above a table in which the command is searched.
 const REACH: usize = 60;
-/// Number of figures in a line of the table; each is followed by its CPU time.
+/// Number of figures in a line of the table. Each is followed by its CPU usage.
 const FIGURES: usize = 6;
-/// Tests of the figures. The tests by characters measure the C library and one CPU.
+/// Tests to which the figures belong, in order. The tests by characters measure the C library and one CPU.
 const NAMES: [&str; FIGURES] = [
     "write by characters",
     "write",
@@ -69,7 +69,7 @@ pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> 
     Ok(results)
 }
 
-/// Reads a table's line: `[machine] size`, then rate and CPU of six tests.
+/// Reads a line of the table: `[machine] size`, then rate and CPU usage of six tests.
 fn read_row(text: &str, latencies: &str, result: &mut ToolResult) -> Result<(), &'static str> {
     const EXPECTED: &str = "a size and six pairs of figure and %CP";
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -89,7 +89,7 @@ fn read_row(text: &str, latencies: &str, result: &mut ToolResult) -> Result<(), 
     Ok(())
 }
 
-/// Parses `64M`, `2G`, `4G:8k`; a plain number counts MB.
+/// Parses a file size such as `64M`, `2G` or `4G:8k`. A plain number counts MB.
 fn parse_file_size(text: &str) -> Option<Bytes> {
     let size = text.split(':').next()?;
     let (number, unit) = split_number(size)?;
@@ -97,7 +97,7 @@ fn parse_file_size(text: &str) -> Option<Bytes> {
     Some(Bytes((number * unit_bytes(unit, 1024.0)?) as u64))
 }
 
-/// Parses `15462us`, `6918ms`.
+/// Parses a latency such as `15462us` or `6918ms`.
 fn parse_latency(text: &str) -> Option<Nanos> {
     let (number, unit) = split_number(text)?;
     Some(match unit {
@@ -108,8 +108,8 @@ fn parse_latency(text: &str) -> Option<Nanos> {
     })
 }
 
-/// Adds figure `index`: KiB per second, or seeks per second for the last one. bonnie++ prints `+++++` if a test was too
-/// short to measure.
+/// Adds the figure with this index. The unit is KiB per second; the last figure is in seeks per second. bonnie++ prints
+/// `+++++` if a test was too short to measure.
 fn add_figure(index: usize, text: &str, max: Option<Nanos>, result: &mut ToolResult) -> Option<()> {
     let name = NAMES[index];
     if text.starts_with('+') || text.is_empty() {
@@ -164,7 +164,8 @@ fn add_figure(index: usize, text: &str, max: Option<Nanos>, result: &mut ToolRes
     Some(())
 }
 
-/// Parses a CSV line. Version 1.03 starts it with the machine's name, 1.96 and later with the version of the format.
+/// Parses a CSV line. In version 1.03 the line starts with the machine's name, in 1.96 and later with the version of
+/// the format.
 fn parse_csv(line: &Line<'_>) -> Result<Option<ToolResult>, ImportError> {
     let fields: Vec<&str> = line.text.trim().split(',').collect();
     let versioned = |text: &str| text.starts_with("1.9") && text.len() == 4;

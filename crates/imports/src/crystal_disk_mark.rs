@@ -1,5 +1,5 @@
-//! Parses results of CrystalDiskMark 3 to 8 that were copied as text ("Copy"). The format changed with versions 5
-//! (queues and threads) and 7 (sections `[Read]`, `[Write]`, `[Mix]`).
+//! Parses results of CrystalDiskMark 3 to 8 that were copied as text ("Copy"). The format changed in version 5 (queues
+//! and threads) and version 7 (sections `[Read]`, `[Write]`, `[Mix]`).
 
 use crate::quantities::{parse_number, parse_size, split_number};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};
@@ -8,7 +8,7 @@ use assay_model::{Bytes, Nanos};
 
 const TOOL: Tool = Tool::CrystalDiskMark;
 
-/// Section of a result of versions 7 and 8.
+/// Section in a result of versions 7 and 8.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Read,
@@ -53,7 +53,7 @@ fn end_result(current: &mut ToolResult, results: &mut Vec<ToolResult>) {
     results.push(result);
 }
 
-/// Parses `CrystalDiskMark 8.0.4 x64 (C) 2007-2021 hiyohiyo`.
+/// Parses a title such as `CrystalDiskMark 8.0.4 x64 (C) 2007-2021 hiyohiyo`, and returns the version.
 fn parse_title(text: &str) -> Option<String> {
     let rest = text.strip_prefix("CrystalDiskMark ")?;
     let version = rest.split_whitespace().next()?;
@@ -75,7 +75,7 @@ fn parse_section(text: &str) -> Option<Section> {
     ))
 }
 
-/// Returns the title of a test, before the colon.
+/// Returns the title of a test, which is the text before the colon.
 fn find_row_title(text: &str) -> Option<&str> {
     let (title, rate) = text.rsplit_once(": ").or_else(|| text.rsplit_once(':'))?;
     let title = title.trim();
@@ -159,7 +159,7 @@ fn parse_row(title: &str, text: &str, section: Option<Section>) -> Option<Result
     Some(row)
 }
 
-/// Parses `Test : 1000 MB [C: 33.0% (39.3/119.1 GB)] (x5)`, `Date : 2012/02/15 20:39:27`.
+/// Parses a setting such as `Test : 1000 MB [C: 33.0% (39.3/119.1 GB)] (x5)` or `Date : 2012/02/15 20:39:27`.
 fn parse_setting(text: &str, result: &mut ToolResult) {
     let Some((key, value)) = text.split_once(':') else {
         return;

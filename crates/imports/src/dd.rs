@@ -8,7 +8,7 @@ use assay_model::{Bytes, Nanos};
 const TOOL: Tool = Tool::Dd;
 /// Number of lines above the summary in which the command is searched.
 const REACH: usize = 12;
-/// Device files that are not storage, and so not the target of the test.
+/// Device files that are not storage, so that they are not the target of the test.
 const NO_STORAGE: [&str; 6] = [
     "/dev/zero",
     "/dev/urandom",

@@ -1,5 +1,5 @@
-//! Parses results of HD Tune and HD Tune Pro: the text of "copy info to clipboard" of the benchmark and of random
-//! access.
+//! Parses results of HD Tune and HD Tune Pro, from the text of "copy info to clipboard" for the benchmark and for
+//! random access.
 
 use crate::quantities::{from_ms, parse_number, parse_rate, split_number, split_size};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult};
@@ -7,7 +7,7 @@ use assay_model::Bytes;
 use assay_model::workload::Pattern;
 
 const TOOL: Tool = Tool::HdTune;
-/// Default block size of the benchmark.
+/// Block size of the benchmark if the text contains none.
 const BLOCK: Bytes = Bytes(64 << 10);
 
 pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> {
@@ -41,7 +41,8 @@ pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> 
     Ok(results)
 }
 
-/// Parses `HD Tune: NAME Benchmark`, `HD Tune Pro: NAME Random Access`.
+/// Parses a title such as `HD Tune: NAME Benchmark` or `HD Tune Pro: NAME Random Access`, and returns the name of the
+/// drive.
 fn parse_title(text: &str) -> Option<&str> {
     let rest = text
         .strip_prefix("HD Tune: ")
@@ -104,7 +105,7 @@ fn read_line(text: &str, writes: bool, result: &mut ToolResult) -> Result<(), &'
     Ok(())
 }
 
-/// Parses `4 KB  4512 IOPS  0.221 ms  3.712 ms  17.626 MB/s`; the size may be `Random`.
+/// Parses a line such as `4 KB  4512 IOPS  0.221 ms  3.712 ms  17.626 MB/s`, in which the size may also be `Random`.
 fn parse_random(text: &str, writes: bool) -> Option<ResultRow> {
     let (size, rest) = match text.strip_prefix("Random") {
         Some(rest) => (None, rest),

@@ -6,9 +6,9 @@ use assay_model::Bytes;
 use assay_model::workload::Pattern;
 
 const TOOL: Tool = Tool::Iozone;
-/// Width in characters of a column of figures.
+/// Width of a column of figures, in characters.
 const WIDTH: usize = 9;
-/// Columns of the table after size and record length, in order.
+/// Columns of the table that follow size and record length, in order.
 const COLUMNS: [(&str, Option<Pattern>); 13] = [
     ("write", Some(Pattern::Write)),
     ("rewrite", Some(Pattern::Write)),
@@ -87,14 +87,14 @@ fn is_heading(text: &str) -> bool {
     size && words.next() == Some("reclen")
 }
 
-/// Parses `4 kByte records` into bytes.
+/// Parses a record length such as `4 kByte records` to bytes.
 fn parse_record(text: &str) -> Option<Bytes> {
     let kib: u64 = text.split_whitespace().next()?.parse().ok()?;
     Some(Bytes(kib.checked_mul(1024)?))
 }
 
-/// Parses a line of the table. Skipped tests leave their columns blank, so the position in the line determines the
-/// test.
+/// Parses a line of the table. Skipped tests leave their columns blank, so the position of a figure in the line
+/// determines its test.
 fn read_row(text: &str, operations: bool, result: &mut ToolResult) -> Result<(), &'static str> {
     const EXPECTED: &str = "file size, record size and figures in columns of 9 characters";
     let words = split_words(text);
@@ -144,7 +144,7 @@ fn read_row(text: &str, operations: bool, result: &mut ToolResult) -> Result<(),
     Ok(())
 }
 
-/// Splits a line into words, each with the column after its end.
+/// Splits a line into words. Each word is returned with the column after its end.
 fn split_words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut start = None;
@@ -161,7 +161,7 @@ fn split_words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// Parses a sum of throughput mode: ` 4 initial writers = 123456.78 kB/sec`.
+/// Parses a sum of throughput mode, such as ` 4 initial writers = 123456.78 kB/sec`.
 fn read_sum(
     text: &str,
     record: Option<Bytes>,

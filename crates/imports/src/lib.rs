@@ -1,8 +1,8 @@
 //! Parses results of storage benchmarks other than fio. `assay-fio` parses fio's results, and `assay-judge` finds
-//! doubts about results. No I/O.
+//! doubts (reasons to distrust a figure) about results. Performs no I/O.
 //!
-//! Users copy results into mails and web pages, so other text before, between and after the results is skipped. A line
-//! that belongs to a result but cannot be parsed is an error.
+//! Users copy results into mails and web pages. Therefore other text before, between and after the results is skipped.
+//! A line that belongs to a result but cannot be parsed is an error.
 
 mod atto;
 mod bonnie;
@@ -20,24 +20,24 @@ pub use run::{ResultContext, to_run};
 use assay_model::workload::{Durability, Pattern};
 use assay_model::{Bytes, Nanos};
 
-/// A benchmark program.
+/// A benchmark program whose results can be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// CrystalDiskMark (Windows; DiskSpd since version 5).
+    /// CrystalDiskMark on Windows. Since version 5 it uses DiskSpd.
     CrystalDiskMark,
-    /// ATTO Disk Benchmark (Windows).
+    /// ATTO Disk Benchmark on Windows.
     Atto,
-    /// HD Tune (Windows).
+    /// HD Tune on Windows.
     HdTune,
-    /// `pveperf` of Proxmox VE.
+    /// The command `pveperf` of Proxmox VE.
     Pveperf,
-    /// `dd`.
+    /// The command `dd`.
     Dd,
-    /// `sysbench fileio`.
+    /// The command `sysbench fileio`.
     Sysbench,
-    /// `iozone`.
+    /// The command `iozone`.
     Iozone,
-    /// `bonnie++`.
+    /// The command `bonnie++`.
     Bonnie,
 }
 
@@ -58,28 +58,28 @@ impl Tool {
     }
 }
 
-/// One result of one program.
+/// One result that a benchmark program printed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// Program.
+    /// Program that printed the result.
     pub tool: Tool,
-    /// Version as printed; empty if unknown.
+    /// Version of the program, as printed; empty if unknown.
     pub version: String,
-    /// Local time of the result; the time zone is unknown.
+    /// Local time of the result, whose time zone is unknown; `None` if the text contains no time.
     pub time: Option<jiff::civil::DateTime>,
-    /// Drive, directory or file that was measured.
+    /// Drive, directory or file that was measured; `None` if unknown.
     pub target: Option<String>,
-    /// Size of the test file, or of all test files together.
+    /// Size of the test file, or of all test files together; `None` if unknown.
     pub file_size: Option<Bytes>,
-    /// The command, if the text contains it.
+    /// Command that ran the program; `None` if the text does not contain it.
     pub command: Option<String>,
     /// Whether the page cache was bypassed; `None` if unknown.
     pub direct: Option<bool>,
-    /// Number of repetitions of each test, of which the figure is the best or the mean.
+    /// Number of repetitions of each test, of which the figure is the best or the mean; `None` if unknown.
     pub repeats: Option<u32>,
-    /// Figures.
+    /// Workloads of the result, with their figures.
     pub rows: Vec<ResultRow>,
-    /// Other figures of the result, as printed, which do not describe storage I/O.
+    /// Lines with further figures that do not describe storage I/O, as printed.
     pub others: Vec<String>,
 }
 
@@ -100,28 +100,28 @@ impl ToolResult {
     }
 }
 
-/// One workload of a result.
+/// One workload of a result, with its figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultRow {
-    /// Name as the program prints it.
+    /// Name of the workload, as the program prints it.
     pub name: String,
-    /// Access pattern.
+    /// Pattern of reads and writes.
     pub pattern: Pattern,
-    /// Size of one I/O, if known.
+    /// Size of one I/O in bytes; `None` if unknown.
     pub block_size: Option<Bytes>,
-    /// I/Os in flight per thread.
+    /// Number of I/Os in flight per thread.
     pub queue_depth: u32,
-    /// Threads.
+    /// Number of threads that ran the workload.
     pub threads: u32,
-    /// Percentage of reads in a mix.
+    /// Percentage of reads in a mixed workload.
     pub read_percent: Option<u8>,
-    /// Durability of a write when it counts as complete.
+    /// Which writes are durable when they complete.
     pub durability: Durability,
-    /// Measured time.
+    /// Measured time; `None` if unknown.
     pub runtime: Option<Nanos>,
-    /// Figures of the reads.
+    /// Figures of the reads; `None` if the workload does not read.
     pub read: Option<Figures>,
-    /// Figures of the writes.
+    /// Figures of the writes; `None` if the workload does not write.
     pub write: Option<Figures>,
 }
 
@@ -141,7 +141,7 @@ impl ResultRow {
         }
     }
 
-    /// Sets the figures of the direction, if the pattern has only one direction.
+    /// Sets the figures of the only direction that the pattern has.
     fn with(mut self, figures: Figures) -> Self {
         match self.pattern.reads() {
             true => self.read = Some(figures),
@@ -151,22 +151,22 @@ impl ResultRow {
     }
 }
 
-/// Figures of one direction; a missing figure was not printed.
+/// Figures of one direction. A figure that was not printed is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Bytes per second.
+    /// Rate in bytes per second.
     pub bytes_per_s: Option<f64>,
-    /// I/Os per second.
+    /// Rate in I/Os per second.
     pub per_s: Option<f64>,
-    /// I/Os.
+    /// Number of I/Os that were completed.
     pub count: Option<u64>,
-    /// Bytes transferred.
+    /// Number of bytes transferred.
     pub bytes: Option<Bytes>,
-    /// Mean latency.
+    /// Mean latency of the I/Os.
     pub mean: Option<Nanos>,
-    /// Largest latency.
+    /// Maximum latency of the I/Os.
     pub max: Option<Nanos>,
-    /// Percentiles: percent and latency.
+    /// Percentiles of the latency, each as percentage and latency.
     pub percentiles: Vec<(f64, Nanos)>,
 }
 
@@ -183,13 +183,13 @@ impl Figures {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: cannot read `{text}` as a line of {tool}: expected {expected}", tool = tool.name())]
 pub struct ImportError {
-    /// Program that the line seems to come from.
+    /// Program that seems to have printed the line.
     pub tool: Tool,
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
     /// Start of the line, without control characters.
     pub text: String,
-    /// Expected content.
+    /// Description of the expected content.
     pub expected: &'static str,
 }
 
@@ -210,10 +210,10 @@ impl ImportError {
     }
 }
 
-/// A line of the text, without quotation marks of mails such as `> `.
+/// A line of the text, without the quotation marks of mails such as `> `.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
-    /// Line number, from 1.
+    /// Number of the line, from 1.
     number: usize,
     text: &'a str,
 }
@@ -234,7 +234,7 @@ fn split_lines(text: &str) -> Vec<Line<'_>> {
 
 type Parser = fn(&[Line<'_>]) -> Result<Vec<ToolResult>, ImportError>;
 
-/// Parsers of all programs. Each returns nothing for a text without a result of its program.
+/// Parsers of all programs. Each returns nothing if the text contains no result of its program.
 const PARSERS: [Parser; 8] = [
     crystal_disk_mark::parse,
     atto::parse,

@@ -1,4 +1,5 @@
-//! Parses results of `pveperf` of Proxmox VE: fsyncs per second, buffered reads and seek time of a directory.
+//! Parses results of `pveperf` of Proxmox VE, which contain the fsyncs per second, buffered reads and seek time of a
+//! directory.
 
 use crate::quantities::{from_ms, parse_number, parse_rate};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};

@@ -1,8 +1,8 @@
-//! Parses numbers with units as the programs print them.
+//! Parses numbers with units in the forms that the programs print.
 
 use assay_model::{Bytes, Nanos};
 
-/// Splits `123.4MB/s` or `123.4 MB/s` into the number and the rest without spaces.
+/// Splits a text such as `123.4MB/s` or `123.4 MB/s` into the number and the rest. The rest has no spaces at its ends.
 pub(crate) fn split_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text
@@ -12,7 +12,7 @@ pub(crate) fn split_number(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// Parses `1234.5`; `1234,5` of other locales; `1,234.5`.
+/// Parses a number such as `1234.5`, `1234,5` (in some locales) or `1,234.5`.
 pub(crate) fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let plain = match (text.contains('.'), text.matches(',').count()) {
@@ -23,7 +23,8 @@ pub(crate) fn parse_number(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// Returns the bytes of a unit. `kilo` is the value of a K without `i`: 1000 or 1024, depending on the program.
+/// Returns the number of bytes of a unit. `kilo` is the value of a K without `i`, which is 1000 or 1024, depending on
+/// the program.
 pub(crate) fn unit_bytes(unit: &str, kilo: f64) -> Option<f64> {
     let unit = unit.trim().to_ascii_lowercase();
     let unit = unit.trim_end_matches("ytes").trim_end_matches("yte");
@@ -69,7 +70,7 @@ pub(crate) fn parse_rate(text: &str, kilo: f64) -> Option<f64> {
     Some(number * unit_bytes(unit, kilo)?)
 }
 
-/// Builds a time from milliseconds.
+/// Converts milliseconds to the time type of the model.
 pub(crate) fn from_ms(ms: f64) -> Nanos {
     Nanos((ms * 1e6).round() as u64)
 }

@@ -10,22 +10,22 @@ use assay_model::{Facts, Nanos, Origin, Planned, Run, RunId, Workload};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Data that a result does not contain.
+/// Data for the run that a result does not contain.
 #[derive(Clone, Debug)]
 pub struct ResultContext {
-    /// Name of the file without its directory.
+    /// Name of the file that contains the result, without its directory.
     pub file: String,
-    /// `Run::uid`.
+    /// Unique id of the run (`Run::uid`).
     pub uid: String,
-    /// `Run::assay_version`.
+    /// Version of assay (`Run::assay_version`).
     pub version: String,
-    /// Time used if the result contains none.
+    /// Time of the run if the result contains none.
     pub now: Timestamp,
     /// Remarks to store with the run, such as the doubts about the result.
     pub remarks: Vec<String>,
 }
 
-/// Converts a result to a run with one sample per row. Unknown block sizes are 0.
+/// Converts a result to a run with one sample per workload. An unknown block size becomes 0.
 #[must_use]
 pub fn to_run(result: &ToolResult, context: &ResultContext) -> (Run, Vec<Sample>) {
     let time = result.time.and_then(|time| {
@@ -164,8 +164,8 @@ fn to_operations(figures: &Figures, runtime: Option<Nanos>) -> Operations {
     }
 }
 
-/// Converts a name to one that criteria can contain: letters, digits, `-` and `_`, at most 60 characters. Adds a number
-/// if the name occurred before.
+/// Converts a name to a form that criteria can contain: letters, digits, `-` and `_`, at most 60 characters. Adds a
+/// number if the name occurred before.
 fn unique_name(name: &str, seen: &mut BTreeMap<String, u32>) -> String {
     let mut base = String::new();
     for c in name.to_ascii_lowercase().chars().take(120) {

@@ -1,4 +1,4 @@
-//! Parses results of `sysbench fileio`: 0.4 and 0.5 (`--test=fileio`), 1.0 and 1.1.
+//! Parses results of `sysbench fileio` in version 0.4 and 0.5 (`--test=fileio`), 1.0 and 1.1.
 
 use crate::quantities::{from_ms, parse_number, parse_size, split_number, unit_bytes};
 use crate::{Figures, ImportError, Line, ResultRow, Tool, ToolResult, find_command};
@@ -47,7 +47,7 @@ pub(crate) fn parse(lines: &[Line<'_>]) -> Result<Vec<ToolResult>, ImportError> 
     Ok(results)
 }
 
-/// The figures of one test.
+/// Workload and figures of one test.
 #[derive(Default)]
 struct Test {
     row: Option<ResultRow>,
@@ -182,7 +182,7 @@ impl Test {
     }
 }
 
-/// Parses `random r/w test`, `sequential write (creation) test`.
+/// Parses a mode such as `random r/w test` or `sequential write (creation) test`.
 fn parse_mode(text: &str) -> Option<ResultRow> {
     let (order, rest) = text.split_once(' ')?;
     let random = match order {
@@ -202,14 +202,15 @@ fn parse_mode(text: &str) -> Option<ResultRow> {
     Some(ResultRow::new(name, pattern, None))
 }
 
-/// Parses `600 Read, 400 Write, 1186 Other = 2186 Total`: reads and writes.
+/// Parses a line such as `600 Read, 400 Write, 1186 Other = 2186 Total`. Returns the numbers of reads and of writes.
 fn parse_counts(text: &str) -> Option<(u64, u64)> {
     let (read, rest) = text.split_once(" Read,")?;
     let (write, _) = rest.split_once(" Write,")?;
     Some((read.trim().parse().ok()?, write.trim().parse().ok()?))
 }
 
-/// Parses `Read 9.375Mb  Written 6.25Mb  Total transferred …`; the units are powers of 1024 bytes.
+/// Parses a line such as `Read 9.375Mb  Written 6.25Mb  Total transferred …`. Returns the bytes read and written. The
+/// units are powers of 1024 bytes.
 fn parse_transferred(text: &str) -> Option<(assay_model::Bytes, assay_model::Bytes)> {
     let mut words = text.split_whitespace();
     let mut after = |label: &str| {

@@ -1,4 +1,4 @@
-//! Load that creates small files with an extended attribute, as file servers, SELinux and POSIX ACLs do; fio has no
+//! Load that creates small files with an extended attribute, as file servers, SELinux and POSIX ACLs do. fio has no
 //! such load.
 
 use crate::Cancel;
@@ -10,21 +10,21 @@ use rustix::io::Errno;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Name of the attribute.
+/// Name of the extended attribute that the load sets.
 const NAME: &str = "user.assay";
-/// Maximum length of an attribute in Linux (XATTR_SIZE_MAX of linux/limits.h).
+/// Maximum length of an attribute in Linux, in bytes (XATTR_SIZE_MAX of linux/limits.h).
 const LONGEST: u64 = 64 << 10;
 
 /// Parameters of the load with extended attributes.
 #[derive(Clone, Debug)]
 pub struct AttributesRequest {
-    /// Scratch directory; the files remain in it.
+    /// Scratch directory for the files. They remain there after the load.
     pub dir: PathBuf,
     /// Maximum number of files, at least 1.
     pub files: u32,
-    /// Length of the attribute, 1 byte to 64 KiB.
+    /// Length of the attribute, from 1 byte to 64 KiB.
     pub size: Bytes,
-    /// Duration of the load.
+    /// Duration of the load, and time limit of an operation.
     pub timing: Timing,
 }
 
@@ -32,7 +32,7 @@ pub struct AttributesRequest {
 /// attribute and reads the attribute back. Nothing is synced.
 ///
 /// # Errors
-/// A parameter is invalid, or no operation succeeded. If some operations succeeded, the failed ones are in
+/// A parameter is invalid, or no operation succeeded. If some operations succeeded, the failed operations are in
 /// `LoadResult::errors`.
 pub fn run(request: &AttributesRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     if request.files == 0 || !(1..=LONGEST).contains(&request.size.0) {

@@ -1,20 +1,20 @@
-//! A flag that requests that running work stops soon and cleans up.
+//! A flag that makes running work stop soon and clean up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Flag shared between a signal handler and the work that it interrupts.
+/// Flag that a signal handler sets, and that the work checks.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Wraps an existing flag, for example of a signal handler.
+    /// Wraps an existing flag, for example the flag of a signal handler.
     #[must_use]
     pub fn from_flag(flag: Arc<AtomicBool>) -> Self {
         Self(flag)
     }
 
-    /// Requests a stop.
+    /// Requests that the work stops soon.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);
     }

@@ -13,22 +13,23 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Parameters of the load.
+/// Parameters of the load that runs a command.
 #[derive(Clone, Debug)]
 pub struct CommandRequest {
     /// Program and arguments, without a shell.
     pub argv: Vec<OsString>,
-    /// The figure to read from the command's output, if it is measured in addition to the run time.
+    /// Figure to read from the command's output, in addition to the run time; `None` measures only the run time.
     pub prints: Option<PrintedFigure>,
-    /// Duration of the load.
+    /// Duration of the load, and time limit of one run of the command.
     pub timing: Timing,
 }
 
-/// Runs the command again and again, one run at a time. Standard input is empty. assay reads and discards the output,
-/// because some programs do less if it goes to /dev/null. Background processes of a command are killed with it.
+/// Runs the command repeatedly, one run at a time. Standard input is empty. The output is read and discarded, because
+/// some programs do less work if their output goes to /dev/null. Background processes of a command are killed at its
+/// end.
 ///
 /// # Errors
-/// The command does not exist, or no run succeeded. If some runs succeeded, the failed ones are in
+/// The command does not exist, or no run succeeded. If some runs succeeded, the failed runs are in
 /// `LoadResult::errors`.
 pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let Some(program) = request.argv.first() else {
@@ -92,21 +93,21 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
     )
 }
 
-/// Part of standard error to keep: enough for an error message.
+/// Part of standard error that is kept, which is enough for an error message.
 const KEEP: Keep = Keep {
     stdout: 0,
     stderr: 4096,
     leftovers: Leftovers::Kill,
 };
 
-/// Part of standard output to keep: enough for the report of a load generator.
+/// Part of standard output that is kept, which is enough for the report of a load generator.
 const KEEP_OUTPUT: Keep = Keep {
     stdout: 4 << 20,
     stderr: 1 << 20,
     ..KEEP
 };
 
-/// Returns the figure that a run printed, on standard output or else on standard error.
+/// Returns the figure that a run printed. Searches standard output first, then standard error.
 fn read_printed(
     wanted: &PrintedFigure,
     collected: &Collected,

@@ -8,8 +8,8 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Starts a non-blocking connection. The socket becomes writable on success or failure;
-/// `TcpStream::take_error` distinguishes them.
+/// Starts a non-blocking connection. The socket becomes writable on success and on failure; `TcpStream::take_error`
+/// distinguishes the two.
 pub(crate) fn begin(address: &SocketAddr) -> io::Result<TcpStream> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -27,7 +27,7 @@ pub(crate) fn begin(address: &SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Waits for a connection and makes it blocking. Fails with `TimedOut` at the deadline and `Interrupted` when
+/// Waits for a connection and makes it blocking. Fails with `TimedOut` at the deadline, and with `Interrupted` when
 /// cancelled.
 pub(crate) fn wait(
     address: &SocketAddr,

@@ -1,4 +1,4 @@
-//! Kernel counters of a sample: reads them before and after, and subtracts.
+//! Kernel counters of a sample. They are read before and after the load, and subtracted.
 
 pub mod zfs;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Counter values at one time.
+/// Values of the kernel counters at one time.
 #[derive(Clone, Debug)]
 pub struct CounterSnapshot {
     at: Instant,
@@ -23,7 +23,7 @@ pub struct CounterSnapshot {
     mem_available: Option<Bytes>,
 }
 
-/// Jiffies of one line of /proc/stat. In a list of lines, index 0 is the whole machine.
+/// Jiffies of one line of /proc/stat. In a list of lines, index 0 is the line of the whole machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTimes {
     user: u64,
@@ -34,11 +34,11 @@ struct CpuTimes {
     idle: u64,
 }
 
-/// Paths of the counter files. They are found once, so that a snapshot needs only a few reads.
+/// Paths of the files with kernel counters. They are searched once, so that a snapshot needs only a few reads.
 #[derive(Clone, Debug)]
 pub struct Sources {
     devices: Vec<String>,
-    /// Disk of each device that is a partition.
+    /// Disk of each device that is a partition, by the name of the device.
     disk_of: BTreeMap<String, String>,
     throttle: Vec<PathBuf>,
     freq: Vec<(PathBuf, f64)>,
@@ -53,7 +53,7 @@ fn read_number(host: &dyn Host, path: impl AsRef<Path>) -> Option<f64> {
     read_text(host, path)?.trim().parse().ok()
 }
 
-/// Returns the disk of a partition: `vda` for `vda2`.
+/// Returns the disk of a partition, such as `vda` for `vda2`; `None` if the device is not a partition.
 fn disk_of(host: &dyn Host, name: &str) -> Option<String> {
     let dir = host
         .realpath(&Path::new("/sys/class/block").join(name))
@@ -122,7 +122,7 @@ impl Sources {
 }
 
 impl CounterSnapshot {
-    /// Reads all counters now.
+    /// Reads the current values of all counters.
     #[must_use]
     pub fn take(host: &dyn Host, sources: &Sources) -> Self {
         let at = Instant::now();
@@ -166,7 +166,7 @@ impl CounterSnapshot {
         }
     }
 
-    /// Returns the growth of the counters from `self` to the later `end`. Frequency, temperature and sizes are the
+    /// Returns by how much the counters grew from `self` to the later `end`. Frequency, temperature and sizes are the
     /// values at `end`.
     #[must_use]
     pub fn until(&self, end: &Self) -> Counters {
@@ -197,7 +197,7 @@ impl CounterSnapshot {
 
 /// Parses /proc/diskstats. Fields after the name (Documentation/admin-guide/iostats.rst): 1 reads, 3 sectors read, 4 ms
 /// reading, 5 writes, 7 sectors written, 8 ms writing, 10 ms busy, 11 weighted ms, 12 discards (Linux 4.18), 16
-/// flushes, 17 ms flushing (Linux 5.5). A sector of these counters always has 512 bytes.
+/// flushes, 17 ms flushing (Linux 5.5). A sector in these counters always has 512 bytes.
 fn parse_diskstats(text: &str) -> BTreeMap<String, DeviceDelta> {
     let parse = |line: &str| {
         let mut words = line.split_whitespace().skip(2);
@@ -242,7 +242,8 @@ fn device_delta(start: &DeviceDelta, end: &DeviceDelta) -> DeviceDelta {
     }
 }
 
-/// Parses /proc/stat (proc_stat(5)): user nice system idle iowait irq softirq steal; user includes guest time.
+/// Parses /proc/stat (proc_stat(5)). The columns are user nice system idle iowait irq softirq steal; user includes
+/// guest time.
 fn parse_stat(text: &str) -> Vec<CpuTimes> {
     text.lines()
         .take_while(|line| line.starts_with("cpu"))
@@ -309,7 +310,7 @@ fn cpu_delta(start: &[CpuTimes], end: &[CpuTimes]) -> Option<CpuDelta> {
     })
 }
 
-/// Parses a line of /proc/meminfo into bytes.
+/// Parses the value of `key` from /proc/meminfo, in bytes.
 #[must_use]
 pub fn parse_meminfo(text: &str, key: &str) -> Option<Bytes> {
     let line = text

@@ -1,4 +1,4 @@
-//! Examines the tested file: written, unwritten or sparse, and whether its data compresses.
+//! Examines the tested file: whether its blocks are written, unwritten or sparse, and whether its data compresses.
 
 use assay_model::Bytes;
 use assay_model::target::FileState;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 /// Number of windows of the file whose compressibility is measured.
 const WINDOWS: u64 = 16;
-/// Size of a window in bytes: the default recordsize of ZFS and the maximum compression unit of btrfs.
+/// Size of a window in bytes. It equals the default recordsize of ZFS and the maximum compression unit of btrfs.
 const WINDOW: u64 = 128 << 10;
 
 /// Examines an open regular file. Reads at most 2 MiB of it, and drops this data from the page cache again.
@@ -27,8 +27,8 @@ pub fn look(file: &File) -> io::Result<FileState> {
     })
 }
 
-/// Returns the bytes in written and in allocated but unwritten extents; `None` if the file system has no
-/// FIEMAP (tmpfs, ZFS before 2.x, NFS).
+/// Returns the number of bytes in written extents, and in allocated but unwritten extents; `None` if the file system
+/// does not support FIEMAP (tmpfs, ZFS before 2.x, NFS).
 fn read_extents(file: &File) -> Option<(Bytes, Bytes)> {
     let (mut written, mut unwritten) = (0u64, 0u64);
     for extent in fiemap::Fiemap::new(file) {

@@ -1,4 +1,4 @@
-//! Runs fio as the load generator: finds it, checks its version, and runs it as a child process that ends with assay.
+//! Runs fio as the load generator. Finds fio, checks its version, and runs it as a child process that ends with assay.
 
 mod log;
 
@@ -16,23 +16,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Oldest fio with all options that assay uses: `sync=dsync` was added in 3.23 (fio commit eb9f8d7f).
+/// Oldest version of fio that has all options which assay uses: `sync=dsync` was added in 3.23 (fio commit eb9f8d7f).
 pub const OLDEST: (u32, u32) = (3, 23);
-/// Newest fio whose result format was tested.
+/// Newest version of fio whose result format was tested.
 pub const NEWEST: (u32, u32) = (3, 42);
 
-/// An installed and usable fio.
+/// A fio that is installed and whose version is supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fio {
-    /// Path of the fio program.
+    /// Path of the executable.
     pub program: PathBuf,
     /// Version as fio prints it: `fio-3.33`.
     pub version: String,
-    /// Warning if fio is newer than [`NEWEST`], the last version whose result format was tested.
+    /// Warning if fio is newer than [`NEWEST`]; else `None`.
     pub remark: Option<String>,
 }
 
-/// Reasons why fio cannot be used.
+/// Reason why fio cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
     /// fio is not installed.
@@ -43,15 +43,15 @@ pub enum FioError {
     /// fio cannot be started.
     #[error("{program}: cannot be started: {source}")]
     Start {
-        /// The program.
+        /// Path of the executable.
         program: PathBuf,
         /// Error of the kernel.
         source: io::Error,
     },
-    /// The output of `--version` is unknown or the version is too old.
+    /// The output of `--version` cannot be parsed, or the version is too old.
     #[error("`{program} --version` answers `{answer}`: assay needs fio {}.{} or newer", OLDEST.0, OLDEST.1)]
     Version {
-        /// The program.
+        /// Path of the executable.
         program: PathBuf,
         /// First line of the output.
         answer: String,
@@ -64,7 +64,7 @@ pub enum FioError {
     Engine {
         /// Version as fio prints it.
         version: String,
-        /// The engine's name.
+        /// Name of the engine.
         engine: &'static str,
         /// Error message of fio.
         answer: String,
@@ -72,53 +72,53 @@ pub enum FioError {
     /// The work directory cannot be used.
     #[error("{path}: {source}")]
     Io {
-        /// File or directory.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// How a fio process ended.
+/// How a fio process ended, whatever its result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioEnd {
-    /// Exited with this status (128 + signal if a signal ended it).
+    /// fio exited with this status; 128 + signal if a signal ended fio.
     Exited(i32),
-    /// The user interrupted.
+    /// The user interrupted the run.
     Cancelled,
-    /// Killed after the time limit.
+    /// fio was killed because it exceeded the time limit.
     TimedOut,
 }
 
-/// Result of a fio process.
+/// Result of a fio process after its end.
 #[derive(Clone, Debug)]
 pub struct FioOutput {
-    /// Result in fio's JSON+ format; empty if fio wrote none.
+    /// Result in fio's JSON+ format; empty if fio wrote no result.
     pub json: Vec<u8>,
-    /// Standard error, at most 64 KiB.
+    /// Standard error of fio, at most 64 KiB.
     pub stderr: String,
     /// How the process ended.
     pub ended: FioEnd,
-    /// Time from start to end of the process.
+    /// Time from the start of the process to its end.
     pub wall: Nanos,
     /// User and system CPU time of the process; `None` if fio ran in a guest.
     pub cpu: Option<Nanos>,
-    /// Rate over time, summed over all jobs.
+    /// Rate over time, as the sum of all jobs.
     pub series: Vec<RatePoint>,
 }
 
 /// Parameters of one run of fio.
 #[derive(Clone, Debug)]
 pub struct FioRequest<'a> {
-    /// Text of the job file.
+    /// Text of the job file for fio.
     pub job: &'a str,
-    /// Directory for the job file, the result and the logs; relative file names refer to it.
+    /// Directory for the job file, the result and the logs. Relative file names in the job refer to this directory.
     pub work_dir: &'a Path,
     /// Time between two points of the rate log.
     pub log_every: Nanos,
-    /// Bytes per I/O.
+    /// Size of each I/O in bytes.
     pub block: Bytes,
-    /// Time limit; fio is killed after it.
+    /// Time limit, after which fio is killed.
     pub limit: Nanos,
 }
 
@@ -129,10 +129,10 @@ fn parse_version(answer: &str) -> Option<(u32, u32)> {
 }
 
 impl Fio {
-    /// Finds fio on PATH, or uses `program`, and checks its version.
+    /// Finds fio on PATH, or uses `program`. Checks the version.
     ///
     /// # Errors
-    /// fio is missing, too old, or another program.
+    /// fio is missing or too old, or the program is not fio.
     pub fn find(host: &dyn Host, program: Option<&Path>) -> Result<Self, FioError> {
         let program = program.unwrap_or(Path::new("fio")).to_owned();
         let argv = [program.as_os_str(), OsStr::new("--version")];
@@ -162,10 +162,10 @@ impl Fio {
         }
     }
 
-    /// Checks that this fio has an I/O engine, by letting fio list the options of the engine.
+    /// Checks whether this fio supports an I/O engine, by making fio list the options of the engine.
     ///
     /// # Errors
-    /// [`FioError::Engine`] if the engine is missing.
+    /// [`FioError::Engine`] if fio does not support the engine.
     pub fn has_engine(&self, host: &dyn Host, engine: Engine) -> Result<(), FioError> {
         let Some(name) = engine.fio() else {
             return Ok(());
@@ -184,8 +184,8 @@ impl Fio {
         })
     }
 
-    /// Returns the asynchronous I/O engine that works on this machine: io_uring if fio and the kernel support it
-    /// (containers often forbid it), else libaio.
+    /// Returns the asynchronous I/O engine that works on this machine. This is io_uring if fio and the kernel support
+    /// it (containers often forbid it), else libaio.
     #[must_use]
     pub fn best_engine(&self, work_dir: &Path, cancel: &Cancel) -> Engine {
         let probe = work_dir.join("probe");
@@ -207,11 +207,11 @@ impl Fio {
         }
     }
 
-    /// Measures fio's time to start, prepare and end, with its null engine. Each sample takes this additional
+    /// Measures how long fio takes to start, prepare and end, with its null engine. Each sample takes this additional
     /// time.
     ///
     /// # Errors
-    /// fio cannot be started or fails on the simplest job.
+    /// fio cannot be started, or fails on the simplest job.
     pub fn overhead(&self, work_dir: &Path, cancel: &Cancel) -> Result<Nanos, FioError> {
         let request = FioRequest {
             job: "[overhead]\nioengine=null\nthread=1\nsize=4096\nbs=4096\nrw=read\n",
@@ -287,7 +287,7 @@ impl Fio {
 }
 
 /// Waits until fio ends. After the time limit or a cancellation, first sends SIGINT, so that fio can still write its
-/// result, then kills fio.
+/// result. Then kills fio if it does not end.
 fn wait(
     mut running: Running,
     start: Instant,
@@ -296,7 +296,7 @@ fn wait(
 ) -> io::Result<(FioEnd, Nanos)> {
     /// Time limit for fio to write its result after SIGINT.
     const END_LIMIT: Duration = Duration::from_secs(5);
-    /// Maximum delay until a cancellation by a signal handler is noticed.
+    /// Maximum time until a cancellation by a signal handler is noticed.
     const LOOK: Duration = Duration::from_millis(200);
     let limit = Duration::from(limit);
     let mut asked: Option<(Instant, FioEnd)> = None;
@@ -327,7 +327,7 @@ fn read_start(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns fio's own error message in one line: the first line of standard error that reports an error, else
+/// Returns fio's own error message in one line. This is the first line of standard error that reports an error, else
 /// the first line.
 #[must_use]
 pub fn find_complaint(stderr: &str) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! Load of IMAP logins: connect, greeting, LOGIN, OK, LOGOUT (RFC 3501), without TLS.
+//! Load of IMAP sign-ins without TLS. A sign-in consists of connect, greeting, LOGIN, OK and LOGOUT (RFC 3501).
 
 mod server_replies;
 mod session;
@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A password. Messages never contain it; `Debug` prints dots instead.
+/// A password. Messages do not contain it, and `Debug` prints dots instead.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Creates a secret from a password; removes a line end.
+    /// Creates a secret from a password. Removes a line end after the password.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
@@ -30,25 +30,25 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Parameters of the load.
+/// Parameters of the load of IMAP sign-ins.
 #[derive(Clone, Debug)]
 pub struct ImapRequest {
     /// Address of the server as `HOST:PORT`.
     pub address: String,
-    /// User name.
+    /// User name of the mailbox.
     pub user: String,
-    /// Password.
+    /// Password of the user.
     pub password: Secret,
-    /// Number of simultaneous sessions, at least 1; one thread each.
+    /// Number of simultaneous sessions, at least 1. Each session has its own thread.
     pub sessions: u32,
-    /// Duration of the load.
+    /// Duration of the load, and time limit of a sign-in.
     pub timing: Timing,
 }
 
 /// Time limit for resolving the host name.
 const RESOLVER: Duration = Duration::from_secs(30);
 
-/// Resolves `HOST:PORT`; an IPv6 address must be in brackets.
+/// Resolves `HOST:PORT`. An IPv6 address must be in brackets.
 fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let wrong = |why: &str| format!("not an address as HOST:PORT ({why})");
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
@@ -62,11 +62,11 @@ fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
         .map_err(|error| wrong(&error.to_string()))
 }
 
-/// Logs in repeatedly. The latency of a login is the time from the start of the connection to the tagged OK; the LOGOUT
-/// is not included.
+/// Signs in repeatedly. The latency of a sign-in is the time from the start of the connection to the tagged OK, without
+/// the LOGOUT.
 ///
 /// # Errors
-/// An address or user name is invalid, or no login succeeded. If some logins succeeded, the failed ones are in
+/// An address or user name is invalid, or no sign-in succeeded. If some sign-ins succeeded, the failed ones are in
 /// `LoadResult::errors`.
 pub fn run(request: &ImapRequest, cancel: &Cancel) -> Result<LoadResult, LoadError> {
     let bad = |why: String| LoadError::Request {

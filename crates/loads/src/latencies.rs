@@ -1,10 +1,10 @@
-//! Latencies of assay's own loads, in the bins of fio's histogram.
+//! Latencies of assay's own loads, in the same bins as fio's histogram.
 
 use assay_model::histogram::Histogram;
 use assay_model::sample::Latency;
 use std::time::Duration;
 
-/// `FIO_IO_U_PLAT_BITS` of fio's `stat.h`: log₂ of the number of bins per power of two.
+/// Base-2 logarithm of the number of bins per power of two (`FIO_IO_U_PLAT_BITS` of fio's `stat.h`).
 const BITS: u32 = 6;
 /// Number of bins for all 64-bit values.
 const BINS: usize = ((64 - BITS as usize) + 1) << BITS;
@@ -19,7 +19,7 @@ fn latency_bin(nanos: u64) -> usize {
     (((shift + 1) as usize) << BITS) + ((nanos >> shift) as usize & ((1 << BITS) - 1))
 }
 
-/// Returns the middle of a bin in nanoseconds (`plat_idx_to_val`); exact below 128 ns.
+/// Returns the latency in the middle of a bin in nanoseconds (`plat_idx_to_val`). The value is exact below 128 ns.
 fn bin_middle(bin: usize) -> u64 {
     if bin < 2 << BITS {
         return bin as u64;
@@ -36,7 +36,7 @@ pub(crate) struct Latencies {
     min: u64,
     max: u64,
     mean: f64,
-    /// Sum of squared differences from the mean (Welford).
+    /// Sum of the squared differences from the mean, updated by Welford's method.
     squares: f64,
 }
 

@@ -1,8 +1,8 @@
 //! Lays out a file: writes every block with data that neither compresses nor repeats.
 //!
-//! A benchmark on a sparse or fallocated file measures how fast the file system returns zeroes; a benchmark on
-//! compressible data measures the compressor. The page cache is bypassed if the file system permits it. The file is
-//! synced as it grows, so that the reported progress is that of the device.
+//! A benchmark on a sparse or fallocated file measures how fast the file system returns zeroes. A benchmark on
+//! compressible data measures the compressor. The page cache is bypassed if the file system permits this. The file is
+//! synced while it grows, so that the reported progress is the progress of the device.
 
 use crate::Cancel;
 use assay_host::HostError;
@@ -16,41 +16,41 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::time::{Duration, Instant};
 
-/// Bytes written between two syncs.
+/// Number of bytes that are written between two syncs.
 pub const CHUNK: Bytes = Bytes(64 << 20);
-/// Bytes written at once, and the distance after which data repeats. This distance is beyond the window of any file
-/// system's compressor (1 MiB records on ZFS, 128 KiB on btrfs).
+/// Number of bytes that are written at once, which is also the distance after which data repeats. This distance is
+/// larger than the window of any file system's compressor (1 MiB records on ZFS, 128 KiB on btrfs).
 const BUFFER: usize = 4 << 20;
-/// Size of a block in bytes. Each block contains its number, so that deduplication finds no equal blocks.
+/// Size of a block in bytes. Each block contains its own number, so that deduplication finds no equal blocks.
 const BLOCK: usize = 4096;
-/// `f_type` of ZFS (OpenZFS include/sys/fs/zfs.h, `ZFS_SUPER_MAGIC`).
+/// Value of `f_type` for ZFS (`ZFS_SUPER_MAGIC` of OpenZFS include/sys/fs/zfs.h).
 const ZFS: i64 = 0x2fc1_2fc1;
-/// Maximum time to wait until the file has its full size on ZFS: longer than two transaction groups by default (zfs(4),
-/// zfs_txg_timeout: 5 s). The wait needs a limit, because a compressed file never reaches its full size.
+/// Maximum time to wait until the file has its full size on ZFS. It is longer than two transaction groups by default
+/// (zfs(4), zfs_txg_timeout: 5 s). The wait needs a limit, because a compressed file never reaches its full size.
 const SETTLING: Duration = Duration::from_secs(12);
 
-/// Reasons why a layout ended early.
+/// Reason why a layout ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// The user interrupted it.
+    /// The user interrupted the layout.
     #[error("interrupted")]
     Cancelled,
-    /// The file cannot be opened for writing, so nothing was written.
+    /// The file cannot be opened for writing. Nothing was written.
     #[error("before it began: {0}")]
     Open(#[from] HostError),
     /// The file system or device reported an error.
     #[error("after {written} of {size}: {source}")]
     Io {
-        /// Bytes written before the error.
+        /// Number of bytes written before the error.
         written: Bytes,
-        /// Requested bytes.
+        /// Number of bytes to write.
         size: Bytes,
         /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// Fills the first `size` bytes of an open file or device. After every [`CHUNK`], calls `progress` with the
+/// Fills the first `size` bytes of an open file or device. After every [`CHUNK`], calls `progress` with the number of
 /// bytes on the device and the time since the start.
 ///
 /// # Errors
@@ -117,8 +117,8 @@ fn write(
     settle(cached, size, cancel)
 }
 
-/// On ZFS, waits until the data of the file is at its final location. ZFS first stores synced data in the intent log,
-/// and moves it some seconds later; until then the file looks sparse and the disks are busy.
+/// Waits on ZFS until the data of the file is at its final location. ZFS first stores synced data in the intent log,
+/// and moves the data some seconds later. Until then, the file looks sparse and the disks are busy.
 fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> {
     let on_zfs = rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == ZFS);
     let start = Instant::now();
@@ -135,15 +135,15 @@ fn settle(file: &File, size: Bytes, cancel: &Cancel) -> Result<(), LayoutError> 
     Ok(())
 }
 
-/// Random bytes aligned for O_DIRECT. They are generated once, because new random data would cost one second of CPU
-/// time per gigabyte.
+/// Random bytes with the alignment that O_DIRECT needs. They are generated once, because generating new random data
+/// costs one second of CPU time per gigabyte.
 pub struct Data {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Data {
-    /// Creates the data of a seed.
+    /// Creates the data that belongs to a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut bytes = vec![0u8; BUFFER + BLOCK];
@@ -153,7 +153,7 @@ impl Data {
         Self { bytes, start }
     }
 
-    /// Returns `length` bytes of data for the file position `offset`, at most 4 MiB.
+    /// Returns `length` bytes of data for the file position `offset`. `length` is at most 4 MiB.
     pub fn next(&mut self, offset: u64, length: usize) -> &[u8] {
         let data = &mut self.bytes[self.start..self.start + length];
         for (index, block) in data.chunks_exact_mut(BLOCK).enumerate() {

@@ -1,7 +1,7 @@
-//! Load generators, one file each, and the kernel counters that are read before and after a load.
+//! Load generators, each in its own file, and the kernel counters that are read before and after a load.
 //!
-//! A load generator runs a load with the given parameters and returns observations. It chooses no parameters, prints
-//! nothing and judges nothing.
+//! A load generator runs a load with the given parameters and returns observations. It does not choose parameters,
+//! print or judge.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate starts load generators and owns its scratch files"

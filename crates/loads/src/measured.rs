@@ -1,7 +1,7 @@
-//! Common parts of assay's own loads: duration, result, errors.
+//! Common parts of assay's own loads: duration, result and errors.
 //!
-//! All are closed loops: the next operation starts when the previous one has ended, so a stalled server
-//! receives fewer requests. They measure the duration of an operation, and not a server's behaviour under a
+//! All of these loads are closed loops. The next operation starts when the previous operation has ended, so a stalled
+//! server receives fewer requests. The loads measure the duration of an operation, and not how a server behaves at a
 //! given arrival rate.
 
 use crate::Cancel;
@@ -16,34 +16,34 @@ use std::time::{Duration, Instant};
 pub(crate) const LOOK: Duration = Duration::from_millis(40);
 /// Pause after a failed operation, so that a load does not flood a server that does not answer.
 pub(crate) const REST: Duration = Duration::from_millis(10);
-/// Time in which failures do not end the load, because a service may still be starting.
+/// Time from the start in which failures do not end the load, because a service may still be starting.
 const FIRST_SUCCESS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time limits of a load.
+/// Duration of a load, and the time limit of its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Duration of the washout at the start; operations that start in it are not counted.
+    /// Duration of the washout at the start. Operations that start in the washout are not counted.
     pub washout: Nanos,
-    /// Duration of the counted part after the washout. Operations in flight at its end are completed and counted; at
-    /// least one operation is counted.
+    /// Duration of the counted part, which follows the washout. Operations in flight at its end are completed and
+    /// counted. At least one operation is counted.
     pub runtime: Nanos,
-    /// Time limit of one operation; an operation that exceeds it counts as failed.
+    /// Time limit of one operation. An operation that takes longer counts as failed.
     pub limit: Nanos,
 }
 
-/// Result of a load.
+/// Observations of one run of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadResult {
-    /// Statistics of the operations of one kind, with latencies in the bins of fio.
+    /// Statistics of the successful operations, with latencies in the bins of fio.
     pub worker: Worker,
-    /// Time from the start of the first operation to the end of the last, including the washout.
+    /// Time from the start of the first operation to the end of the last operation, including the washout.
     pub wall: Nanos,
-    /// CPU time in the period `wall`: of the generator's threads, or of the commands. If it is close to `wall` times
-    /// the number of threads, the generator was the bottleneck.
+    /// CPU time during `wall`, of the generator's threads or of the commands. If this time is close to `wall` times the
+    /// number of threads, the generator was the bottleneck.
     pub cpu: Nanos,
-    /// Failed operations after the washout, by kind. No other figure includes them.
+    /// Failed operations after the washout, by kind. No other field includes them.
     pub errors: Vec<Failures>,
-    /// Whether the load was cancelled. Operations that had ended before are counted.
+    /// Whether the load was cancelled. Operations that ended before the cancellation are counted.
     pub cancelled: bool,
 }
 
@@ -58,37 +58,37 @@ impl LoadResult {
 /// Operations that failed in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// Value of [`LoadError::kind`].
+    /// Short name of the failure, from [`LoadError::kind`].
     pub kind: &'static str,
-    /// Number of failures.
+    /// Number of operations that failed in this way.
     pub count: u64,
     /// Message of the first failure.
     pub first: String,
 }
 
-/// Reasons why one operation, or the whole load, failed.
+/// Reason why an operation, or the whole load, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The parameters are invalid, independent of the server.
+    /// The parameters are invalid, whatever the server does.
     #[error("{what}: {why}")]
     Request {
-        /// The URL, address or argument.
+        /// URL, address or argument that is invalid.
         what: String,
-        /// Description of the error.
+        /// Description of the error for users.
         why: String,
     },
     /// No service listens at the address.
     #[error("{address}: nothing listens there ({source}); is the service running on this port?")]
     NotListening {
-        /// Address.
+        /// Address of the server.
         address: String,
         /// Error of the kernel.
         source: io::Error,
     },
-    /// The connection broke.
+    /// The connection broke during an operation.
     #[error("{address}: the connection broke: {source}")]
     Connection {
-        /// Address.
+        /// Address of the server.
         address: String,
         /// Error of the kernel.
         source: io::Error,
@@ -96,37 +96,37 @@ pub enum LoadError {
     /// The operation exceeded its time limit.
     #[error("{what}: no end within {limit}")]
     TimedOut {
-        /// The operation.
+        /// Description of the operation.
         what: String,
-        /// Time limit.
+        /// Time limit that was exceeded.
         limit: Nanos,
     },
-    /// The answer is unexpected.
+    /// The server's answer is not the expected one.
     #[error("{what}: {why}")]
     WrongAnswer {
-        /// The operation.
+        /// Description of the operation.
         what: String,
         /// Description of the answer.
         why: String,
     },
-    /// The server refused the login.
+    /// The server refused the sign-in.
     #[error("{address}: login refused: {answer}")]
     LoginRefused {
-        /// Address.
+        /// Address of the server.
         address: String,
-        /// The server's message.
+        /// Message of the server.
         answer: String,
     },
     /// The program does not exist.
     #[error("{program}: no such command; install it or give its full path")]
     NoCommand {
-        /// The program.
+        /// Name of the program.
         program: String,
     },
     /// The program cannot be started.
     #[error("{program}: cannot be started: {source}")]
     Start {
-        /// The program.
+        /// Name of the program.
         program: String,
         /// Error of the kernel.
         source: io::Error,
@@ -134,25 +134,25 @@ pub enum LoadError {
     /// The program exited with an error.
     #[error("{program}: ended with {status}{}", first_complaint(.stderr))]
     Exit {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// `exit status 1`, `signal 9`.
+        /// Exit status or signal as text, such as `exit status 1` or `signal 9`.
         status: String,
-        /// First line of its standard error.
+        /// First line of the program's standard error.
         stderr: String,
     },
     /// The program succeeded, but its output does not contain the figure.
     #[error("{program}: {why}")]
     NoFigure {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// The missing figure, and the figures that the output contains.
+        /// Name of the missing figure, and the names of the figures that the output contains.
         why: String,
     },
     /// An operation on this machine failed; the server is not the cause.
     #[error("{what}: {source}")]
     Io {
-        /// The operation.
+        /// Description of the operation.
         what: &'static str,
         /// Error of the kernel.
         source: io::Error,
@@ -167,7 +167,7 @@ fn first_complaint(stderr: &str) -> String {
 }
 
 impl LoadError {
-    /// Returns a short name of this kind of failure; failures are counted by it.
+    /// Returns a short name of this kind of failure, by which failures are counted.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -189,19 +189,19 @@ impl LoadError {
 /// Result of an operation: the number of transferred bytes, or the error.
 pub(crate) type Done = Result<u64, LoadError>;
 
-/// Counts the operations of one closed loop, or of several loops in one thread.
+/// Counts the operations of one closed loop, or of several closed loops in one thread.
 pub(crate) struct Tally {
     begin: Instant,
     counting_from: Instant,
     deadline: Instant,
     latencies: Latencies,
     bytes: u64,
-    /// From the start of the first counted operation to the end of the last.
+    /// Start of the first counted operation and end of the last; `None` without a counted operation.
     counted: Option<(Instant, Instant)>,
     errors: BTreeMap<&'static str, (u64, LoadError)>,
-    /// Figures printed by the counted operations.
+    /// Figures that the counted operations printed.
     printed: Vec<f64>,
-    /// First failure in the washout.
+    /// First failure during the washout; `None` without such a failure.
     early: Option<LoadError>,
     succeeded: bool,
 }
@@ -223,8 +223,8 @@ impl Tally {
         }
     }
 
-    /// Returns whether another operation may start. Returns false when the time is over, or when the first operations
-    /// all failed for too long.
+    /// Returns whether another operation may start. Returns false when the time is over, or if all operations since the
+    /// start have failed for too long.
     pub fn goes_on(&self, now: Instant) -> bool {
         let patience = FIRST_SUCCESS_WITHIN.max(self.counting_from - self.begin);
         let failed = self.early.is_some() || !self.errors.is_empty();
@@ -232,7 +232,7 @@ impl Tally {
         !hopeless && (now < self.deadline || self.counted.is_none())
     }
 
-    /// Counts an operation.
+    /// Counts an operation by its start, its end and its result.
     pub fn record(&mut self, start: Instant, end: Instant, done: Done) {
         let counts = start >= self.counting_from;
         self.succeeded |= done.is_ok();
@@ -251,21 +251,21 @@ impl Tally {
         }
     }
 
-    /// Stores the figure that an operation printed.
+    /// Stores the figure that an operation printed. `start` is the start of this operation.
     pub fn record_printed(&mut self, start: Instant, printed: Option<f64>) {
         if start >= self.counting_from {
             self.printed.extend(printed);
         }
     }
 
-    /// Returns the time from the first to the last counted operation.
+    /// Returns the time from the start of the first to the end of the last counted operation.
     fn span(&self) -> Duration {
         self.counted
             .map_or(Duration::ZERO, |(first, last)| last - first)
     }
 }
 
-/// Merges the loops.
+/// Merges the counts of all loops into a result.
 ///
 /// # Errors
 /// Returns the first failure if no operation succeeded.
@@ -340,7 +340,7 @@ pub(crate) fn thread_cpu() -> Duration {
     )
 }
 
-/// Pauses after a failure, unless cancelled.
+/// Pauses after a failure. Returns early when cancelled.
 pub(crate) fn rest(cancel: &Cancel) {
     if !cancel.is_cancelled() {
         std::thread::sleep(REST);

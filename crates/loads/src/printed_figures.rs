@@ -1,6 +1,6 @@
-//! Parses figures from the output of a load generator: `tps = 812.3`, `Requests/sec:  5120.44`, a JSON document. One
-//! parser is enough for pgbench, sysbench, wrk, ab, fio and redis-benchmark, because all of them print names beside
-//! numbers.
+//! Parses figures from the output of a load generator, such as `tps = 812.3`, `Requests/sec:  5120.44` or a JSON
+//! document. One parser is enough for pgbench, sysbench, wrk, ab, fio and redis-benchmark, because all of them print
+//! names beside numbers.
 
 use assay_model::load::PrintedFigure;
 use regex::Regex;
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 /// Maximum number of figures that an error message lists.
 const LISTED: usize = 24;
-/// Maximum length of a figure's name in bytes; longer text is taken for a sentence.
+/// Maximum length of a figure's name in bytes. Longer text counts as a sentence.
 const LONGEST_NAME: usize = 48;
 
-/// A figure from an output: name, and value in base units (seconds, bytes, or plain numbers).
+/// A figure from an output: its name, and its value in base units (seconds, bytes, or plain numbers).
 pub type NamedFigure = (String, f64);
 
 /// Finds one figure in the output of a run.
 ///
 /// # Errors
-/// The output does not contain the figure, or the pattern of the user cannot be used. The message lists the figures
-/// of the output.
+/// The output does not contain the figure, or the user's pattern is invalid. The message lists the figures of the
+/// output.
 pub fn find_figure(wanted: &PrintedFigure, output: &str) -> Result<f64, String> {
     if let Some(pattern) = &wanted.pattern {
         return match_pattern(&wanted.name, pattern, output);
@@ -51,10 +51,10 @@ fn describe_missing(name: &str, found: &[NamedFigure]) -> String {
     format!("it does not print `{name}`. It prints `{names}`{rest}")
 }
 
-/// Compiles a pattern of the user.
+/// Compiles the user's pattern.
 ///
 /// # Errors
-/// It is no regular expression, or it has no group.
+/// The pattern is not a regular expression, or has no group.
 pub fn compile_pattern(pattern: &str) -> Result<Regex, String> {
     let compiled =
         Regex::new(pattern).map_err(|error| format!("cannot read the pattern: {error}"))?;
@@ -81,7 +81,7 @@ fn match_pattern(name: &str, pattern: &str, output: &str) -> Result<f64, String>
     })
 }
 
-/// Returns the name in lower case, with one hyphen between its words.
+/// Converts a name to lower case, with one hyphen between its words.
 #[must_use]
 pub fn normalise(name: &str) -> String {
     let words = name.split(|c: char| c.is_whitespace() || matches!(c, '_' | '-'));
@@ -92,7 +92,7 @@ pub fn normalise(name: &str) -> String {
     words.join("-")
 }
 
-/// Lists the figures of an output in order. If several figures have the same name, only the first is kept.
+/// Lists the figures of an output in order. If several figures have the same name, only the first is returned.
 #[must_use]
 pub fn list_figures(output: &str) -> Vec<NamedFigure> {
     let mut found = Found::default();
@@ -127,8 +127,8 @@ fn read_document(text: &str) -> Option<Value> {
     documents.next()?.ok().filter(Value::is_object)
 }
 
-/// Adds the figures of `fio --output-format=json`, summed over the jobs: `read.iops`, `write.bw`, `iops`. The
-/// percentiles, in seconds, are those of the first job only.
+/// Adds the figures from the output of `fio --output-format=json`, summed over the jobs: `read.iops`, `write.bw`,
+/// `iops`. The percentiles, in seconds, come from the first job only.
 fn add_fio(document: &Value, found: &mut Found) {
     let Some(jobs) = document.get("jobs").and_then(Value::as_array) else {
         return;
@@ -165,7 +165,7 @@ fn add_fio(document: &Value, found: &mut Found) {
     }
 }
 
-/// Adds every number of a JSON document, named by its path: `summary.rps`, `steps.0.p99`.
+/// Adds every number of a JSON document. Its name is its path, such as `summary.rps` or `steps.0.p99`.
 fn flatten(path: &str, value: &Value, found: &mut Found) {
     let below = |key: &str| match path.is_empty() {
         true => key.to_owned(),
@@ -205,8 +205,8 @@ fn read_lines(output: &str, found: &mut Found) {
     }
 }
 
-/// Reads `NAME = VALUE`, `NAME: VALUE`, `NAME   VALUE`, `50%  VALUE`, `"NAME","VALUE"`, and further `NAME=VALUE` and
-/// `(VALUE per sec.)` on the same line.
+/// Reads the figures of a line: `NAME = VALUE`, `NAME: VALUE`, `NAME   VALUE`, `50%  VALUE`, `"NAME","VALUE"`, and
+/// further `NAME=VALUE` and `(VALUE per sec.)` on the same line.
 fn read_line(text: &str, heading: &str, unit: f64, found: &mut Found) {
     let Some((name, rest)) = split_name(text) else {
         return;
@@ -245,7 +245,7 @@ fn read_line(text: &str, heading: &str, unit: f64, found: &mut Found) {
     }
 }
 
-/// Splits a line into a name and the remaining text, which starts with the number.
+/// Splits a line into a name and the rest of the line, which starts with the number.
 fn split_name(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix('"') {
         let (name, rest) = rest.split_once("\",")?;
@@ -267,13 +267,13 @@ fn split_name(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Returns whether a text may be the name of a figure: it contains a letter or is a percentile such as `99%`.
+/// Returns whether a text may be the name of a figure, because it contains a letter or is a percentile such as `99%`.
 fn has_name(text: &str) -> bool {
     text.chars().any(char::is_alphabetic) || text.trim().ends_with('%')
 }
 
-/// Parses a number with its unit at the start of a text. Converts times to seconds and sizes to bytes; `k`, `M` and `G`
-/// multiply the number. Also returns the text after it.
+/// Parses a number and its unit at the start of a text. Converts times to seconds and sizes to bytes; `k`, `M` and `G`
+/// multiply the number. Also returns the rest of the text.
 fn read_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');

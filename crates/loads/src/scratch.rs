@@ -5,9 +5,10 @@
 //! [`ScratchRegistry::sweep`] removes the files of sessions whose lock is free. The scratch file itself is locked too,
 //! so that an abandoned file is recognised even without the state directory ([`sweep_directory`]).
 //!
-//! The directory of a scratch file may belong to another user than the one who runs assay, and this user may exchange
-//! names at any time. So assay uses the file through its descriptor from its creation on, and removes it only while its
-//! name still refers to it. Its identity is recorded before it has a name, so that a sweep finds the file after a move.
+//! The directory of a scratch file may belong to another user than the one who runs assay, and this user may rename
+//! files at any time. Therefore assay uses the file through its descriptor from its creation on, and removes the file
+//! only while its name still refers to it. The identity of the file is recorded before the file has a name, so that a
+//! sweep finds the file after a move.
 
 mod list;
 mod moved_files;
@@ -33,7 +34,7 @@ const PREFIX: &str = ".assay-";
 const SUFFIX: &str = ".scratch";
 const LOCK: &str = "lock";
 
-/// Reasons why scratch space is unavailable.
+/// Reason why scratch space is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     /// The state directory cannot be used.
@@ -41,7 +42,7 @@ pub enum ScratchError {
         "{path}: {source}; assay keeps track of its scratch files there: set ASSAY_STATE to a directory that you may write"
     )]
     State {
-        /// The directory or file.
+        /// Path of the directory or file.
         path: PathBuf,
         /// Error of the kernel.
         source: io::Error,
@@ -51,7 +52,7 @@ pub enum ScratchError {
         "{source}; assay keeps track of its scratch files there: set ASSAY_STATE to a directory that you may write"
     )]
     Session {
-        /// The entry and the reason.
+        /// Path of the entry, and the reason.
         source: HostError,
     },
     /// Another assay process works on the same run.
@@ -66,13 +67,13 @@ pub enum ScratchError {
     },
 }
 
-/// Directory that contains a directory for each session.
+/// The directory in which each session has its own directory.
 #[derive(Clone, Debug)]
 pub struct ScratchRegistry {
     root: PathBuf,
 }
 
-/// A session. Its scratch files are removed when it is dropped.
+/// A session, in which scratch files are created. Dropping the session removes its scratch files.
 #[derive(Debug)]
 pub struct ScratchSession {
     uid: String,
@@ -81,11 +82,11 @@ pub struct ScratchSession {
     entry: Arc<SessionEntry>,
 }
 
-/// Directory and lock of a session. It is removed when the session and all its scratch files are dropped.
+/// Directory and lock of a session. The directory is removed when the session and all its scratch files are dropped.
 #[derive(Debug)]
 struct SessionEntry {
     path: PathBuf,
-    /// Whether a scratch file could not be removed.
+    /// Whether a scratch file could not be removed, so that the directory must stay.
     left: AtomicBool,
     _lock: File,
 }
@@ -99,7 +100,8 @@ impl Drop for SessionEntry {
     }
 }
 
-/// An open scratch file. It is removed on drop; [`Scratch::remove`] also reports whether it was moved.
+/// An open scratch file. Dropping the value removes the file; [`Scratch::remove`] also reports whether the file was
+/// moved.
 #[derive(Debug)]
 pub struct Scratch {
     directory: Arc<Directory>,
@@ -110,7 +112,7 @@ pub struct Scratch {
 }
 
 impl ScratchRegistry {
-    /// Uses `root`; creates it with private access if it is missing.
+    /// Uses `root` as the registry. If `root` is missing, creates it so that no other user can access it.
     ///
     /// # Errors
     /// The directory cannot be created.
@@ -127,17 +129,17 @@ impl ScratchRegistry {
         Ok(Self { root: sessions })
     }
 
-    /// Uses `root` if it exists.
+    /// Uses `root` as the registry if it exists; else returns `None`.
     #[must_use]
     pub fn existing(root: &Path) -> Option<Self> {
         let sessions = root.join("sessions");
         sessions.is_dir().then_some(Self { root: sessions })
     }
 
-    /// Starts the session with this name (the run's uid).
+    /// Starts the session with this name, which is the uid of the run.
     ///
     /// # Errors
-    /// [`ScratchError::Busy`] if another process runs it.
+    /// [`ScratchError::Busy`] if another process runs this session.
     pub fn begin(&self, uid: &str) -> Result<ScratchSession, ScratchError> {
         let fail = |source| ScratchError::Session { source };
         let root = Directory::open(&self.root).map_err(fail)?;
@@ -184,7 +186,7 @@ fn is(error: &HostError, errno: Errno) -> bool {
     error.errno() == Some(errno.raw_os_error())
 }
 
-/// Returns whether a name is that of a session: a run's uid, 128 bits in hexadecimal.
+/// Returns whether a name is the name of a session, that is a run's uid with 128 bits in hexadecimal.
 fn is_uid(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }
@@ -194,13 +196,13 @@ fn scratch_name(uid: &str) -> OsString {
 }
 
 impl ScratchSession {
-    /// Returns a directory for job files and logs, which is removed with the session.
+    /// Returns a directory for job files and logs. It is removed at the end of the session.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.path
     }
 
-    /// Creates an empty scratch file in a directory.
+    /// Creates an empty scratch file in `directory`.
     ///
     /// # Errors
     /// The state directory or `directory` cannot be used.
@@ -236,19 +238,20 @@ impl ScratchSession {
 }
 
 impl Scratch {
-    /// Returns the path at which the file was created, for messages. By now the name may refer to another file.
+    /// Returns the path at which the file was created, for messages. Since then, the name may have been given to
+    /// another file.
     #[must_use]
     pub fn shown(&self) -> &Path {
         self.held.shown()
     }
 
-    /// Returns the open file. Other programs and threads use it through [`Held::through`] or [`Held::reopen`].
+    /// Returns the open file. Other programs and threads use this file through [`Held::through`] or [`Held::reopen`].
     #[must_use]
     pub fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Removes the file. Returns what happened if its name no longer referred to it, else `None`.
+    /// Removes the file. If the file's name no longer referred to the file, returns what happened to it; else `None`.
     #[must_use]
     pub fn remove(mut self) -> Option<MovedFile> {
         self.remove_now()

@@ -1,4 +1,4 @@
-//! Observes disks while another program puts load on them.
+//! Observes disks while another program causes load on them.
 
 use crate::Cancel;
 use crate::counters::{CounterSnapshot, Sources};
@@ -6,8 +6,8 @@ use assay_host::Host;
 use assay_model::siblings::{Siblings, Watched};
 use std::time::{Duration, Instant};
 
-/// Reads the counters of all groups of disks at the end of each of `windows` windows; `window` is the length of one.
-/// Performs no I/O on the disks. When cancelled, returns the readings so far. Calls `looked` after each window.
+/// Reads the counters of all groups of disks at the end of each of `windows` windows, which have the length `window`.
+/// Performs no I/O on the disks. When cancelled, returns the readings until then. Calls `looked` after each window.
 pub fn watch(
     host: &dyn Host,
     groups: &[Siblings],
@@ -16,7 +16,7 @@ pub fn watch(
     cancel: &Cancel,
     looked: &mut dyn FnMut(),
 ) -> Vec<Watched> {
-    /// Maximum delay until a cancellation is noticed.
+    /// Maximum time until a cancellation is noticed.
     const NAP: Duration = Duration::from_millis(100);
     let mut watched: Vec<Watched> = groups
         .iter()

@@ -1,4 +1,4 @@
-//! Logins to a real Dovecot.
+//! Tests sign-ins to a real Dovecot.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 use assay_loads::imap::{ImapRequest, Secret, run};
@@ -27,7 +27,7 @@ fn request(address: String, password: &str, washout: u64, runtime: u64) -> ImapR
     }
 }
 
-/// Starts Dovecot; prints the reason if that is not possible.
+/// Starts Dovecot. If this is not possible, prints the reason and returns `None`.
 fn dovecot() -> Option<Dovecot> {
     if assay_testing::servers::skip(&["dovecot", "doveconf"], true) {
         return None;
@@ -99,7 +99,7 @@ fn nobody_there() {
     }
 }
 
-/// Starts a server that sends one text and then nothing.
+/// Starts a server that sends one text and then nothing more.
 fn silent(says: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

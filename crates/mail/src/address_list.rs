@@ -1,36 +1,39 @@
-//! Parses lists of addresses and networks, as block lists publish them as files, and searches them for an address.
-//! Sends no DNS queries.
+//! Parses lists of addresses and networks that block lists publish as files, and searches them for an address. Sends no
+//! DNS queries.
 
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// A parsed list of networks.
+/// A list of networks after parsing, which can be searched for an address.
 #[derive(Debug, Default)]
 pub struct AddressList {
-    /// Line number of each network. Key: whether it is IPv6, prefix length, first address.
+    /// Number of the line of each network. The key consists of whether the network is IPv6, its prefix length, and its
+    /// first address.
     networks: HashMap<(bool, u8, u128), usize>,
-    /// Prefix lengths that occur in the list; the flag is whether the network is IPv6.
+    /// Prefix lengths that occur in the list, each with whether the network is IPv6.
     lengths: Vec<(bool, u8)>,
     /// Number of lines that are neither a network nor a comment.
     pub unread: usize,
 }
 
-/// An entry of a list that contains an address.
+/// An entry of a list whose network contains a searched address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ListEntry {
-    /// File with the list.
+    /// Name of the file with the list.
     pub list: String,
     /// Network of the entry, such as `203.0.113.0/24`.
     pub network: String,
-    /// Line of the entry, from 1.
+    /// Number of the entry's line, from 1.
     pub line: usize,
 }
 
 impl AddressList {
-    /// Parses a list. Each line contains an address, a network (`203.0.113.0/24`) or a range (`203.0.113.0 -
-    /// 203.0.113.255`), with an optional comment after `#` or `;`; or a JSON object with the key `cidr`, as Spamhaus
-    /// writes it. In hosts files and exports with more columns, only the first column counts.
+    /// Parses a list. Each line contains one of the following, with an optional comment after `#` or `;`:
+    /// - an address, a network (`203.0.113.0/24`) or a range (`203.0.113.0 - 203.0.113.255`);
+    /// - a JSON object with the key `cidr`, in the format of Spamhaus.
+    ///
+    /// In hosts files, and in exports with more columns, only the first column counts.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut list = Self::default();
@@ -68,7 +71,8 @@ impl AddressList {
         self.networks.is_empty()
     }
 
-    /// Returns the smallest network in the list that contains the address, and its line number.
+    /// Returns the smallest network in the list that contains the address, and the number of its line; `None` if there
+    /// is no such network.
     #[must_use]
     pub fn find(&self, address: IpAddr) -> Option<(String, usize)> {
         let (is_six, bits) = to_bits(address);
@@ -110,7 +114,7 @@ fn parse_network(word: &str) -> Option<Network> {
     (length <= bits_of(is_six)).then(|| (is_six, length, bits & mask(is_six, length)))
 }
 
-/// Splits a range of addresses into the smallest number of networks.
+/// Splits a range of addresses into the smallest possible number of networks; `None` if the range is invalid.
 fn split_range(first: IpAddr, last: IpAddr) -> Option<Vec<Network>> {
     let ((is_six, mut at), (other, last)) = (to_bits(first), to_bits(last));
     if is_six != other || at > last {

@@ -1,21 +1,21 @@
-//! Parses the header of a mail (RFC 5322), as far as needed to find the servers on its path.
+//! Parses the header of a mail (RFC 5322), as far as this is needed to find the servers on its path.
 
 use serde::Serialize;
 use std::net::IpAddr;
 
-/// One hop of a mail: the host that passed the mail on, as described by the receiving server in a `Received` field.
+/// One hop on the path of a mail. The receiving server describes in a `Received` field which host passed the mail on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Hop {
     /// Address of the host that passed the mail on; `None` if the mail was submitted on the receiving machine itself.
     pub address: Option<IpAddr>,
-    /// Name by which the sending host introduced itself; it may be forged.
+    /// Name that the sending host gave; it may be forged.
     pub from: Option<String>,
-    /// Server that received the mail and wrote the field.
+    /// Name of the server that received the mail and wrote the field.
     pub by: Option<String>,
 }
 
-/// Returns the fields of a header in order, as name and unfolded value. Ends at the first empty line, or at a line that
-/// is not a field.
+/// Returns the fields of a header in order, each with its name and its unfolded value. The header ends at the first
+/// empty line, or at the first line that is not a field.
 #[must_use]
 pub fn parse_fields(mail: &[u8]) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();
@@ -46,8 +46,8 @@ fn is_field_name(name: &str) -> bool {
     name.bytes().all(|byte| (33..=126).contains(&byte))
 }
 
-/// Returns the hops of a mail, newest first, as in the header. The user's own server wrote the first one; the sender
-/// may have forged all others.
+/// Returns the hops of a mail, newest first, as in the header. The user's own server wrote the first hop. The sender
+/// may have forged all other hops.
 #[must_use]
 pub fn list_hops(fields: &[(String, String)]) -> Vec<Hop> {
     let received = fields
@@ -56,7 +56,8 @@ pub fn list_hops(fields: &[(String, String)]) -> Vec<Hop> {
     received.map(|(_, value)| parse_received(value)).collect()
 }
 
-/// Parses `from NAME (helo [ADDRESS]) by SERVER with …`, in the forms of Postfix, Exim, Sendmail and Exchange.
+/// Parses a field such as `from NAME (helo [ADDRESS]) by SERVER with …`, in the forms of Postfix, Exim, Sendmail and
+/// Exchange.
 fn parse_received(value: &str) -> Hop {
     // What follows the last semicolon is the date.
     let value = value.rsplit_once(';').map_or(value, |(before, _)| before);
@@ -71,8 +72,8 @@ fn parse_received(value: &str) -> Hop {
     }
 }
 
-/// Returns the last address literal of the clause. Earlier text is not trustworthy: the client chooses the name before
-/// the literal, and this name may look like an address.
+/// Returns the last address literal of the clause. The text before it is not trustworthy, because the client chooses
+/// the name there, and this name may look like an address.
 fn find_address(clause: &str) -> Option<IpAddr> {
     let between = |open: char, close: char| {
         clause.rsplit(open).filter_map(move |rest| {

@@ -1,5 +1,5 @@
-//! Runs this machine's SpamAssassin on a mail and parses which rules matched. Uses the settings of the machine, not
-//! those of a user. The home directory is temporary, so SpamAssassin learns and stores nothing.
+//! Runs SpamAssassin on a mail and returns which rules matched. Uses the settings of this machine, not the settings of
+//! a user. The home directory is temporary, so that SpamAssassin learns and stores nothing.
 
 use assay_host::process::{Dies, Keep, Leftovers, Running};
 use assay_host::{Host, HostError};
@@ -10,41 +10,41 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Verdict of SpamAssassin.
+/// Verdict of SpamAssassin on a mail.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SpamVerdict {
-    /// Sum of the scores.
+    /// Sum of the scores of all rules that matched.
     pub score: f64,
-    /// Minimum score of a spam mail (`required_score`).
+    /// Score from which a mail is spam (`required_score`).
     pub required: f64,
-    /// Rules that matched: the highest score first.
+    /// Rules that matched, the highest score first.
     pub rules: Vec<Rule>,
 }
 
 impl SpamVerdict {
-    /// Returns whether the mail is spam.
+    /// Returns whether the score reaches the required score, so that the mail is spam.
     #[must_use]
     pub fn is_spam(&self) -> bool {
         self.score >= self.required
     }
 }
 
-/// A rule that matched.
+/// A rule of SpamAssassin that matched the mail.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rule {
-    /// Name, such as `GTUBE`.
+    /// Name of the rule, such as `GTUBE`.
     pub name: String,
     /// Points that the rule adds to the score of the mail.
     pub score: f64,
-    /// Text of the rule's `describe` line, if there is one.
+    /// Text of the rule's `describe` line; `None` if there is none.
     pub description: Option<String>,
     /// File that defines the rule; `None` if a plugin defines it.
     pub file: Option<PathBuf>,
-    /// Line in that file, from 1.
+    /// Number of the line that defines the rule, from 1.
     pub line: Option<usize>,
 }
 
-/// Reason why there is no verdict.
+/// Reason why there is no verdict on a mail.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
     /// SpamAssassin is not installed.
@@ -53,15 +53,15 @@ pub enum FilterError {
     /// SpamAssassin cannot be started, or its output cannot be read.
     #[error("spamassassin: {0}")]
     Io(#[from] io::Error),
-    /// SpamAssassin did not end in time.
+    /// SpamAssassin did not end within this time.
     #[error("spamassassin did not end within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// SpamAssassin printed no verdict.
+    /// SpamAssassin printed no verdict. Contains its error message.
     #[error("spamassassin printed no verdict: {0}")]
     NoVerdict(String),
 }
 
-/// Headers that SpamAssassin adds to the mail for [`run`]: name and template.
+/// Headers that SpamAssassin adds to the mail so that [`run`] can read the verdict. Each has a name and a template.
 const HEADERS: [(&str, &str); 2] = [
     ("Assay-Score", "_SCORE_ _REQD_"),
     ("Assay-Rules", "_TESTSSCORES(,)_"),
@@ -71,7 +71,8 @@ const LONGEST: usize = 64 << 20;
 
 /// Runs SpamAssassin on a mail and returns its verdict.
 ///
-/// With `network`, SpamAssassin may query DNS lists and other services, as configured. Otherwise it uses no network.
+/// With `network`, SpamAssassin may query DNS lists and other services, as the machine is configured. Without it,
+/// SpamAssassin does not use the network.
 ///
 /// # Errors
 /// SpamAssassin is not installed, does not end within `limit`, or prints no verdict.
@@ -146,7 +147,7 @@ pub fn run(
     Ok(verdict)
 }
 
-/// Parses the two headers of [`HEADERS`] in the mail that SpamAssassin printed.
+/// Parses the verdict from the two headers of [`HEADERS`] in the mail that SpamAssassin printed.
 fn parse_answer(mail: &[u8]) -> Option<SpamVerdict> {
     let fields = crate::message::parse_fields(mail);
     let value = |wanted: &str| {
@@ -171,7 +172,8 @@ fn parse_answer(mail: &[u8]) -> Option<SpamVerdict> {
     })
 }
 
-/// Parses one rule of the header, such as `GTUBE=1000`; returns `None` for `none`, which means no rule.
+/// Parses one rule of the header, such as `GTUBE=1000`. Returns `None` for the word `none`, which means that no rule
+/// matched.
 fn parse_rule(text: &str) -> Option<Rule> {
     let (name, score) = text.trim().split_once('=')?;
     Some(Rule {
@@ -183,15 +185,15 @@ fn parse_rule(text: &str) -> Option<Rule> {
     })
 }
 
-/// Definition of a rule in a file: its description, and the position of the definition.
+/// Where a rule is defined, and its description.
 #[derive(Debug, Default)]
 struct Definition {
     description: Option<String>,
     place: Option<(PathBuf, usize)>,
 }
 
-/// Directories of rule files: those of the package, those of `sa-update` (which replace the package's), and the
-/// machine's own.
+/// Directories of rule files: from the package, from `sa-update` (which replaces the package's rules), and from this
+/// machine.
 const SHIPPED: &str = "/usr/share/spamassassin";
 const UPDATED: &str = "/var/lib/spamassassin";
 const OWN: &str = "/etc/spamassassin";
@@ -218,7 +220,7 @@ fn read_definitions(host: &dyn Host) -> Result<BTreeMap<String, Definition>, Hos
     Ok(known)
 }
 
-/// Lists the directories of the update channels for the newest version that `sa-update` downloaded.
+/// Lists the directories of the update channels, for the newest version that `sa-update` downloaded.
 fn list_channels(host: &dyn Host) -> Vec<PathBuf> {
     let is_version = |name: &str| {
         name.bytes()

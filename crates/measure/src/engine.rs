@@ -1,9 +1,10 @@
-//! Measures a slot: counters before, load, counters after, a sample. No other module takes samples.
+//! Measures a slot: reads the counters, runs the load, reads the counters again, and builds a sample. No other module
+//! takes samples.
 //!
-//! Runs, trials, ladders and studies define the load and its target ([`MeterSlot`], [`LoadTarget`]); [`Meter::take`]
-//! measures one slot, and [`carry_out`] measures steps in sequence: the slots of a plan ([`carry_out_plan`]), the
-//! sides of a trial's pairs, the steps of a study. This module prints and stores nothing: callers receive
-//! [`MeasureEvent`]s and store the samples.
+//! Runs, trials, stack measurements and studies define the load and its target ([`MeterSlot`], [`LoadTarget`]).
+//! [`Meter::take`] measures one slot. [`carry_out`] measures steps in sequence: the slots of a plan
+//! ([`carry_out_plan`]), the sides of a trial's pairs, or the steps of a study. This module prints and stores nothing:
+//! callers receive [`MeasureEvent`]s and store the samples.
 
 mod environment;
 mod error;

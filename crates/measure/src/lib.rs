@@ -1,5 +1,5 @@
-//! Measures one slot of load with the counters around it ([`engine`]), the slots of a plan ([`runner`]), trials of a
-//! change ([`trials`]), and tuning sessions ([`tuning`]).
+//! Measures loads: one slot with the counters before and after it ([`engine`]), the slots of a plan ([`runner`]),
+//! trials of a change ([`trials`]), and tuning sessions ([`tuning`]).
 //!
 //! The load generators are in `assay-loads` and `assay-http`; `assay-judge` interprets samples.
 

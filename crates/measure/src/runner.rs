@@ -1,5 +1,5 @@
-//! Executes a plan without open choices: [`prepare`] checks that the plan can be executed on this machine without
-//! damage; [`execute`] measures its slots in order and stores every sample at once.
+//! Executes a plan without open choices. [`prepare`] checks that the plan can be executed on this machine without
+//! damage. [`execute`] measures the slots of the plan in order and stores every sample at once.
 //!
 //! This module prints nothing: callers receive [`crate::engine::MeasureEvent`]s.
 
@@ -23,30 +23,30 @@ use assay_store::StoreError;
 /// Reason why a run could not begin, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The plan cannot be executed.
+    /// The plan is invalid, or cannot be executed on this machine.
     #[error(transparent)]
     Plan(#[from] assay_model::plan::PlanError),
     /// A target was refused.
     #[error(transparent)]
     Target(#[from] TargetRefused),
-    /// fio cannot be used.
+    /// fio is missing, too old, or cannot be started.
     #[error(transparent)]
     Fio(#[from] assay_loads::fio::FioError),
     /// Scratch space is unavailable.
     #[error(transparent)]
     Scratch(#[from] assay_loads::scratch::ScratchError),
-    /// A file could not be laid out.
+    /// The test file of a target could not be laid out.
     #[error("{target}: laying out the test file stopped {source}")]
     Layout {
-        /// The target.
+        /// Name of the target.
         target: String,
-        /// Number of bytes written before, and the cause.
+        /// Reason, with the number of bytes that were written before.
         source: assay_loads::layout::LayoutError,
     },
     /// A load could not begin.
     #[error(transparent)]
     Slot(#[from] crate::engine::EngineError),
-    /// An error of the store.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Several consecutive samples failed.
@@ -55,9 +55,9 @@ pub enum RunError {
     /// The run cannot be resumed.
     #[error("run {run} cannot be resumed: {message}")]
     Resume {
-        /// The run.
+        /// Id of the run.
         run: assay_model::RunId,
-        /// The reason, and what to do instead.
+        /// Why the run cannot be resumed, and what to do instead.
         message: String,
     },
 }

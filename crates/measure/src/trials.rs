@@ -1,5 +1,5 @@
-//! Executes a trial: measures both sides of a piece of advice in interleaved pairs and judges them after each pair.
-//! Then reverts the change, unless the user asked to keep it and the verdict permits this.
+//! Executes a trial: measures both sides of a piece of advice in interleaved pairs, and judges the pairs after each new
+//! one. Then reverts the change, unless the user asked to keep the change and the verdict permits this.
 //!
 //! This module prints nothing: callers receive [`crate::engine::MeasureEvent`]s.
 
@@ -25,7 +25,7 @@ pub use plan::{TrialOptions, draw_order, plan_again};
 
 use assay_model::{Doubt, doubt::Severity};
 
-/// Creates a doubt that makes a pair void, so that the trial ignores it.
+/// Creates a doubt (a reason to distrust a figure) that makes a pair void, so that the trial ignores the pair.
 fn void_doubt(code: &str, evidence: String, remedy: &str) -> Doubt {
     Doubt {
         code: code.to_owned(),

@@ -26,14 +26,14 @@ pub use goal_load::find_goal_workload;
 use crate::engine::MeasureEvent;
 use assay_tune::{Step, StepOutcome};
 
-/// Event of a session.
+/// An event of a tuning session, for progress displays.
 #[derive(Debug)]
 pub enum TuneEvent<'a> {
-    /// The session is stored under this number.
+    /// The session was stored under this number.
     Stored(assay_tune::TuneId),
-    /// A step begins.
+    /// A step of the session begins.
     Step(&'a Step),
-    /// The outcome of a step is stored.
+    /// The outcome of a step was stored.
     Seen(&'a StepOutcome),
     /// An event of the measurement within a step.
     Measuring(MeasureEvent<'a>),
@@ -41,5 +41,5 @@ pub enum TuneEvent<'a> {
     Remark(&'a str),
 }
 
-/// Callback for events.
+/// Callback that receives the events of a tuning session.
 pub type TellTune<'a> = dyn FnMut(TuneEvent<'_>) + 'a;

@@ -1,4 +1,4 @@
-//! Executes a plan with the real fio, without command line or terminal.
+//! Executes a plan with the real fio, without the command line and without a terminal.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests make directories and read the clock"

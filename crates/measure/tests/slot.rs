@@ -188,7 +188,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     assert!(matches!(refused, Err(EngineError::Job { workload, .. }) if workload == "w"));
 }
 
-/// Stores samples, and requests a stop after this many.
+/// Stores samples, and requests a stop after `stop_after` samples.
 struct Kept<'a> {
     meter: Meter<'a>,
     sources: Sources,
@@ -234,10 +234,10 @@ enum KeptError {
     Stopped(#[from] Stopped),
 }
 
-/// Events, result, and stored samples: numbers of slots with their operations.
+/// Events, result, and stored samples. A stored sample is the number of its slot and the number of its operations.
 type Seen = (Vec<String>, Result<Carried, KeptError>, Vec<(u32, u64)>);
 
-/// Executes a plan with one load that is not for files.
+/// Executes a plan that has one load, which does not use files.
 fn carried(load: &str, rounds: u32, stop_after: usize) -> Seen {
     let text = format!(
         "name = \"p\"\nrounds = {rounds}\n[[workload]]\nload = {load}\nruntime = \"100ms\"\nramp = \"0ms\"\n"

@@ -13,11 +13,11 @@ pub const MOST_POINTS: usize = 64;
 /// wireless roaming for enterprise", HT203068).
 pub const WEAK: i32 = -70;
 
-/// Measurements of a device about its Wi-Fi connection.
+/// Wi-Fi connection of a device during a run, sampled by the device itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Air {
-    /// Access points, in the order in which the device first used them.
+    /// Access points that the device used, in order of first use. [`Sample::point`] is an index into this list.
     pub points: Vec<Point>,
     /// Samples in order of time.
     pub samples: Vec<Sample>,
@@ -27,7 +27,7 @@ pub struct Air {
     pub heard: Vec<Heard>,
 }
 
-/// An access point.
+/// An access point that the device used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
     /// Address of the access point, with the second half hidden.
@@ -42,10 +42,10 @@ pub struct Point {
 pub struct Sample {
     /// Time since the start, in microseconds.
     pub at: u64,
-    /// Index of the access point; `None` while the device is not connected.
+    /// Index of the access point in [`Air::points`]; `None` while the device is not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<u32>,
-    /// Channel of the access point.
+    /// Channel of the access point; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
     /// Received signal strength in dBm.
@@ -64,7 +64,7 @@ pub struct Sample {
 pub struct Heard {
     /// Address of the access point, with the second half hidden.
     pub address: String,
-    /// Channel of the access point.
+    /// Channel on which the access point sends.
     pub channel: Channel,
     /// Received signal strength in dBm.
     pub signal: i32,
@@ -77,13 +77,13 @@ pub struct Roam {
     pub from_us: u64,
     /// First time at the second access point, in microseconds from the start.
     pub to_us: u64,
-    /// Channel of the first access point.
+    /// Channel before the change; `None` if `iw` did not report one.
     pub from: Option<Channel>,
-    /// Channel of the second access point.
+    /// Channel after the change; `None` if `iw` did not report one.
     pub to: Option<Channel>,
 }
 
-/// Signal strength at one time.
+/// Signal strength at one moment of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Signal {
     /// Time in microseconds from the start.
@@ -92,16 +92,16 @@ pub struct Signal {
     pub dbm: i32,
 }
 
-/// Summary of a device's Wi-Fi history.
+/// Summary of a device's Wi-Fi history, computed by [`judge`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AirVerdict {
-    /// Changes of access point.
+    /// Changes from one access point to another, in order of time.
     pub roams: Vec<Roam>,
     /// Periods without an access point: start and end in microseconds from the start.
     pub away: Vec<(u64, u64)>,
-    /// Median signal strength in dBm.
+    /// Median signal strength of all samples, in dBm.
     pub signal: Option<i32>,
-    /// Time and strength of the weakest signal.
+    /// Sample with the weakest signal.
     pub weakest: Option<Signal>,
     /// Median bit rate from the access point, in bits per second.
     pub down_bit_per_s: Option<u64>,
@@ -148,8 +148,8 @@ fn median<T: Copy + Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     values.get(values.len() / 2).copied()
 }
 
-/// Finds changes of access point. An access point may change its channel together with its clients; that is
-/// not a roam.
+/// Finds changes of access point. If an access point changes its channel together with its clients, this is not a
+/// change of access point.
 fn roams(samples: &[Sample]) -> Vec<Roam> {
     let mut roams = Vec::new();
     let with: Vec<&Sample> = samples
@@ -196,7 +196,8 @@ impl Air {
         self.samples.get(after.checked_sub(1)?)
     }
 
-    /// Returns the strongest access point of the same network above 2.4 GHz, unless its signal is weak.
+    /// Returns the strongest access point of the same network that sends above 2.4 GHz. An access point with a weak
+    /// signal is not returned.
     #[must_use]
     pub fn better_band(&self) -> Option<&Heard> {
         let heard = self.heard.iter();
@@ -204,7 +205,7 @@ impl Air {
         higher.max_by_key(|heard| heard.signal)
     }
 
-    /// Returns whether a client's record is within the limits for sizes and values.
+    /// Returns whether the sizes of a history from a client are within the limits and its samples are in order of time.
     pub(crate) fn is_bounded(&self) -> bool {
         let addresses = self.points.iter().map(|point| &point.address);
         let mut addresses = addresses.chain(self.heard.iter().map(|heard| &heard.address));

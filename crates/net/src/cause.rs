@@ -9,37 +9,37 @@ use crate::verdict::{RoleVerdict, Second};
 use assay_wifi::channel::Channel;
 use serde::{Deserialize, Serialize};
 
-/// The cause of a bad result, with its evidence. Times are in microseconds.
+/// The cause of a bad result, with its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Cause {
-    /// Bufferbloat: a long queue on the path delayed packets and dropped those that did not fit.
+    /// Bufferbloat: a long queue on the path delayed packets, and dropped packets when it was full.
     Queue {
-        /// Median round trip during the run.
+        /// Median round trip during the run, in microseconds.
         during_us: u64,
-        /// Median round trip before the run.
+        /// Median round trip before the run, in microseconds.
         before_us: u64,
     },
-    /// Many packets were lost.
+    /// The network lost more than 2 % of the packets.
     Loss {
-        /// Fraction of packets lost.
+        /// Fraction of packets lost, 0 to 1.
         share: f64,
     },
-    /// The network was slow before the run.
+    /// The round trip was already long before the run.
     Far {
-        /// Median round trip before the run.
+        /// Median round trip before the run, in microseconds.
         before_us: u64,
     },
-    /// The data rate was lower than the role needs.
+    /// The data rate was lower than the role's goal requires.
     Rate {
-        /// Measured bits per second.
+        /// Measured rate in bits per second.
         bit_per_s: f64,
-        /// Needed bits per second.
+        /// Required rate in bits per second.
         needs: f64,
     },
-    /// The connection failed for the rest of the run.
+    /// The connection failed and did not recover until the end of the run.
     Cut {
-        /// Start of the failure, in microseconds from the start.
+        /// Time of the failure, in microseconds from the start.
         from_us: u64,
     },
     /// The device changed its access point, and most late events were due during the change.
@@ -61,7 +61,7 @@ pub enum Cause {
         from_us: u64,
         /// End of the interval, in microseconds from the start.
         to_us: u64,
-        /// Fraction of late events that were due in this interval.
+        /// Fraction of late events that were due in this interval, 0 to 1.
         share: f64,
     },
     /// The signal was weak for part of the run, and a larger fraction of events was late during this part.
@@ -70,22 +70,23 @@ pub enum Cause {
         dbm: i32,
         /// Time of the weakest signal, in microseconds from the start.
         at_us: u64,
-        /// Fraction of events that were late while the signal was weak.
+        /// Fraction of events that were late while the signal was weak, 0 to 1.
         share: f64,
-        /// Fraction of events that were late at other times; `None` if the signal was always weak.
+        /// Fraction of events that were late while the signal was strong enough; `None` if the signal was always weak.
         otherwise: Option<f64>,
     },
     /// The device used 2.4 GHz although another band was better.
     Band {
-        /// Channel of the device.
+        /// Channel of the device in the 2.4 GHz band.
         channel: Channel,
         /// Fraction of events that were late while the device used this channel.
         share: f64,
-        /// Channel of the same network in the other band.
+        /// Channel of the same network in the better band.
         other: Channel,
-        /// Fraction of events that were late while the device used the other band; `None` if it never did.
+        /// Fraction of events that were late while the device used the better band; `None` if the device never used
+        /// that band.
         other_share: Option<f64>,
-        /// Signal strength in dBm in the other band, if the device received it but did not use it.
+        /// Signal strength in dBm in the better band, if the device received that band but did not use it.
         other_signal: Option<i32>,
     },
 }
@@ -93,12 +94,12 @@ pub enum Cause {
 /// Minimum fraction of lost packets for the cause `Loss`.
 const LOSS: f64 = 0.02;
 
-/// Data about the path between server and device, besides the record of a role.
+/// What is known about the path between server and device, apart from the records of the roles.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
-    /// Full queue on the path.
+    /// Full queue on the path, if the round trips show one.
     pub queue: Option<&'a Queue>,
-    /// Bytes that all people transferred.
+    /// Bytes that all people of the run transferred.
     pub load: &'a LinkLoad,
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn cause(
         .or_else(|| radio::always(role, events, record))
 }
 
-/// Finds a cause on the path between server and device.
+/// Finds a cause on the path: a full queue, packet loss, a distant server or a low data rate.
 fn path(
     role: &Role,
     verdict: &RoleVerdict,
@@ -184,8 +185,8 @@ fn queued(events: &[RecordEvent], within: u64, queue: Option<&Queue>) -> Option<
     })
 }
 
-/// Detects a queue by small responses, which take one round trip. The median of the late ones must take much longer
-/// than a round trip of the idle network.
+/// Detects a queue by small responses, which take one round trip. The median duration of the late responses must be
+/// much longer than a round trip of the idle network.
 fn slow_answers(role: &Role, events: &[RecordEvent], within: u64, before: u64) -> Option<Cause> {
     let small = match role.workload {
         Workload::Packets { .. } => true,

@@ -33,19 +33,19 @@ const IDLE: Duration = Duration::from_millis(250);
 const BUSY: Duration = Duration::from_millis(500);
 /// Time limit for the answer to a poll.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// Number of exchanges after joining, to compare the clocks.
+/// Number of exchanges after joining, which estimate the offset to the server's clock.
 const EXCHANGES: usize = 24;
-/// Maximum number of exchanges that are kept for the comparison of clocks.
+/// Maximum number of exchanges that are kept for the estimate of the clock offset.
 const REMEMBERED: usize = 64;
-/// Time for which a client waits for the verdict after its last run.
+/// Time for which a client waits for the verdict on its last run.
 const VERDICT_WITHIN: Duration = Duration::from_secs(12);
-/// Time for which the client tries again if the server is unreachable.
+/// Time for which the client retries if the server is unreachable.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Events of a client, for display.
 #[derive(Clone, Debug)]
 pub enum ClientEvent<'a> {
-    /// The client has joined under this name.
+    /// The client has joined under this name, which the server assigned.
     Joined(&'a str),
     /// A run is about to start.
     Begins(&'a ClientOrder),
@@ -57,7 +57,7 @@ pub enum ClientEvent<'a> {
     Lost(&'a LinkError),
 }
 
-/// A client that has joined.
+/// A client that has joined a server.
 struct Client<'a> {
     link: &'a ServerLink,
     control: assay_http::ConnectionSlot,
@@ -65,7 +65,7 @@ struct Client<'a> {
     origin: Instant,
     exchanges: VecDeque<ClockExchange>,
     sleeps: sleep::Sleeps,
-    /// Start and end of each small request during a run.
+    /// Start and end of each poll during a run. These round trips show queues.
     trips: Vec<(Instant, Instant)>,
     stop: &'a (dyn Fn() -> bool + Sync),
 }
@@ -186,7 +186,7 @@ impl<'a> Client<'a> {
         Ok(polled)
     }
 
-    /// Returns the times of the last two checks if the machine slept between them.
+    /// If the machine slept between the last two checks, returns the times of both checks.
     fn slept(&mut self) -> Option<(i64, i64)> {
         let now = self.micros(Instant::now());
         self.sleeps.look(sleep::slept(), now)
@@ -236,7 +236,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Executes an order and delivers the record.
+    /// Takes part in the run of an order, and delivers the record.
     fn part(&mut self, order: &ClientOrder) -> Result<(), LinkError> {
         let offset = self.offset().unwrap_or(Offset {
             offset_us: 0,
@@ -304,8 +304,8 @@ impl<'a> Client<'a> {
         self.deliver(&done)
     }
 
-    /// Sets the plan's congestion control for sending to the server. Returns the algorithm that results, if it is
-    /// known.
+    /// Sets the congestion control algorithm of the plan for sending to the server. Returns the algorithm that the
+    /// kernel then uses, if it is known.
     fn sends_with(&self, order: &ClientOrder) -> Option<String> {
         let control = self.control.connection()?;
         match &order.congestion {
@@ -314,7 +314,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the round trips of the stored exchanges in microseconds, ascending.
+    /// Returns the round trips of the stored exchanges in microseconds, sorted ascending.
     fn idle(&self) -> Vec<u64> {
         let times = self.exchanges.iter().filter_map(ClockExchange::round_trip);
         let mut times: Vec<u64> = times.filter_map(|us| u64::try_from(us).ok()).collect();
@@ -322,7 +322,7 @@ impl<'a> Client<'a> {
         times
     }
 
-    /// Returns how far the clock offset has changed since `before`, in microseconds.
+    /// Returns by how much the offset to the server's clock has changed since `before`, in microseconds.
     fn drift(&mut self, before: Offset) -> Option<i64> {
         self.exchanges.clear();
         for _ in 0..8 {
@@ -331,7 +331,7 @@ impl<'a> Client<'a> {
         Some(self.offset()?.offset_us - before.offset_us)
     }
 
-    /// Delivers the record. Tries for a minute, because no other copy of the record exists.
+    /// Delivers the record. Retries for a minute, because no other copy of the record exists.
     fn deliver(&mut self, done: &Done) -> Result<(), LinkError> {
         let since = Instant::now();
         loop {

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 /// Maximum length of an algorithm name (`TCP_CA_NAME_MAX` of the kernel).
 pub const LONGEST: usize = 16;
-/// File with the algorithms of the kernel, in the network namespace of the reading thread.
+/// File in which the kernel lists its algorithms. Its content depends on the network namespace of the reading thread.
 const LIST: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Returns whether a text is a valid algorithm name: lower-case letters, digits, `_` and `-`.
@@ -17,22 +17,24 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < LONGEST && name.chars().all(plain)
 }
 
-/// Returns the algorithm of a connection; `None` if the kernel does not report it. A route may have set the algorithm.
+/// Returns the algorithm of a connection; `None` if the kernel does not report it. A route can set an algorithm that
+/// differs from the default.
 #[must_use]
 pub fn of_connection(connection: impl AsFd) -> Option<String> {
     let name = sockopt::tcp_congestion(connection).ok()?;
     is_name(&name).then_some(name)
 }
 
-/// Sets the algorithm of a connection, and returns the algorithm that results. The kernel refuses unknown algorithms.
-/// For users other than root it also refuses algorithms that are missing in `tcp_allowed_congestion_control`.
+/// Sets the algorithm of a connection, and returns the algorithm that the kernel then uses. The kernel refuses unknown
+/// algorithms. For users other than root it also refuses algorithms that are missing in
+/// `tcp_allowed_congestion_control`.
 pub fn set(connection: impl AsFd, name: &str) -> Option<String> {
     let _ = sockopt::set_tcp_congestion(connection.as_fd(), name);
     of_connection(connection)
 }
 
-/// Lists the algorithms that this process may use, sorted by name. Tests each on a socket that is never connected. Does
-/// not find algorithms in kernel modules that are not loaded.
+/// Lists the algorithms that this process may use, sorted by name. Tests each algorithm on a socket that is never
+/// connected. Algorithms in kernel modules that are not loaded are not found.
 #[must_use]
 pub fn usable() -> Vec<String> {
     let listed = std::fs::read_to_string(LIST).unwrap_or_default();

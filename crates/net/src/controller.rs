@@ -8,9 +8,9 @@ use crate::wire::{Clients, Started, Status};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time limit for an answer.
+/// Time limit for each answer of the server.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Interval between two status requests.
+/// Interval at which the controller requests the status of the run.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time for which the server may be unreachable during a run.
 const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
@@ -18,23 +18,23 @@ const SERVER_AWAY_AT_MOST: Duration = Duration::from_secs(60);
 /// Events of a run, for display.
 #[derive(Clone, Debug)]
 pub enum ControllerEvent<'a> {
-    /// Number of clients present, and number of clients needed.
+    /// The run waits for clients: number of clients that have joined, and number that the plan needs.
     Waiting(usize, usize),
-    /// Time until the start.
+    /// All clients have joined; time until the start.
     Begins(Duration),
-    /// Progress of the run.
+    /// Status of the run, reported at regular intervals.
     Goes(&'a Status),
 }
 
-/// Parameters of a run.
+/// What the controller needs to start a run and to follow it.
 pub struct Begin<'a> {
-    /// Plan of the run.
+    /// Plan that is run on the server's clients.
     pub plan: &'a NetPlan,
     /// Maximum time to wait for clients to join.
     pub wait: Duration,
-    /// Returns the wall clock time, for display only.
+    /// Function that returns the wall clock time, which is only displayed.
     pub now: &'a dyn Fn() -> jiff::Timestamp,
-    /// Returns whether to end the run early. Data measured so far is kept.
+    /// Function that returns true if the run must end early. The data measured until then is kept.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -46,11 +46,8 @@ pub fn clients(link: &ServerLink) -> Result<Clients, LinkError> {
     link.get(&mut link.exchange(), "/clients", ANSWER_WITHIN, &|| false)
 }
 
-/// Waits for the clients, starts the run, follows it and collects the records. Returns `None` if the user stopped
-/// before the start.
-///
-/// # Errors
-/// The server refuses, or is unreachable for a minute.
+/// Waits for the clients, starts the run, follows its progress and collects the records. Returns `None` if the user
+/// stopped before the start.
 pub fn carry_out(
     link: &ServerLink,
     begin: &Begin<'_>,

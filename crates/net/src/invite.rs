@@ -8,12 +8,12 @@ use std::fmt;
 /// Length of a token in bytes.
 pub const TOKEN: usize = 16;
 
-/// Secret that the server requires from every client.
+/// Secret that the server requires from every client or controller.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(pub [u8; TOKEN]);
 
 impl Token {
-    /// Compares the token with a client's token in constant time.
+    /// Compares the token with a client's token in constant time, so that the duration reveals nothing about the token.
     #[must_use]
     pub fn is(&self, shown: &str) -> bool {
         let Ok(shown) = BASE64URL_NOPAD.decode(shown.as_bytes()) else {
@@ -37,14 +37,14 @@ impl fmt::Debug for Token {
     }
 }
 
-/// An invitation to a server.
+/// An invitation to a server, for a client or a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// Scheme, host and port.
+    /// Address of the server: scheme, host and port.
     pub url: Url,
-    /// Token for the server.
+    /// Token that the server requires.
     pub token: Token,
-    /// SHA-256 of the server's certificate.
+    /// SHA-256 of the server's certificate, which a client compares with the certificate in the TLS handshake.
     pub fingerprint: [u8; 32],
 }
 

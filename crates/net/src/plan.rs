@@ -11,20 +11,21 @@ pub const MOST_PEOPLE: usize = 500;
 /// Maximum number of congestion control algorithms in a plan.
 pub const MOST_ALGORITHMS: usize = 4;
 
-/// Description of a run. It determines everything, except the device of a person without a named client.
+/// Description of a run. Only the assignment of devices to people without a named client is left to the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Plan")]
 pub struct NetPlan {
-    /// Name of the plan.
+    /// Name of the plan, for reports.
     pub name: String,
-    /// Duration of the measurement in seconds.
+    /// Duration of each run in seconds, at most [`LONGEST`].
     #[serde(default = "seconds")]
     pub seconds: u32,
-    /// Congestion control algorithms. Each gets its own run. If empty, the defaults of the devices are used.
+    /// Names of congestion control algorithms. Each algorithm gets its own run. If empty, the devices use their
+    /// defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<String>,
-    /// The people.
+    /// People who take part, at most [`MOST_PEOPLE`].
     #[serde(rename = "person")]
     pub people: Vec<Person>,
     /// Roles of this plan. They take precedence over built-in roles of the same name.
@@ -36,11 +37,11 @@ fn seconds() -> u32 {
     60
 }
 
-/// One person with one device.
+/// One person with one device, who takes part in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Person {
-    /// Name for display.
+    /// Name of the person, for display.
     pub name: String,
     /// Names of the roles, which all run at the same time.
     pub roles: Vec<String>,
@@ -56,7 +57,7 @@ pub enum NetPlanError {
     /// The text is not TOML or has unknown fields.
     #[error("this is no plan of `assay net`: {0}")]
     Form(#[from] Box<toml::de::Error>),
-    /// The plan is inconsistent or exceeds a limit.
+    /// The plan is inconsistent or exceeds a limit. Contains the reason for users.
     #[error("{0}")]
     Meaning(String),
 }
@@ -72,7 +73,7 @@ impl NetPlan {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// Returns a built-in plan by name.
+    /// Returns the built-in plan with this name.
     #[must_use]
     pub fn builtin(name: &str) -> Option<Self> {
         let (_, text) = BUILTIN.iter().find(|(own, _)| *own == name)?;
@@ -95,7 +96,7 @@ impl NetPlan {
     /// Checks the plan. The server repeats this check, because requests are untrusted.
     ///
     /// # Errors
-    /// What is wrong, for users.
+    /// The reason why the plan is invalid, for users.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=LONGEST).contains(&self.seconds) {
             return Err(format!(
@@ -159,7 +160,7 @@ impl NetPlan {
         Ok(())
     }
 
-    /// Splits the plan into runs: one per congestion control algorithm, or the plan itself.
+    /// Splits the plan into one run per congestion control algorithm. A plan without algorithms is one run.
     #[must_use]
     pub fn runs(&self) -> Vec<Self> {
         if self.congestion.len() < 2 {
@@ -175,7 +176,7 @@ impl NetPlan {
     /// Returns the definitions of a person's roles.
     ///
     /// # Errors
-    /// A role does not exist.
+    /// A role is neither in the plan nor built in.
     pub fn roles_of(&self, person: &Person) -> Result<Vec<Role>, String> {
         let own = builtin();
         let find = |name: &String| {

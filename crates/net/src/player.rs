@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Parameters of a film.
+/// Properties of a film that the simulation needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Film {
     /// Playing time of one piece, in microseconds.
     pub piece_us: u64,
-    /// Playing time that must be buffered before the film starts, and after a stall, in microseconds.
+    /// Playing time that must be buffered before the film starts and before it continues after a stall, in
+    /// microseconds.
     pub start_us: u64,
     /// End of the simulation, in microseconds from the start.
     pub until_us: u64,
@@ -18,7 +19,7 @@ pub struct Film {
 pub struct Played {
     /// Start of the film, in microseconds from the start of the run; `None` if it never started.
     pub began_us: Option<u64>,
-    /// Stalls: start and end, in microseconds from the start.
+    /// Stalls, each with start and end in microseconds from the start.
     pub stops: Vec<(u64, u64)>,
 }
 
@@ -31,7 +32,7 @@ impl Played {
 }
 
 /// Simulates the playback of a film. `there` contains the arrival time of each piece in microseconds, in the order of
-/// the film. If a piece never arrives, the film ends there.
+/// the film. The simulation ends at a piece that never arrived.
 #[must_use]
 pub fn play(film: Film, there: &[Option<u64>]) -> Played {
     let mut played = Played::default();

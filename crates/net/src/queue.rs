@@ -1,5 +1,5 @@
-//! Detects bufferbloat: how much longer round trips took under load than before the run, in which seconds, whose
-//! traffic filled the queue, and how many packets were lost. Performs no I/O.
+//! Detects bufferbloat. Reports how much longer round trips took under load than before the run, in which seconds,
+//! which roles filled the queue, and how many packets were lost. Performs no I/O.
 
 use crate::record::{PersonRecord, RecordEvent, SLOT_US};
 use crate::role::{Direction, Role, Workload};
@@ -8,45 +8,46 @@ use serde::{Deserialize, Serialize};
 /// Minimum additional delay that counts as a queue, in microseconds. A smaller delay may be the jitter of a wireless
 /// network.
 pub const QUEUED: u64 = 30_000;
-/// Minimum fraction of slow seconds for a report.
+/// Minimum fraction of slow seconds. With a smaller fraction, no queue is reported.
 const SLOW_SHARE: f64 = 0.1;
-/// Minimum number of slow seconds for a report.
+/// Minimum number of slow seconds. With fewer, no queue is reported.
 const SLOW_LEAST: usize = 2;
-/// Minimum fraction of the bytes for a role to be named as the cause of a queue.
+/// Minimum fraction of the bytes that a role must transfer to be reported as a cause of the queue.
 const FILLED: f64 = 0.1;
-/// Maximum number of roles that are named.
+/// Maximum number of roles that are reported as causes of a queue.
 const MOST_FILLERS: usize = 3;
-/// Minimum traffic of the run in bits per second to fill a queue. With less, other traffic filled the queue.
+/// Minimum traffic of the run that can fill a queue, in bits per second. If the run had less traffic, other traffic
+/// filled the queue.
 const LEAST_LOAD: f64 = 200e3;
 
-/// A full queue, with its evidence. Times are in microseconds.
+/// A full queue on the path to a device, with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Queue {
-    /// Median round trip before the run.
+    /// Median round trip before the run, in microseconds.
     pub idle_us: u64,
-    /// Median round trip in the slow seconds.
+    /// Median round trip in the slow seconds, in microseconds.
     pub loaded_us: u64,
     /// Numbers of the slow seconds, from 0. In a slow second a round trip took at least 30 ms and 25 % longer
     /// than before the run.
     pub slow: Vec<u32>,
     /// Number of seconds in which round trips were measured.
     pub seconds: u32,
-    /// Source of the round trips.
+    /// Where the round trips come from.
     pub measured_by: MeasuredBy,
-    /// Fraction of packets lost in the slow seconds; `None` without a role that sends packets.
+    /// Fraction of packets lost in the slow seconds, 0 to 1; `None` if no role sends packets.
     pub lost: Option<f64>,
-    /// Fraction of packets lost in the other seconds; `None` without a role that sends packets.
+    /// Fraction of packets lost in the other seconds, 0 to 1; `None` if no role sends packets.
     pub lost_otherwise: Option<f64>,
     /// Roles that transferred the most bytes in the slow seconds, the largest first. Empty if all roles
     /// together transferred too little to fill a queue.
     pub filled_by: Vec<Filler>,
 }
 
-/// Source of round trip measurements.
+/// Where the round trips of a queue come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasuredBy {
-    /// Packets of a role.
+    /// UDP packets of a role that sends packets.
     Packets,
     /// The client's own small requests to the server, two per second.
     Control,
@@ -59,11 +60,11 @@ pub struct Filler {
     pub person: String,
     /// Name of the role.
     pub role: String,
-    /// Direction of the bytes.
+    /// Direction in which the role filled the queue.
     pub direction: Direction,
-    /// Bits per second in the slow seconds.
+    /// Rate of the role in the slow seconds, in bits per second.
     pub bit_per_s: f64,
-    /// Fraction of all bytes of the run in this direction and in the slow seconds that this role transferred.
+    /// The role's fraction of all bytes that the run transferred in this direction in the slow seconds, 0 to 1.
     pub share: f64,
 }
 
@@ -164,7 +165,7 @@ impl LinkLoad {
     }
 }
 
-/// Returns the main direction of a role's bytes.
+/// Returns the direction in which a role transfers most of its bytes.
 fn direction(role: &Role) -> Direction {
     match role.workload {
         Workload::Bulk { direction, .. } => direction,
@@ -172,13 +173,13 @@ fn direction(role: &Role) -> Direction {
     }
 }
 
-/// Round trips in microseconds, per second; `None` if no packet arrived.
+/// Round trips in microseconds, grouped by second. `None` stands for a packet without an echo.
 struct Trips {
     seconds: Vec<Vec<u64>>,
     by: MeasuredBy,
 }
 
-/// Returns the round trips of the packets if a role sends packets, else those of the client's own requests.
+/// Returns the round trips of the packets if a role sends packets, else the round trips of the client's own requests.
 fn trips(record: &PersonRecord, packets: &[Vec<RecordEvent>]) -> Trips {
     let count = usize::try_from(record.ran_us.div_ceil(1_000_000)).unwrap_or(0);
     let mut seconds = vec![Vec::new(); count.min(crate::plan::LONGEST as usize)];

@@ -1,10 +1,10 @@
-//! Records of a client: raw observations. Verdicts are derived from them later.
+//! Records of a client. They contain only observations, from which verdicts are computed later.
 
 use crate::air::Air;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Length of a slot for byte counts, in microseconds.
+/// Length of a time slot in which bytes are counted, in microseconds.
 pub const SLOT_US: u64 = 100_000;
 /// Maximum number of events per role. A plan with more events is refused.
 pub const MOST_EVENTS: usize = 400_000;
@@ -38,11 +38,11 @@ impl From<RecordEvent> for (u64, u64, Option<u64>) {
 /// Durations of one probe on a new connection, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Probe {
-    /// TCP connect.
+    /// Duration of the TCP connect.
     pub tcp: u64,
-    /// TLS handshake after the connect.
+    /// Duration of the TLS handshake, which follows the connect.
     pub tls: u64,
-    /// HTTP request after the handshake.
+    /// Duration of the HTTP request, which follows the handshake.
     pub http: u64,
 }
 
@@ -51,19 +51,19 @@ pub struct Probe {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Segments {
-    /// Sent segments, including retransmissions.
+    /// Number of segments sent, including retransmissions.
     pub sent: u64,
-    /// Retransmitted segments.
+    /// Number of retransmitted segments.
     pub again: u64,
 }
 
-/// TCP congestion control by its name in the kernel; `None` if unknown, as in a browser.
+/// TCP congestion control algorithms of both directions, by their kernel names. `None` means unknown, as in a browser.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Congestion {
-    /// Algorithm from the server to this device.
+    /// Algorithm with which the server sends to this device.
     pub server: Option<String>,
-    /// Algorithm from the device to the server.
+    /// Algorithm with which the device sends to the server.
     pub client: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Congestion {
     }
 }
 
-/// Observations of one role.
+/// What a client observed for one role during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RoleRecord {
@@ -83,24 +83,24 @@ pub struct RoleRecord {
     pub role: String,
     /// Events in the order of their due times.
     pub events: Vec<RecordEvent>,
-    /// Bytes of bodies in each time slot of [`SLOT_US`]. For uploads, as counted by the server.
+    /// Body bytes in each time slot of [`SLOT_US`] microseconds. For uploads, the server counts the bytes.
     pub slots: Vec<u64>,
-    /// Probes of a responsiveness role.
+    /// Measurements on new connections; only for a responsiveness role.
     pub probes: Vec<Probe>,
-    /// Number of failures for each reason.
+    /// Number of failures for each error text.
     pub failures: BTreeMap<String, u64>,
     /// TCP segments, counted by the sender; `None` in records of older clients and of web pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segments: Option<Segments>,
 }
 
-/// How exactly a client started, and the latency before the run.
+/// Accuracy of a client's start, and the latency before the run.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(default)]
 pub struct Start {
-    /// Delay of the start on the client's own clock, in microseconds.
+    /// How much later than ordered the client started on its own clock, in microseconds.
     pub late_us: i64,
     /// Uncertainty of the offset to the server's clock, in microseconds.
     pub error_us: i64,
@@ -108,13 +108,13 @@ pub struct Start {
     pub idle_us: u64,
     /// Median round trip before the run, in microseconds.
     pub idle_median_us: u64,
-    /// Number of exchanges.
+    /// Number of exchanges with the server from which the offset was estimated.
     pub exchanges: u32,
     /// Change of the clock offset during the run, in microseconds, if it could be measured.
     pub drift_us: Option<i64>,
 }
 
-/// Observations of one person.
+/// Observations of one person in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct PersonRecord {
@@ -122,29 +122,29 @@ pub struct PersonRecord {
     pub person: String,
     /// Name of the client.
     pub client: String,
-    /// Version and kind of the client.
+    /// Program of the client and its version.
     pub agent: String,
-    /// Accuracy of the start.
+    /// Accuracy of the start, and the latency before the run.
     pub start: Start,
-    /// Measured time in microseconds.
+    /// Duration of the measurement, in microseconds.
     pub ran_us: u64,
     /// Intervals that do not count, in microseconds from the start, because the web page was hidden or the device
     /// slept.
     pub void: Vec<(u64, u64)>,
-    /// Warnings for the reader.
+    /// Warnings about the measurement, for the reader of the report.
     pub remarks: Vec<String>,
-    /// Maximum rate at which the client itself can receive, in bits per second; `None` if unknown. Only a web page
-    /// reports it.
+    /// Maximum rate at which the client itself can receive, in bits per second; `None` if unknown. Only web pages
+    /// report this rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling_bit_per_s: Option<f64>,
     /// Wi-Fi history; `None` with a cable, and for clients that do not record it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub air: Option<Air>,
-    /// Congestion control of both sides.
+    /// Congestion control algorithms of both directions.
     #[serde(skip_serializing_if = "Congestion::is_unknown")]
     pub congestion: Congestion,
-    /// Round trips of the client's own small requests during the run: start and duration in microseconds. Such a
-    /// request takes only network delay and queueing.
+    /// Start and duration of the client's own small requests during the run. Such a request takes one round trip, which
+    /// includes queueing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trips: Vec<(u64, u64)>,
     /// Observations of each role.
@@ -152,7 +152,7 @@ pub struct PersonRecord {
 }
 
 impl RoleRecord {
-    /// Counts bytes by their arrival time `at`, in microseconds from the start.
+    /// Counts `bytes` in the time slot of their arrival `at`, in microseconds from the start.
     pub fn count(&mut self, at: u64, bytes: u64) {
         let slot = (at / SLOT_US) as usize;
         if slot >= MOST_EVENTS {
@@ -164,14 +164,14 @@ impl RoleRecord {
         self.slots[slot] = self.slots[slot].saturating_add(bytes);
     }
 
-    /// Adds TCP segments.
+    /// Adds the counts of TCP segments from another connection of the role.
     pub fn add_segments(&mut self, more: Segments) {
         let all = self.segments.get_or_insert_default();
         all.sent = all.sent.saturating_add(more.sent);
         all.again = all.again.saturating_add(more.again);
     }
 
-    /// Counts a failure.
+    /// Counts a failure with this error text.
     pub fn fail(&mut self, why: &str) {
         // Limits the number of reasons, so that a hostile network cannot fill memory.
         let known = self.failures.len() < 20 || self.failures.contains_key(why);

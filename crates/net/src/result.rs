@@ -8,10 +8,10 @@ use crate::verdict::{Grade, PersonVerdict, judge_among};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// A completed run.
+/// A completed run with the records of all people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
-    /// Plan of the run.
+    /// Plan that was run, with its roles.
     pub plan: NetPlan,
     /// Start time on the controller's clock.
     pub began: jiff::Timestamp,
@@ -24,7 +24,7 @@ pub struct Run {
     pub people: Vec<Taken>,
 }
 
-/// Data of one person in a run.
+/// Data of one person from a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Taken {
     /// Name of the person.
@@ -33,11 +33,11 @@ pub struct Taken {
     pub client: String,
     /// Record of the client; `None` if the client did not deliver one.
     pub record: Option<PersonRecord>,
-    /// Reason for a missing record.
+    /// Why the record is missing; `None` if there is a record.
     pub missing: Option<String>,
 }
 
-/// Difference between the start times of the clients.
+/// How far apart the clients started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     /// Time from the first start to the last, in microseconds.
@@ -71,7 +71,7 @@ impl Run {
             .collect()
     }
 
-    /// Returns the difference between the start times.
+    /// Returns how far apart the clients started; `None` if no client delivered a record.
     #[must_use]
     pub fn spread(&self) -> Option<Spread> {
         let starts = self
@@ -98,11 +98,11 @@ pub struct Experience {
     pub tolerable: usize,
     /// Number of people with an unknown result.
     pub unknown: usize,
-    /// Mean fraction of late events, over the roles that have a goal.
+    /// Mean fraction of late events over all roles that have a goal, 0 to 1.
     pub over: f64,
 }
 
-/// Summarises a run.
+/// Summarises the results of all people of a run, so that two runs can be compared.
 #[must_use]
 pub fn experience(judged: &[PersonVerdict]) -> Experience {
     let with = |grade: Grade| judged.iter().filter(|person| person.grade == grade).count();
@@ -122,9 +122,9 @@ pub fn experience(judged: &[PersonVerdict]) -> Experience {
 }
 
 impl Experience {
-    /// Orders two runs; the lesser one is better. Compares first the number of bad results, then of tolerable results,
-    /// then the fractions of late events. Fractions that differ by less than [`MARGIN`] are equal, because no user
-    /// notices the difference.
+    /// Orders two runs; the smaller one is better. Compares first the number of bad results, then the number of
+    /// tolerable results, then the fractions of late events. Fractions that differ by less than [`MARGIN`] are equal,
+    /// because no user notices the difference.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
         let people = self

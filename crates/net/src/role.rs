@@ -1,85 +1,85 @@
-//! Roles: what a person does on the network, and the goal for a good result. Roles are data: the built-in
-//! roles are in `roles/`, and a plan may define its own.
+//! Roles: what a person does on the network, and the goal for a good result. The built-in roles are TOML files in
+//! `roles/`; a plan may define further roles.
 
 use serde::{Deserialize, Serialize};
 
-/// An activity of one person.
+/// An activity of a person on the network, such as a video call, and its goal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Name: letters, digits, `-`.
+    /// Name of the role; may contain letters, digits and `-`.
     pub name: String,
-    /// Text that completes "a person who …".
+    /// Description that completes "a person who …".
     pub about: String,
-    /// What the events of the role are called, in the plural.
+    /// Plural noun for the events of the role.
     pub thing: String,
-    /// Text for a good result.
+    /// Sentence that is shown for a good result.
     pub fine: String,
-    /// Text for a bad result.
+    /// Sentence that is shown for a bad result.
     pub trouble: String,
-    /// Text for a result that was bad all the time.
+    /// Sentence that is shown if the result was bad all the time.
     pub hopeless: String,
-    /// Workload of the role.
+    /// Requests or packets that the role sends.
     pub workload: Workload,
-    /// Goal of the role.
+    /// Limits that separate good, tolerable and bad results.
     #[serde(default)]
     pub goal: Goal,
 }
 
-/// Workload of a role.
+/// What a role transfers, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
     /// Single fetches at regular times, each on a free connection.
     Fetches {
-        /// Bytes of the body of each fetch.
+        /// Size of the body of each fetch, in bytes.
         bytes: u64,
-        /// Milliseconds between two fetches.
+        /// Time between two fetches, in milliseconds.
         every_ms: f64,
         /// Maximum number of connections.
         connections: u32,
     },
     /// Web pages at regular times. All objects of a page are fetched at once, each on its own connection.
     Pages {
-        /// Objects per page.
+        /// Number of objects per page.
         objects: u32,
-        /// Bytes per object.
+        /// Size of each object, in bytes.
         bytes: u64,
-        /// Milliseconds between two pages.
+        /// Time between two pages, in milliseconds.
         every_ms: f64,
     },
     /// A film, fetched in consecutive pieces. Each piece is due when the playback reaches it.
     Stream {
-        /// Bytes per piece.
+        /// Size of each piece, in bytes.
         bytes: u64,
-        /// Bit rate of the film.
+        /// Bit rate of the film, in bits per second.
         bit_per_s: f64,
-        /// Minimum bits per second for an uninterrupted film.
+        /// Minimum download rate for uninterrupted playback, in bits per second.
         least_bit_per_s: f64,
         /// Playing time in milliseconds that must be buffered before the playback starts.
         start_ms: f64,
     },
     /// Transfers at full speed over several connections.
     Bulk {
-        /// Direction of the transfer.
+        /// Direction in which bytes are transferred.
         direction: Direction,
-        /// Bytes per request.
+        /// Size of each request, in bytes.
         bytes: u64,
-        /// Number of connections.
+        /// Number of connections that transfer at the same time.
         connections: u32,
     },
     /// UDP packets at regular times, which the server echoes.
     Packets {
-        /// Bytes per packet without headers; at least [`LEAST_PACKET`].
+        /// Size of each packet without headers, in bytes; at least [`LEAST_PACKET`].
         bytes: u32,
-        /// Milliseconds between two packets.
+        /// Time between two packets, in milliseconds.
         every_ms: f64,
     },
-    /// A download that fills the link, and probes on new connections.
+    /// A download that saturates the link, and probes on new connections that measure the responsiveness.
     Responsiveness {
-        /// Connections of the download.
+        /// Number of connections of the download.
         connections: u32,
-        /// Milliseconds between two probes.
+        /// Time between two probes, in milliseconds.
         every_ms: f64,
     },
 }
@@ -87,17 +87,17 @@ pub enum Workload {
 /// Minimum bytes of a packet: it contains the key, number and time.
 pub const LEAST_PACKET: u32 = 40;
 
-/// Direction of a transfer.
+/// Direction in which a role transfers bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// From the server.
+    /// From the server to the device.
     Down,
-    /// To the server.
+    /// From the device to the server.
     Up,
 }
 
-/// Goal of a role.
+/// Limits for the results of a role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Goal {
@@ -108,7 +108,7 @@ pub struct Goal {
     pub good_over: f64,
     /// Maximum fraction of late or failed answers for a tolerable result, 0 to 1.
     pub tolerable_over: f64,
-    /// Minimum bits per second of a download or upload.
+    /// Minimum rate of a download or upload, in bits per second; `None` if any rate is acceptable.
     pub bit_per_s: Option<f64>,
 }
 
@@ -146,10 +146,10 @@ pub fn builtin() -> Vec<Role> {
 }
 
 impl Role {
-    /// Checks the role.
+    /// Checks that all values of the role are within their limits.
     ///
     /// # Errors
-    /// The error for users.
+    /// The reason for users.
     pub fn check(&self) -> Result<(), String> {
         let wrong = |why: &str| Err(format!("the role `{}`: {why}", self.name.escape_debug()));
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -226,8 +226,8 @@ impl Role {
         Ok(())
     }
 
-    /// Returns whether the role has a goal, so that it can be good or bad. For example, a download without a required
-    /// rate has none.
+    /// Returns whether the role has a goal, so that its result can be good or bad. For example, a download without a
+    /// required rate has no goal.
     #[must_use]
     pub fn has_goal(&self) -> bool {
         match self.workload {
@@ -252,7 +252,7 @@ impl Role {
     }
 }
 
-/// Maximum bytes of one request or answer.
+/// Maximum size of one request or answer, in bytes.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]

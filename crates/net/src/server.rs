@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes per write: four TLS records.
 const AT_ONCE: usize = 64 << 10;
-/// Size of the pool of random bytes from which bodies are taken.
+/// Size in bytes of the pool of random bytes. Bodies consist of bytes from this pool.
 const POOL: usize = 4 << 20;
 /// Stack size of a connection's thread, in bytes.
 const STACK: usize = 256 << 10;
@@ -44,7 +44,7 @@ pub enum ServerError {
     /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}; name another address or port with --listen")]
     Listen {
-        /// The address.
+        /// Address from the user.
         address: SocketAddr,
         /// Error of the kernel.
         source: io::Error,
@@ -58,14 +58,14 @@ pub enum ServerError {
     /// An operating system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// The operation.
+        /// Description of the operation that failed.
         what: &'static str,
         /// Error of the kernel.
         source: io::Error,
     },
 }
 
-/// State shared by all connections.
+/// State that all connections share.
 pub struct Shared {
     hub: Mutex<Hub>,
     began: Instant,
@@ -76,8 +76,8 @@ pub struct Shared {
     at: AtomicUsize,
     stop: AtomicBool,
     budget: Budget,
-    /// Lock by which only one large body is parsed at a time, because parsing needs several times the size of the body
-    /// in memory.
+    /// Lock that lets only one large body be parsed at a time. Parsing needs several times the size of the body in
+    /// memory.
     large: Mutex<()>,
     /// All ports except the first.
     ports: Vec<u16>,
@@ -99,16 +99,16 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns a different offset into the pool of random bytes for each body.
+    /// Returns an offset into the pool of random bytes, a different one for each body.
     fn anywhere(&self) -> usize {
         self.at.fetch_add(1_048_573, Ordering::Relaxed)
     }
 }
 
-/// A listening server.
+/// A server that listens for clients and controllers.
 pub struct NetServer {
     shared: Arc<Shared>,
-    /// Listeners. Invitations contain the first port; the others are for web pages.
+    /// Listening sockets. Invitations contain the port of the first; the others are for web pages.
     listeners: Vec<TcpListener>,
     udp: UdpSocket,
     address: SocketAddr,
@@ -187,7 +187,7 @@ impl NetServer {
         })
     }
 
-    /// Sets the function that writes the verdicts for devices.
+    /// Sets the function that formats the verdicts for the devices.
     pub fn write_verdicts_with(&self, writer: VerdictWriter) {
         self.shared.hub().write_with(writer);
     }
@@ -204,13 +204,13 @@ impl NetServer {
         &self.shared.ports
     }
 
-    /// Returns the invitation for a client; `host` is the name or address by which the client reaches the server.
+    /// Returns the invitation for a client. `host` is the address by which the client reaches the server.
     #[must_use]
     pub fn for_clients(&self, host: IpAddr) -> Option<Invitation> {
         self.invite(host, &self.shared.token)
     }
 
-    /// Returns the invitation for a controller.
+    /// Returns the invitation for a controller. `host` is the address by which the controller reaches the server.
     #[must_use]
     pub fn for_controllers(&self, host: IpAddr) -> Option<Invitation> {
         self.invite(host, &self.shared.control)
@@ -225,13 +225,13 @@ impl NetServer {
         })
     }
 
-    /// Returns the number of body bytes in memory.
+    /// Returns how many bytes of request bodies are in memory.
     #[must_use]
     pub fn bytes_of_bodies(&self) -> u64 {
         self.shared.budget.used()
     }
 
-    /// Returns the number of connections, and the number of unauthenticated ones among them.
+    /// Returns the number of connections, and how many of them have not authenticated.
     #[must_use]
     pub fn connections(&self) -> (usize, usize) {
         self.gate.count()

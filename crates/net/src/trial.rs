@@ -1,9 +1,9 @@
-//! Compares two networks, or two settings of one network, in a randomised trial: is one better for the people
-//! by more than chance?
+//! Compares two networks, or two settings of one network, in a randomised trial. The trial shows whether one side is
+//! better for the people by more than chance.
 //!
-//! Each slot of a pair is a complete run of the same plan; the order within a pair is random. The verdict
-//! compares the mean fraction of events in time, with equal weight for each person. Each person's own fraction
-//! is a guardrail. [`assay_judge::trial`] judges the pairs, as in all trials of assay.
+//! Each slot of a pair is a complete run of the same plan; the order within a pair is random. The verdict compares the
+//! mean fraction of events in time, with equal weight for each person. Each person's own fraction is a guardrail.
+//! [`assay_judge::trial`] judges the pairs, as in all trials of assay.
 
 use crate::plan::NetPlan;
 use crate::player::Played;
@@ -16,11 +16,11 @@ use assay_model::criterion::{Metric, Quantity};
 use assay_model::trial::{Judgement, PairOutcome, Side, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Smallest relevant gain in the fraction of events in time. For comparison: a good and a tolerable result differ by 1
-/// to 5 % of the events.
+/// Smallest relevant gain in the fraction of events in time. For comparison: between a good and a tolerable result, 1
+/// to 5 % of the events differ.
 pub const MARGIN: f64 = 0.03;
-/// Largest permitted loss of one person, as a fraction. After a larger loss no result is tolerable (`tolerable_over` of
-/// the roles).
+/// Largest loss that each person may have, as a fraction of events in time. A person with a larger loss cannot have a
+/// tolerable result (`tolerable_over` of the roles).
 pub const GUARD: f64 = 0.05;
 
 /// Settings and runs of a trial between two networks or settings.
@@ -32,28 +32,28 @@ pub struct Trial {
     pub sides: [String; 2],
     /// Smallest relevant relative difference: 0.03 for 3 %.
     pub margin: f64,
-    /// Maximum loss of a single person, as a fraction.
+    /// Largest loss in the fraction of events in time that each person may have.
     pub guard: f64,
-    /// Probability of a false "better", and of a false "worse", 0 to 1 each.
+    /// Probability of a false verdict "better", and also of a false verdict "worse", 0 to 1.
     pub alpha: f64,
     /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
-    /// Side that is measured first, for each pair. Its length is the maximum number of pairs.
+    /// Side that is measured first in each pair. The length of this list is the maximum number of pairs.
     pub first: Vec<Side>,
-    /// Runs in order of time.
+    /// Runs in the order in which they were measured.
     pub slots: Vec<Slot>,
 }
 
-/// One run on one side.
+/// One run of the plan on one side of a pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slot {
     /// Number of the pair, from 1.
     pub pair: u32,
-    /// Side of the run.
+    /// Side on which the plan was run.
     pub side: Side,
     /// Setting that distinguishes the sides, as read before the run.
     pub read_back: String,
-    /// The run.
+    /// Result of the run.
     pub run: Run,
 }
 
@@ -78,7 +78,7 @@ pub enum Ended {
     Judged,
     /// The user stopped the trial.
     Stopped,
-    /// Several consecutive pairs were void. Contains the reason of the last pair.
+    /// Several consecutive pairs were void. Contains the reason why the last pair was void.
     Fruitless(String),
 }
 
@@ -125,7 +125,7 @@ impl Trial {
         }
     }
 
-    /// Returns the complete pairs: baseline, change.
+    /// Returns the complete pairs, each with the baseline run first.
     fn pairs(&self) -> impl Iterator<Item = (&Run, &Run)> {
         self.slots.chunks_exact(2).filter_map(|two| {
             let of = |side| {
@@ -173,7 +173,7 @@ impl Trial {
         judgement
     }
 
-    /// Returns a reason that names the affected people, if a guardrail decided; it replaces the judge's reason.
+    /// If a guardrail decided, returns a reason with the names of the affected people. It replaces the judge's reason.
     fn reason(&self, people: &[usize], judgement: &Judgement) -> Option<String> {
         let guards = || people.iter().zip(&judgement.guards);
         let name = |at: &usize| self.plan.people[*at].name.clone();
@@ -209,7 +209,7 @@ impl Trial {
         }
     }
 
-    /// Returns each person's results on both sides.
+    /// Returns the results of each person on both sides.
     #[must_use]
     pub fn people(&self) -> Vec<PersonOutcome> {
         let with_goal = self.judged_people();
@@ -246,11 +246,11 @@ impl Trial {
         people.map(one).collect()
     }
 
-    /// Measures pairs until the judge reaches a verdict, all pairs are measured, or the user stops. `measure`
-    /// switches to a side and runs the plan; it returns `None` if stopped.
+    /// Measures pairs until the judge reaches a verdict, all pairs are measured, or the user stops. `measure` applies a
+    /// side and runs the plan; it returns `None` if the user stopped.
     ///
     /// # Errors
-    /// Errors of `measure`. The slots contain the runs before the error.
+    /// Errors of `measure`. The slots then contain the runs before the error.
     pub fn carry_out<E>(
         &mut self,
         measure: &mut dyn FnMut(Side, u32) -> Result<Option<(String, Run)>, E>,
@@ -288,7 +288,7 @@ impl Trial {
     }
 }
 
-/// Returns the minimum length of a run in seconds, so that enough events of a role are due.
+/// Returns the minimum length of a run in seconds in which enough events of a role are due.
 fn shortest(role: &Role) -> u32 {
     let every_ms = match &role.workload {
         Workload::Fetches { every_ms, .. }
@@ -333,7 +333,8 @@ fn in_time(person: &PersonVerdict, roles: &[Role]) -> Option<f64> {
     worst
 }
 
-/// Returns the fraction of events in time for each person. The error names a person without a record or result.
+/// Returns the fraction of events in time for each person of `people`. The error contains the reason and the name of a
+/// person without a record or result.
 fn shares(people: &[usize], run: &Run) -> Result<Vec<f64>, (bool, String)> {
     let judged = run.judged();
     let one = |at: &usize| {

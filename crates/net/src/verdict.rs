@@ -1,4 +1,4 @@
-//! Judges a record: the fraction of late events, when and for how long the result was bad, and a grade.
+//! Computes verdicts from a record: the fraction of late events, when and for how long the result was bad, and a grade.
 
 use crate::air::{AirVerdict, judge as judge_air};
 use crate::cause::{Cause, Way, cause};
@@ -9,23 +9,23 @@ use crate::role::{Role, Workload};
 use assay_model::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Grade of a result.
+/// Grade of a person's or a role's result.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// Good quality; no user would complain.
+    /// The quality is good; no user would complain.
     Good,
-    /// Noticeable now and then.
+    /// Problems are noticeable now and then.
     Tolerable,
-    /// Not acceptable.
+    /// A user would not accept the quality.
     Bad,
-    /// Too few measurements, or the client itself was too busy.
+    /// There are too few measurements, or the client itself was too busy.
     Unknown,
 }
 
-/// Results in one second of the run.
+/// Results of a role in one second of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Second {
     /// Number of the second, from 0.
@@ -36,9 +36,9 @@ pub struct Second {
     pub over: u32,
     /// Longest duration of an event due in this second that finished, in microseconds.
     pub longest_us: u64,
-    /// Bytes that arrived in this second.
+    /// Number of bytes that arrived in this second.
     pub bytes: u64,
-    /// Whether a part of this second does not count.
+    /// Whether a part of this second is void, because the client was late or asleep.
     pub void: bool,
 }
 
@@ -48,41 +48,41 @@ pub struct Second {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Percentiles {
-    /// Median.
+    /// Median latency of all events.
     pub p50: Option<u64>,
-    /// 90th percentile.
+    /// 90th percentile of the latency.
     pub p90: Option<u64>,
-    /// 99th percentile.
+    /// 99th percentile of the latency.
     pub p99: Option<u64>,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub p999: Option<u64>,
-    /// Maximum; `None` if an event failed.
+    /// Maximum latency; `None` if an event failed.
     pub max: Option<u64>,
 }
 
-/// Packets or segments that a role lost.
+/// Losses of a role on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lost {
-    /// Unit of the count.
+    /// What the counts mean: packets or segments.
     pub what: LossUnit,
     /// Fraction of units lost or retransmitted, 0 to 1.
     pub share: f64,
-    /// Total number of units.
+    /// Number of units sent, including lost units.
     pub of: u64,
 }
 
-/// Unit of losses.
+/// Unit in which losses are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Counted")]
 pub enum LossUnit {
     /// UDP packets without an echo.
     Packets,
-    /// Retransmitted TCP segments.
+    /// TCP segments that the sender retransmitted.
     Segments,
 }
 
-/// Verdict on one role.
+/// Verdict on the results of one role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoleVerdict {
     /// Name of the role.
@@ -93,14 +93,14 @@ pub struct RoleVerdict {
     pub counted: u64,
     /// Number of void events, which do not count because the client itself was late or asleep.
     pub void: u64,
-    /// Number of events that failed, were lost or never sent.
+    /// Number of events that failed, were lost or were never sent.
     pub failed: u64,
     /// Losses on the path, if counted: UDP packets without an echo, or retransmitted TCP segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
     /// Number of late events, including failed ones.
     pub over: u64,
-    /// Latency percentiles.
+    /// Percentiles of the latencies of all valid events.
     pub latency: Percentiles,
     /// Mean difference between the delays of consecutive packets, in microseconds (RFC 3550 section 6.4.1, without
     /// smoothing).
@@ -109,22 +109,22 @@ pub struct RoleVerdict {
     pub bit_per_s: Option<f64>,
     /// Round trips per minute on new connections (`Foreign_Responsiveness` of the IETF draft on responsiveness).
     pub rpm: Option<f64>,
-    /// Second with the most late events; for a download, the second with the fewest bytes.
+    /// Second with the most late events. For a download, the second with the fewest bytes.
     pub worst: Option<Second>,
     /// Interruptions, in which no event was in time: start and end in microseconds from the start.
     pub breaks: Vec<(u64, u64)>,
     /// Simulated playback, if the role is a film.
     pub played: Option<Played>,
-    /// Results per second.
+    /// Results of each second, in order.
     pub seconds: Vec<Second>,
-    /// Cause, if the record shows one.
+    /// Cause of the result, if the record shows one.
     pub cause: Option<Cause>,
-    /// Whether the result is unknown because the client itself could hardly receive more; see [`CEILING`].
+    /// Whether the result is unknown because the client itself could hardly receive more (see [`CEILING`]).
     #[serde(default)]
     pub at_ceiling: bool,
 }
 
-/// Verdict on one person.
+/// Verdict on the results of one person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonVerdict {
     /// Name of the person.
@@ -132,7 +132,7 @@ pub struct PersonVerdict {
     /// Name of the device.
     #[serde(default)]
     pub client: String,
-    /// Worst grade of the measured roles.
+    /// Worst grade of all roles with a known grade.
     pub grade: Grade,
     /// Full queue on the path to this device, if the record shows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,16 +153,16 @@ impl RoleVerdict {
 }
 
 /// If a client receives more than this fraction of its own maximum rate, the client itself may be the bottleneck. The
-/// limit is low because a web page measures its maximum without TLS and connections.
+/// fraction is low because a web page measures its maximum without TLS and without connections.
 pub const CEILING: f64 = 0.5;
-/// Maximum fraction of void events. With more, the role has no result.
+/// Maximum fraction of void events. A role with more void events has no result.
 const MOST_VOID: f64 = 0.1;
-/// If a tolerable role would give a result like this with a lower probability, the result is not chance.
+/// If a tolerable role would give a result like this with a lower probability, the result counts as more than chance.
 const CHANCE: f64 = 0.01;
 /// Minimum number of events for a result, unless all of them are late.
 pub(crate) const LEAST_EVENTS: u64 = 5;
 
-/// Judges a person without the data of other people.
+/// Computes the verdict for one person, without the traffic of other people.
 #[must_use]
 pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     let mut load = LinkLoad::default();
@@ -170,7 +170,7 @@ pub fn judge(record: &PersonRecord, roles: &[Role]) -> PersonVerdict {
     judge_among(record, roles, &load)
 }
 
-/// Judges a person; `load` contains the bytes that all people together transferred.
+/// Computes the verdict for one person. `load` is the traffic of all people together.
 #[must_use]
 pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> PersonVerdict {
     let packets: Vec<Vec<RecordEvent>> = roles
@@ -328,7 +328,7 @@ fn lost(role: &Role, seen: &RoleRecord, failed: u64, counted: u64) -> Option<Los
     })
 }
 
-/// Returns whether all roles together received about the client's maximum rate.
+/// Returns whether all roles together received bytes at about the client's maximum rate.
 fn at_ceiling(record: &PersonRecord) -> bool {
     let slots = record.roles.iter().flat_map(|role| &role.slots);
     let bytes = slots.fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
@@ -337,9 +337,9 @@ fn at_ceiling(record: &PersonRecord) -> bool {
     ceiling.is_some_and(|ceiling| rate >= CEILING * ceiling)
 }
 
-/// Grades a role with fewer than [`LEAST_EVENTS`] events. On a slow link there are few pages, because each takes long.
-/// If all of them are late, the role is bad, provided that a tolerable role would give this result with a probability
-/// below [`CHANCE`].
+/// Grades a role with fewer than [`LEAST_EVENTS`] events. On a slow link there are few pages, because each page takes
+/// long. If all events are late, the role is bad, provided that a tolerable role would give this result with a
+/// probability below [`CHANCE`].
 fn grade_few(verdict: &RoleVerdict, tolerable_over: f64) -> Grade {
     let chance = tolerable_over.powf(verdict.counted as f64);
     match verdict.counted > 0 && verdict.over == verdict.counted && chance < CHANCE {
@@ -499,8 +499,8 @@ fn worst(role: &Role, seconds: &[Second]) -> Option<Second> {
     }
 }
 
-/// Returns the minimum number of consecutive late events for an interruption. A call hides one lost packet; a
-/// missing page is always noticed.
+/// Returns how many consecutive events must be late for an interruption. In a call, a single lost packet is inaudible;
+/// a missing page is always noticed.
 fn least_in_a_row(role: &Role) -> usize {
     match role.workload {
         Workload::Packets { .. } => 3,

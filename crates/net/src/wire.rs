@@ -18,10 +18,10 @@ use crate::role::Role;
 use crate::verdict::Grade;
 use serde::{Deserialize, Serialize};
 
-/// Protocol version. It is increased if an older client would misunderstand the server. The server refuses other
-/// versions with an explanation.
+/// Protocol version. It must be increased if an older client would misunderstand the server. The server refuses clients
+/// with another version and explains why.
 pub const VERSION: u32 = 1;
-/// Header with the token.
+/// Name of the HTTP header that contains the token.
 pub const TOKEN_HEADER: &str = "assay-token";
 /// Header with the number of the client and the role of an upload.
 pub const CLIENT_HEADER: &str = "assay-client";
@@ -31,38 +31,38 @@ pub const KEY: usize = 16;
 /// Request of a client to join.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Join {
-    /// Protocol version, [`VERSION`].
+    /// Protocol version that the client uses, [`VERSION`].
     pub version: u32,
-    /// Requested name.
+    /// Name under which the client wants to appear.
     pub name: String,
-    /// Description of the client, for users.
+    /// Program of the client and its version, for display.
     pub agent: String,
 }
 
 /// Answer to [`Join`]: the server has accepted the client.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Joined {
-    /// Number of the client.
+    /// Number that the server assigned to the client. Later requests contain it.
     pub client: u64,
     /// Secret key in hexadecimal, by which later requests prove the client's identity. UDP packets start with its
     /// bytes.
     pub key: String,
     /// Assigned name. It differs from the requested name if that name is taken.
     pub name: String,
-    /// Further ports of the server, because a browser opens only six connections per port.
+    /// Additional ports of the server. A browser needs them because it opens only six connections per port.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// Request by which a client regularly asks for orders and reports its progress. The answer also contains the server's
+/// Request by which a client regularly polls for orders and reports its progress. The answer also contains the server's
 /// clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Poll {
-    /// Number of the client.
+    /// Number of the client, from [`Joined`].
     pub client: u64,
-    /// Key of the client.
+    /// Key of the client, from [`Joined`].
     pub key: String,
-    /// Progress of the client, during a run.
+    /// Progress of the client; only during a run.
     #[serde(default)]
     pub live: Option<Live>,
     /// Number of a run whose verdict the client wants to show.
@@ -70,29 +70,29 @@ pub struct Poll {
     pub verdict_of: Option<u64>,
 }
 
-/// Progress since the last poll.
+/// What happened at a client since its last poll, for live displays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Live {
     /// Progress of each role.
     pub roles: Vec<LiveRole>,
 }
 
-/// Progress of one role.
+/// What happened in one role since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveRole {
     /// Name of the role.
     pub role: String,
     /// Number of events that ended since the last poll.
     pub ended: u64,
-    /// Number of late or failed events among the ended ones.
+    /// Number of late or failed events among them.
     pub over: u64,
-    /// Longest duration of an ended event, in microseconds.
+    /// Longest duration of an event that ended since the last poll, in microseconds.
     pub longest_us: u64,
     /// Bytes received since the last poll.
     pub bytes: u64,
 }
 
-/// Answer to [`Poll`].
+/// Answer to [`Poll`], with an order, an abort or a verdict for the client.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Polled {
     /// The server's clock, in microseconds since its start.
@@ -103,23 +103,23 @@ pub struct Polled {
     /// Whether the current run must end now.
     #[serde(default)]
     pub abort: bool,
-    /// The requested verdict, once the run is over.
+    /// Verdict that the client requested; `None` until the run is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// Verdict on one person's run.
+/// Verdict on one person's run, as the device shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Number of the run.
     pub run: u64,
-    /// Grade.
+    /// Grade of the person's result.
     pub grade: Grade,
     /// Verdict as text, with the cause.
     pub text: String,
 }
 
-/// Order: the part of one person in a run.
+/// Order for a client: the part that one person has in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Order")]
 pub struct ClientOrder {
@@ -129,11 +129,11 @@ pub struct ClientOrder {
     pub start_us: i64,
     /// Duration of the measurement in seconds.
     pub seconds: u32,
-    /// Name of the person.
+    /// Name of the person that the client represents.
     pub person: String,
     /// Roles, which all run at the same time.
     pub roles: Vec<Role>,
-    /// Congestion control with which the device sends, if the plan names one.
+    /// Congestion control algorithm with which the device must send, if the plan contains one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }
@@ -141,31 +141,31 @@ pub struct ClientOrder {
 /// A client's record of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Done {
-    /// Number of the client.
+    /// Number of the client, from [`Joined`].
     pub client: u64,
-    /// Key of the client.
+    /// Key of the client, from [`Joined`].
     pub key: String,
     /// Number of the run.
     pub run: u64,
-    /// The record.
+    /// What the client observed during the run.
     pub record: PersonRecord,
 }
 
-/// List of clients.
+/// List of the clients that have joined, for a controller.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Clients {
     /// Clients in the order in which they joined.
     pub clients: Vec<ClientSeen>,
 }
 
-/// One client.
+/// A client, as a controller sees it.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientSeen {
-    /// Name.
+    /// Name that the server assigned.
     pub name: String,
-    /// Description of the client.
+    /// Program of the client and its version.
     pub agent: String,
-    /// Address of the client.
+    /// IP address from which the client joined.
     pub address: String,
     /// Milliseconds since the client's last poll.
     pub silent_ms: u64,
@@ -174,29 +174,29 @@ pub struct ClientSeen {
 /// Answer of the server after it has accepted a new run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Started {
-    /// Number of the run.
+    /// Number of the new run, for later requests.
     pub run: u64,
-    /// Milliseconds until the start.
+    /// Milliseconds until the run starts.
     pub begins_in_ms: u64,
-    /// Congestion control algorithms that the server may use.
+    /// Congestion control algorithms that the server may use for sending.
     #[serde(default)]
     pub congestion: Vec<String>,
 }
 
-/// Status of a run.
+/// Status of a run, for a controller.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Status {
     /// Microseconds since the start of the run; negative before the start.
     pub since_us: i64,
-    /// Whether the run was aborted.
+    /// Whether a user or the controller aborted the run.
     pub aborted: bool,
     /// Whether the run is over: every client has delivered its record or is gone, or the time limit has passed.
     pub over: bool,
-    /// People in the order of the plan.
+    /// Status of each person, in the order of the plan.
     pub people: Vec<PersonSeen>,
 }
 
-/// Status of one person.
+/// Status of one person in a run.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PersonSeen {
     /// Name of the person.
@@ -207,7 +207,7 @@ pub struct PersonSeen {
     pub told: bool,
     /// Whether the client's record has arrived.
     pub delivered: bool,
-    /// Whether the client has not polled for too long.
+    /// Whether the client has not polled for so long that it counts as gone.
     pub vanished: bool,
     /// Progress of the client, if it has reported any.
     pub live: Option<Live>,
@@ -216,6 +216,6 @@ pub struct PersonSeen {
 /// Error for users. It is the body of every answer with a status other than 200.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refusal {
-    /// Reason.
+    /// Reason why the request failed.
     pub error: String,
 }

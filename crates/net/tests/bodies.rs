@@ -1,4 +1,4 @@
-//! Invited clients that begin bodies and do not finish them, or send one byte at a time.
+//! Invited clients that send incomplete bodies, or one byte at a time.
 
 use assay_http::{Tls, Trust};
 use assay_net::client::ServerLink;
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Nearly the maximum length of a record.
+/// Length of a body in bytes, slightly less than the maximum length of a record.
 const LONG: usize = 23 << 20;
-/// Number of bodies that together exceed the limit of a client. Each begins with a handshake that must end
-/// within seconds.
+/// Number of bodies that together exceed the limit of a client. The TLS handshakes of all of them must end within
+/// seconds.
 const BODIES: usize = 12;
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Opens a connection that the server accepts as one of an invited client.
+/// Opens a connection with the token of an invited client, so that the server accepts it.
 fn connect(invitation: &Invitation) -> Stream {
     let trust = Trust::Fingerprint(invitation.fingerprint);
     let tls = Tls::new(&invitation.url, &trust, false).unwrap();
@@ -52,7 +52,7 @@ fn status(stream: &mut Stream) -> Option<u16> {
     std::str::from_utf8(&head[9..]).ok()?.parse().ok()
 }
 
-/// Sends most of a body and returns whether the server accepted it.
+/// Sends most of a body. Returns whether the server accepted the bytes.
 fn send_most(stream: &mut Stream) -> bool {
     let piece = vec![b' '; 1 << 20];
     (0..LONG >> 20).all(|_| stream.write_all(&piece).is_ok())
@@ -73,7 +73,7 @@ fn with_server(test: impl FnOnce(&NetServer, &Invitation) + Send) {
     });
 }
 
-/// Joins as a client. Returns number and key in the format of the header.
+/// Joins as a client. Returns the client's number and key in the format of the header.
 fn join(invitation: &Invitation) -> String {
     let link = ServerLink::new(invitation).unwrap();
     let mut exchange = link.exchange();

@@ -1,4 +1,4 @@
-//! Server, clients and controller over the loopback interface.
+//! Runs a server, clients and a controller over the loopback interface.
 
 use assay_net::client::{self, ServerLink};
 use assay_net::controller::{self, Begin};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Starts a server with this number of clients, runs the plan, and calls `beside` at the same time.
+/// Starts a server and `clients` clients, and runs the plan. Calls `beside` during the run.
 fn run(plan: &NetPlan, clients: usize, beside: impl FnOnce(&NetServer) + Send) -> Run {
     let server = NetServer::bind((HERE, 0).into(), &[]).unwrap();
     let stop = AtomicBool::new(false);

@@ -1,6 +1,6 @@
-//! Bundle: the data that owners exchange. It contains the trials of an owner's machines, with the part of each trial
-//! that is shared. Every field is a number, a digest or a word from a closed list of assay, so no field can contain
-//! text of a machine.
+//! Bundle: the data that owners exchange. A bundle contains the trials of an owner's machines, each reduced to the part
+//! that is shared. Every field is a number, a digest, or a word from a fixed list in assay. So no field can contain
+//! text from a machine.
 
 use assay_model::advice::Moderator;
 use assay_model::criterion::Metric;
@@ -15,15 +15,15 @@ pub const FORMAT: &str = "assay-pool 1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
-    /// Format of the bundle: [`FORMAT`].
+    /// Format of the bundle, which is [`FORMAT`].
     pub format: String,
-    /// Public key of the owner: 64 hexadecimal digits.
+    /// Public key of the owner, as 64 hexadecimal digits.
     pub owner: String,
     /// Whether the data was not measured, but generated for a demonstration or test.
     pub simulated: bool,
     /// Version of assay that wrote the bundle.
     pub assay: String,
-    /// The machines.
+    /// Machines of the owner.
     pub machines: Vec<BundleMachine>,
 }
 
@@ -32,32 +32,33 @@ pub struct Bundle {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Machine")]
 pub struct BundleMachine {
-    /// Id of the machine: 32 hexadecimal digits. Only the owner can find out which machine it is.
+    /// Id of the machine, as 32 hexadecimal digits. Only the owner can find out which machine this is.
     pub id: String,
     /// Trials of the machine.
     pub trials: Vec<BundleTrial>,
 }
 
-/// A trial.
+/// A trial, reduced to the part that is shared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Trial")]
 pub struct BundleTrial {
-    /// 32 hexadecimal digits; always the same for this trial of this owner.
+    /// Id of the trial, as 32 hexadecimal digits. It is always the same for this trial of this owner.
     pub id: String,
     /// Settings that were fixed before the measurement.
     pub plan: BundlePlan,
     /// Version of assay that ran the trial.
     pub assay: String,
-    /// Kernel version, two numbers: `6.1`.
+    /// First two numbers of the kernel version, such as `6.1`; `None` if unknown.
     pub kernel: Option<String>,
-    /// fio version, two numbers: `3.33`.
+    /// First two numbers of the fio version, such as `3.33`; `None` if unknown.
     pub fio: Option<String>,
-    /// Values of the properties of the machine that may influence the gain, as far as the advice page declares them.
+    /// Moderators (properties of the machine that may influence the gain) with their values, as far as the advice page
+    /// declares them.
     pub moderators: BTreeMap<Moderator, String>,
     /// Results of the pairs, in order.
     pub pairs: Vec<Pair>,
-    /// How the trial ended.
+    /// Whether the trial reached its stopping rule.
     pub ended: TrialEnd,
     /// Verdict on the pairs of this trial alone.
     pub verdict: Verdict,
@@ -70,40 +71,42 @@ pub struct BundleTrial {
 pub struct BundlePlan {
     /// Id of the advice page.
     pub advice: String,
-    /// Digest of the advice page; `None` if another version of assay ran the trial, because its page may differ.
+    /// Digest of the advice page. `None` if another version of assay ran the trial, because the page of that version
+    /// may differ.
     pub page: Option<String>,
-    /// Parameters. A value is shared if the page lists it or if it is a number; otherwise it is `other`.
+    /// Parameters of the advice with their values. A value is shared if the page lists it or if it is a number;
+    /// otherwise the value is `other`.
     pub parameters: BTreeMap<String, String>,
-    /// Kind of the change: `mount-option`, `zfs-property`, `side-by-side`, ….
+    /// Kind of the change, such as `mount-option`, `zfs-property` or `side-by-side`.
     pub change: String,
     /// Whether both sides were the baseline, to measure noise (A/A trial).
     pub both_same: bool,
-    /// Deciding metric.
+    /// Metric on which the verdict is based.
     #[schemars(with = "String")]
     pub metric: Metric,
     /// Smallest relevant difference as a fraction: 0.03 for 3 %.
     pub margin: f64,
-    /// Highest accepted probability of a false "better", 0 to 1.
+    /// Accepted probability of a false "better", 0 to 1.
     pub alpha: f64,
-    /// Measured time per slot in milliseconds.
+    /// Measured time of each slot in milliseconds.
     pub slot_ms: u64,
-    /// Washout per slot in milliseconds.
+    /// Washout of each slot in milliseconds.
     pub washout_ms: u64,
     /// Maximum number of pairs.
     pub max_pairs: u32,
     /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
-    /// Side that was measured first, for each pair: `A` is the baseline, `B` the change.
+    /// Letter for each pair that names the side which was measured first. `A` is the baseline, `B` the change.
     pub coins: String,
 }
 
-/// Result of a pair: logarithm of the gain, or why there is none.
+/// Result of a pair: the logarithm of the gain, or the reason why there is no gain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Pair {
     /// Natural logarithm of the improvement of B over A, rounded to a millionth. Above 0, B is better.
     Effect(f64),
-    /// The pair has no effect, for this reason.
+    /// The pair has no effect. Contains the reason.
     Without(Without),
 }
 
@@ -111,11 +114,11 @@ pub enum Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Without {
-    /// The load failed only with the change.
+    /// The load failed with the change, but not on the baseline.
     FailedChanged,
     /// The load failed on the baseline.
     Failed,
-    /// A doubt made the pair void.
+    /// A doubt (a reason to distrust a figure) made the pair void.
     Void,
 }
 
@@ -126,7 +129,7 @@ pub enum Without {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Ended")]
 pub enum TrialEnd {
-    /// The trial was interrupted by a crash, or is still running.
+    /// A crash interrupted the trial, or the trial is still running.
     CutOff,
     /// The user, the budget or an error stopped the trial.
     Stopped,

@@ -1,14 +1,14 @@
-//! Checks whether received data is plausible: valid names and possible values.
+//! Checks whether received data is plausible, that is whether names are valid and values are possible.
 
 use crate::bundle::{Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair};
 use crate::sign::BundleError;
 use std::collections::BTreeSet;
 
-/// Maximum number of machines per bundle, and of trials per machine.
+/// Maximum number of machines in a bundle, and of trials of a machine.
 const MANY: usize = 10_000;
 /// Maximum number of pairs of a trial, far more than a real trial has.
 const PAIRS: usize = 10_000;
-/// Maximum effect of a pair: ln 1000. A larger effect is an error.
+/// Maximum absolute effect of a pair, ln 1000. A larger effect must be an error.
 const LARGEST: f64 = 6.907_755;
 /// Maximum length in bytes of a name in a bundle (see [`is_plain_word`]).
 const WORD: usize = 64;
@@ -17,9 +17,9 @@ const WORD: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {what}")]
 pub struct BundleFault {
-    /// Position in the bundle.
+    /// Position of the value in the bundle.
     pub at: String,
-    /// Description of the error.
+    /// Description of what is wrong with the value.
     pub what: &'static str,
 }
 
@@ -70,10 +70,10 @@ fn place(machine: &BundleMachine, number: usize) -> String {
     format!("trial {} of machine {}", number + 1, machine.id)
 }
 
-/// Checks a trial. A store that another program wrote may contain invalid trials.
+/// Checks whether a trial is plausible. A store that another program wrote may contain invalid trials.
 ///
 /// # Errors
-/// The first fault.
+/// The first fault of the trial.
 pub fn trial(trial: &BundleTrial) -> Result<(), BundleFault> {
     check_trial(trial, &|| format!("trial {}", trial.id))
 }
@@ -152,14 +152,14 @@ fn has_only_digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Returns whether a name is harmless in terminals and web pages: not empty, not too long, and only letters, digits,
-/// blanks and `-_.+%`.
+/// Returns whether a name is harmless in terminals and web pages. Such a name is neither empty nor too long, and
+/// consists of letters, digits, blanks and `-_.+%`.
 fn is_plain_word(text: &str) -> bool {
     let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.+% ".contains(&c);
     !text.is_empty() && text.len() <= WORD && text.bytes().all(plain)
 }
 
-/// Rounds an effect to a millionth, which is precise enough.
+/// Rounds an effect to a millionth, which is precise enough for the statistics.
 #[must_use]
 pub(crate) fn round_pair(effect: f64) -> Pair {
     Pair::Effect((effect.clamp(-LARGEST, LARGEST) * 1e6).round() / 1e6)

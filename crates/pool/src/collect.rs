@@ -1,5 +1,5 @@
-//! Combines bundles to a pool. A later bundle can only add trials and continue unfinished trials. The order of the
-//! bundles does not matter.
+//! Combines bundles to a pool. A later bundle can add trials and continue unfinished trials, but not change trials. The
+//! order of the bundles does not matter.
 
 use crate::bundle::{Bundle, BundleTrial, Pair, Without};
 use std::collections::BTreeMap;
@@ -7,57 +7,58 @@ use std::collections::BTreeMap;
 /// A pool: trials of many owners.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
-    /// Trials by owner and id.
+    /// Trials by the key of the owner and the id of the trial.
     held: BTreeMap<(String, String), Held>,
-    /// Owner and id of each trial, by its seed, order and plan. Detects a trial that another owner submits again.
+    /// Owner and id of each trial, by its seed, order and plan. They show when another owner submits the same trial
+    /// again.
     coins: BTreeMap<(u64, String, String), (String, String)>,
 }
 
-/// A trial in the pool, with its owner.
+/// A trial in the pool, with its owner and machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// Owner of the trial.
+    /// Public key of the owner.
     pub owner: String,
-    /// Id of the owner's machine.
+    /// Id of the machine, from the owner's bundle.
     pub machine: String,
     /// Whether the data was generated, not measured.
     pub simulated: bool,
-    /// The trial.
+    /// Shared part of the trial.
     pub trial: BundleTrial,
 }
 
-/// Numbers of trials in a bundle that was added.
+/// Result of adding a bundle, as numbers of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Added {
-    /// Number of new trials.
+    /// Number of trials that were new.
     pub new: usize,
-    /// Number of trials with more pairs than before.
+    /// Number of trials that have more pairs than before.
     pub longer: usize,
-    /// Number of trials that the pool already contained unchanged.
+    /// Number of trials that the pool already contained in the same state.
     pub known: usize,
 }
 
-/// Reasons why a bundle contradicts the pool. No part of such a bundle is added.
+/// Reason why a bundle contradicts the pool. No part of such a bundle is added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// A trial differs from the version that was submitted earlier.
+    /// A trial differs from the same trial in an earlier bundle.
     #[error("trial {id} was told differently before: a trial that was given is not changed")]
     Changed {
         /// Id of the trial.
         id: String,
     },
-    /// Another owner submitted the trial before.
+    /// Another owner submitted the trial earlier.
     #[error("trial {id} has the coins of a trial that {owner} gave: a trial counts once")]
     Copied {
         /// Id of the trial.
         id: String,
-        /// First owner.
+        /// Public key of the owner who submitted the trial first.
         owner: String,
     },
 }
 
 impl Pool {
-    /// Adds a bundle completely or not at all.
+    /// Adds all trials of a bundle, or adds nothing.
     ///
     /// # Errors
     /// The bundle contradicts the pool.
@@ -129,7 +130,7 @@ impl Pool {
         })
     }
 
-    /// Returns all trials.
+    /// Returns all trials of the pool.
     pub fn trials(&self) -> impl Iterator<Item = &Held> {
         self.held.values()
     }
@@ -141,13 +142,13 @@ enum Sorted {
     Known,
 }
 
-/// Returns how far a trial has progressed, to compare two versions of it.
+/// Returns how far a trial has progressed. Two versions of a trial are compared by this value.
 fn rank(trial: &BundleTrial) -> (usize, crate::bundle::TrialEnd) {
     (trial.pairs.len(), trial.ended)
 }
 
-/// Returns a key that identifies a trial. It contains the seed of 64 bits, so two trials never have the same key by
-/// chance.
+/// Returns a key that identifies a trial. The key contains the seed of 64 bits, so two different trials never have the
+/// same key by chance.
 fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     (
         trial.plan.seed,
@@ -156,7 +157,7 @@ fn trial_identity(trial: &BundleTrial) -> (u64, String, String) {
     )
 }
 
-/// Returns whether the longer list of pairs continues the shorter one. The last pair of the shorter list may differ if
+/// Returns whether the longer list of pairs continues the shorter list. The last pair of the shorter list may differ if
 /// it was void, because an interrupted pair is measured again.
 fn goes_on(short: &[Pair], long: &[Pair]) -> bool {
     if long.starts_with(short) {

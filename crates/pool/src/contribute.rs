@@ -1,5 +1,5 @@
-//! Builds the contribution of a stored trial. Copies nothing that could contain a name: every value is a number, a
-//! value of the catalogue, a word of a closed list, or a version of two numbers.
+//! Builds the contribution of a stored trial. Copies nothing that could contain a name. Every value is a number, a
+//! value of the catalogue, a word from a fixed list, or a version of two numbers.
 
 use crate::bundle::{BundlePlan, BundleTrial, TrialEnd, Without};
 use crate::check::round_pair;
@@ -10,13 +10,13 @@ use assay_model::change::Change;
 use assay_model::trial::{Judgement, PairOutcome, Side, TrialState};
 use std::collections::BTreeMap;
 
-/// File systems whose names are shared; any other file system is not named.
+/// File systems whose names are shared. The name of any other file system is not shared.
 const FILE_SYSTEMS: [&str; 8] = [
     "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs", "zfs",
 ];
 
-/// Builds the contribution of a trial; returns `None` if its page is not in the catalogue. `version` is the
-/// version of this program, because a trial of another version may use another page.
+/// Builds the contribution of a trial. Returns `None` if the trial's page is not in the catalogue. `version` is the
+/// version of this program; a trial of another version may have used another page.
 #[must_use]
 pub fn build_contribution(
     key: &OwnerKey,
@@ -83,14 +83,14 @@ fn first_side_letter(first: Side) -> char {
     }
 }
 
-/// Computes the digest of a page. Two versions of a page have different digests.
+/// Computes the digest of a page, which differs between different versions of the page.
 fn page_digest(page: &Advice) -> String {
     let text = serde_json::to_vec(page).unwrap_or_default();
     crate::sign::encode_hex(&blake3::hash(&text).as_bytes()[..16])
 }
 
-/// Returns the first two numbers of a version: `6.1` of `6.1.0-18-amd64` and of `fio-3.33`. The rest could
-/// identify a machine.
+/// Returns the first two numbers of a version, such as `6.1` for `6.1.0-18-amd64` or `3.33` for `fio-3.33`. The rest of
+/// the version could identify a machine.
 fn two_numbers(text: &str) -> Option<String> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let mut parts = text.get(start..)?.split('.');
@@ -109,7 +109,7 @@ fn two_numbers(text: &str) -> Option<String> {
     ))
 }
 
-/// Returns the parameters that the user set, as far as the page lists the value or the value is a number.
+/// Returns the parameters that the user set. A value is included if the page lists the value or if it is a number.
 fn shared_parameters(page: &Advice, set: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let known = page.parameters.iter().filter_map(|(name, parameter)| {
         let value = set.get(name)?;
@@ -135,7 +135,7 @@ fn value_told(parameter: &Parameter, value: &str) -> String {
     }
 }
 
-/// Returns the name of the kind of change, as in pages.
+/// Returns the name of the kind of change, as pages write it.
 fn change_kind(change: &Change) -> String {
     match change {
         Change::SideBySide { .. } => "side-by-side".to_owned(),
@@ -146,7 +146,7 @@ fn change_kind(change: &Change) -> String {
     }
 }
 
-/// Returns the properties of the machine that the page declares and whose values are known.
+/// Returns the moderators that the page declares and whose values are known.
 fn collect_moderators(page: &Advice, stored: &Stored) -> BTreeMap<Moderator, String> {
     let all = page.moderators.iter();
     all.filter_map(|one| Some((*one, moderator_value(*one, stored)?)))

@@ -1,5 +1,5 @@
-//! Combines all trials of a piece of advice. Each machine counts once, whatever its number of trials. The machines of
-//! one owner form a group.
+//! Combines all trials of a piece of advice. Each machine counts once, even if it has many trials. The machines of one
+//! owner form a group.
 
 use crate::bundle::TrialEnd;
 use crate::collect::{Held, Pool};
@@ -11,41 +11,42 @@ use assay_model::trial::Verdict;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Minimum number of pairs of a machine. With fewer, the variance of its mean is unknown, so the mean has no weight.
+/// Minimum number of pairs of a machine. With fewer pairs, the variance of the machine's mean is unknown, so the mean
+/// has no weight.
 const LEAST_PAIRS: usize = 3;
-/// Minimum variance of a machine's mean. A smaller variance only means that the rounded effects of its pairs are equal.
+/// Minimum variance of a machine's mean. A smaller variance only shows that the rounded effects of its pairs are equal.
 const LEAST_VARIANCE: f64 = 1e-8;
 
 /// Combined result of a piece of advice, for one metric and one set of parameters.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Pooled {
-    /// Id of the advice.
+    /// Id of the advice page.
     pub advice: String,
-    /// Parameters of the advice.
+    /// Parameters of the advice with their values.
     pub parameters: BTreeMap<String, String>,
-    /// Deciding metric.
+    /// Metric on which the verdicts are based.
     #[schemars(with = "String")]
     pub metric: Metric,
-    /// Whether the data was generated, not measured: the bundles are marked as simulated.
+    /// Whether the data was generated and not measured, because the bundles are marked as simulated.
     pub simulated: bool,
-    /// Counts of all started trials and their results.
+    /// Numbers of all started trials and of their results.
     pub funnel: Funnel,
-    /// Number of different versions of the advice page in these trials.
+    /// Number of different versions of the advice page that the trials used.
     pub pages: usize,
-    /// Median number of pairs of trials with a verdict, to estimate the duration of a new trial.
+    /// Median number of pairs in trials with a verdict, from which the duration of a new trial is estimated.
     pub median_pairs: Option<u32>,
-    /// Number of owners with at least one machine that counts.
+    /// Number of owners with at least one machine whose effect is used.
     pub owners: usize,
-    /// Number of machines that count.
+    /// Number of machines whose effect is used.
     pub machines: usize,
     /// Combined effect; `None` with fewer than five owners.
     pub effect: Option<Effect>,
-    /// Effects for each value of each moderator (a property of the machine). Only groups with at least five owners have
-    /// an effect.
+    /// Effects for each value of each moderator (a property of the machine). A group with fewer than five owners has no
+    /// effect.
     pub groups: Vec<MachineGroup>,
 }
 
-/// Numbers of trials.
+/// Numbers of trials by their end and their verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Funnel {
     /// Number of started trials, without A/A trials.
@@ -56,7 +57,7 @@ pub struct Funnel {
     pub stopped: usize,
     /// Number of trials that a crash interrupted, or that are still running.
     pub cut_off: usize,
-    /// Number of trials with the verdict "better", finished or not.
+    /// Number of trials with the verdict "better", whether finished or not.
     pub better: usize,
     /// Number of trials with the verdict "worse".
     pub worse: usize,
@@ -64,45 +65,45 @@ pub struct Funnel {
     pub same: usize,
     /// Number of trials with the verdict "not safe".
     pub not_safe: usize,
-    /// Number of trials without a decision.
+    /// Number of trials without a verdict.
     pub undecided: usize,
-    /// Number of trials of machines with fewer than three measured pairs. These machines have no effect.
+    /// Number of trials on machines with fewer than three measured pairs. These machines have no effect.
     pub without_figure: usize,
 }
 
 /// Effect over machines, as fractions: 0.05 means 5 % better.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Effect {
-    /// 95 % interval of the effect on a machine of a new owner.
+    /// 95 % prediction interval: the interval in which the effect on a machine of a new owner lies.
     pub prediction: Interval,
     /// Smallest relevant gain, as a fraction, from the advice page.
     pub worthwhile: f64,
-    /// Fraction of machines that gain more than `worthwhile`.
+    /// Fraction of machines whose gain is larger than `worthwhile`, 0 to 1.
     pub gain_more: f64,
-    /// Fraction of machines that lose more than `worthwhile`.
+    /// Fraction of machines whose loss is larger than `worthwhile`, 0 to 1.
     pub lose_more: f64,
     /// Mean effect over the machines.
     pub mean: f64,
-    /// 95 % interval of the mean effect.
+    /// 95 % confidence interval of the mean effect.
     pub mean_interval: Interval,
-    /// Variance of the log ratio between machines of one owner; 0 if each owner has one machine.
+    /// Variance of the log ratio between machines of the same owner; 0 if each owner has one machine.
     pub between_machines: f64,
     /// Variance of the log ratio between owners.
     pub between_owners: f64,
     /// Method by which the variances were estimated.
     pub method: stats::Method,
-    /// Result without the owner whose omission changes the mean most.
+    /// Result without the owner whose omission changes the mean most; `None` if it cannot be computed.
     pub without_one: Option<LeaveOut>,
 }
 
-/// Mean without one owner.
+/// Mean effect if one owner is omitted.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct LeaveOut {
-    /// Key of the omitted owner.
+    /// Public key of the omitted owner.
     pub owner: String,
-    /// Mean effect over the machines of all other owners.
+    /// Mean effect over the machines of the remaining owners.
     pub mean: f64,
-    /// Smallest and largest mean effect if any one owner is omitted.
+    /// Smallest and largest mean effect that result from omitting one owner.
     pub range: [f64; 2],
 }
 
@@ -110,22 +111,23 @@ pub struct LeaveOut {
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct MachineGroup {
-    /// The moderator.
+    /// Property of the machine that has this value.
     pub moderator: Moderator,
     /// Value of the moderator.
     pub value: String,
-    /// Number of owners.
+    /// Number of owners in the group.
     pub owners: usize,
-    /// Number of machines.
+    /// Number of machines in the group.
     pub machines: usize,
     /// Combined effect; `None` with fewer than five owners.
     pub effect: Option<Effect>,
 }
 
-/// Smallest relevant gain if the page names none, as in [`assay_model::advice::TrialSpec`].
+/// Smallest relevant gain if the page does not set it, as in [`assay_model::advice::TrialSpec`].
 pub const USUAL_MARGIN: f64 = 0.03;
 
-/// Combines the trials of an advice page, with the smallest relevant gain and the moderators of this page.
+/// Combines the trials of an advice page. Uses the smallest relevant gain that the page sets, and the moderators
+/// (properties of machines) that it declares.
 #[must_use]
 pub fn page_effects(pool: &Pool, page: &Advice) -> Vec<Pooled> {
     let margin = page.trial.as_ref().and_then(|trial| trial.get("margin"));
@@ -134,9 +136,9 @@ pub fn page_effects(pool: &Pool, page: &Advice) -> Vec<Pooled> {
     pool_effects(pool, &page.id, worthwhile, &page.moderators)
 }
 
-/// Combines the trials of a piece of advice. Returns one result per metric and set of parameters: measured results
-/// first, then by number of machines. `worthwhile` is the smallest relevant gain; `moderators` are those that the page
-/// declares.
+/// Combines the trials of a piece of advice. Returns one result for each metric and set of parameters. Measured results
+/// come first, then the results with most machines. `worthwhile` is the smallest relevant gain; `moderators` are the
+/// moderators that the page declares.
 #[must_use]
 pub fn pool_effects(
     pool: &Pool,
@@ -176,18 +178,18 @@ pub fn pool_effects(
     all
 }
 
-/// A machine that counts, with its combined effect.
+/// A machine whose effect is used, with its combined effect.
 struct Machine<'a> {
     owner: &'a str,
     id: &'a str,
     effect: f64,
     variance: f64,
-    /// Moderators whose value is the same in all trials of the machine.
+    /// Moderators whose values are the same in all trials of the machine.
     moderators: BTreeMap<Moderator, &'a str>,
 }
 
-/// Collects the pairs of all trials for each machine. Includes unfinished trials: otherwise the decision to stop a
-/// trial could influence the result.
+/// Collects the pairs of all trials of each machine. Includes unfinished trials, because otherwise the decision to stop
+/// a trial could influence the result.
 fn group_by_machine<'a>(trials: &[&'a Held]) -> Vec<Machine<'a>> {
     let mut by_machine: BTreeMap<(&str, &str), Vec<&Held>> = BTreeMap::new();
     for held in trials {

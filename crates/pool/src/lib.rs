@@ -1,5 +1,5 @@
-//! Combines trials of many machines: the contribution of a trial, the signed bundle that transports it, and
-//! the combined effect. This crate does no I/O; bytes and keys are parameters.
+//! Combines trials of many machines: the contribution of a trial, the signed bundle that transports contributions, and
+//! the combined effect. This crate performs no I/O; bytes and keys are parameters.
 
 pub mod bundle;
 mod check;

@@ -1,15 +1,15 @@
-//! Encodes a bundle as JSON, which a user can read before agreeing to share it. The last line is the signature.
+//! Encodes a bundle as JSON, which a user can read before sharing it. The last line is the signature.
 
 use crate::bundle::{Bundle, FORMAT};
 use crate::check::{self, BundleFault};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
-/// Maximum bytes of a bundle.
+/// Maximum size of a bundle in bytes.
 pub const LONGEST: usize = 8 << 20;
 
 const LABEL: &str = "signed-with-ed25519 ";
 
-/// Secret key of an owner.
+/// Secret key with which an owner signs bundles.
 pub struct OwnerKey {
     pair: Ed25519KeyPair,
     seed: [u8; 32],
@@ -19,19 +19,19 @@ impl OwnerKey {
     /// Creates a key from 32 random bytes.
     ///
     /// # Errors
-    /// The library rejects the bytes.
+    /// The cryptographic library rejects the bytes.
     pub fn of(seed: [u8; 32]) -> Result<Self, BundleError> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| BundleError::Key)?;
         Ok(Self { pair, seed })
     }
 
-    /// Returns the public key in hexadecimal, which is the owner's name.
+    /// Returns the public key in hexadecimal, by which the owner is known.
     #[must_use]
     pub fn owner(&self) -> String {
         encode_hex(self.pair.public_key().as_ref())
     }
 
-    /// Derives an id from a text. Without this key, nobody can find out the text from the id.
+    /// Derives an id from a text. Nobody without this key can find out the text from the id.
     #[must_use]
     pub fn name(&self, of: &str, text: &str) -> String {
         let key = blake3::derive_key("assay pool, names of machines and trials, 1", &self.seed);
@@ -57,10 +57,10 @@ impl OwnerKey {
     }
 }
 
-/// Reasons for rejecting a bundle.
+/// Reason why a bundle is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The bundle is too long.
+    /// The bundle exceeds [`LONGEST`].
     #[error("it is longer than {} MiB: no bundle of a pool is", LONGEST >> 20)]
     Long,
     /// The bytes are not a bundle, or are truncated.
@@ -73,18 +73,18 @@ pub enum BundleError {
         "the signature does not fit: it was changed after it was signed, so ask its owner for it again"
     )]
     Signature,
-    /// The bundle was signed by another key than that of its owner.
+    /// The bundle was signed with a key that is not the key of its owner.
     #[error("it is signed by {signer} and speaks for {owner}: only an owner speaks for themselves")]
     Foreign {
-        /// Public key of the signer.
+        /// Public key with which the bundle was signed.
         signer: String,
-        /// Public key of the owner, as named in the bundle.
+        /// Public key of the owner, as the bundle contains it.
         owner: String,
     },
     /// The cryptographic library rejected the seed of a key.
     #[error("the key cannot be used")]
     Key,
-    /// The JSON has another format.
+    /// The JSON does not have the format of a bundle.
     #[error("{0}; a newer assay may have written it")]
     Form(#[from] serde_json::Error),
     /// A value or name in the bundle is not plausible.
@@ -92,7 +92,7 @@ pub enum BundleError {
     Fault(#[from] BundleFault),
 }
 
-/// Checks the signature, then the format, then whether the values are plausible, and returns the bundle.
+/// Parses a bundle. Checks first the signature, then the format, then whether the values are plausible.
 ///
 /// # Errors
 /// The first failed check.
@@ -118,7 +118,7 @@ pub fn read(bytes: &[u8]) -> Result<Bundle, BundleError> {
     }
 }
 
-/// Splits the bytes into body, signer and signature.
+/// Splits the bytes of a bundle into body, signer and signature.
 fn split_parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
     let line_end = bytes.strip_suffix(b"\n")?;
     let body_end = line_end.iter().rposition(|byte| *byte == b'\n')? + 1;
@@ -127,8 +127,8 @@ fn split_parts(bytes: &[u8]) -> Option<(&[u8], &str, &str)> {
     Some((&bytes[..body_end], signer, signature))
 }
 
-/// Returns the message to sign. It contains the purpose of the signature, so that the signature has no meaning in
-/// another context.
+/// Returns the message that is signed. The message contains the purpose of the signature, so that the signature is
+/// invalid in another context.
 fn signed_message(body: &[u8]) -> Vec<u8> {
     [FORMAT.as_bytes(), &[0], body].concat()
 }

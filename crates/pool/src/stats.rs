@@ -1,8 +1,8 @@
-//! Statistics of a pool. The unit is the machine; machines belong to owners.
+//! Statistics of a pool. The unit is the machine, and each machine belongs to an owner.
 //!
-//! The model has three levels: `effect = mean + owner + machine + error`, where the variance of the error is
-//! known from the pairs of the machine. If each owner has one machine, this is the usual random-effects model.
-//! `tests.rs` compares it with metafor 3.8.
+//! The model has three levels: `effect = mean + owner + machine + error`. The variance of the error is known from the
+//! pairs of the machine. If each owner has one machine, this is the usual random-effects model. `tests.rs` compares the
+//! results with metafor 3.8.
 
 mod fit;
 mod predict;
@@ -15,14 +15,14 @@ pub use predict::Prediction;
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Minimum number of owners for a result. The interval of the mean depends on the variance between owners,
-/// which four owners do not determine.
+/// Minimum number of owners for a result. The interval of the mean depends on the variance between owners, which cannot
+/// be estimated from four owners.
 pub const LEAST_OWNERS: usize = 5;
 
-/// Confidence level of all intervals.
+/// Confidence level of all intervals in the statistics.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Effect measured on a machine, in logarithms.
+/// Effect that was measured on a machine, as a logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredEffect {
     /// Index of the owner, from 0 without gaps.
@@ -33,21 +33,20 @@ pub struct MeasuredEffect {
     pub variance: f64,
 }
 
-/// Combined result of all machines, in logarithms.
+/// Combined result of all machines, as logarithms.
 #[derive(Clone, Debug)]
 pub struct PooledEstimate {
-    /// Mean, and variances between machines and owners.
+    /// Fitted model: the mean, and the variances between machines and between owners.
     pub fit: Fit,
     /// Standard error of the mean by the modified Knapp–Hartung method.
     pub se: f64,
-    /// Interval of the mean.
+    /// Lower and upper end of the interval of the mean.
     pub mean: [f64; 2],
     /// Distribution of the effect on a new owner's machine.
     pub prediction: Prediction,
 }
 
-/// Computes the estimate; returns `None` with fewer than [`LEAST_OWNERS`] owners or if a value is not a
-/// number.
+/// Computes the estimate. Returns `None` with fewer than [`LEAST_OWNERS`] owners, or if a value is not a number.
 #[must_use]
 pub fn estimate(machines: &[MeasuredEffect]) -> Option<PooledEstimate> {
     let fit = fit_model(machines)?;
@@ -66,9 +65,9 @@ pub fn estimate(machines: &[MeasuredEffect]) -> Option<PooledEstimate> {
 }
 
 /// Returns the standard error of the mean by the modified Knapp–Hartung method (Hartung and Knapp 2001; Röver, Knapp
-/// and Friede 2015, PMC4647507): the ordinary standard error, increased if the owners vary more than expected, but
-/// never reduced. metafor calls this `test = "adhoc"`. The machines of each owner are combined first, with the
-/// estimated variances, so the unit is the owner.
+/// and Friede 2015, PMC4647507). This is the ordinary standard error, which is increased if the owners vary more than
+/// expected, but never reduced. metafor calls this method `test = "adhoc"`. The machines of each owner are combined
+/// first, with the estimated variances, so that the unit is the owner.
 #[must_use]
 pub fn knapp_hartung(machines: &[MeasuredEffect], fit: &Fit) -> f64 {
     let owners = fit::weigh_owners(machines, fit.between_machines, fit.between_owners);
@@ -82,7 +81,7 @@ fn student_quantile(freedom: f64) -> Option<f64> {
     Some(t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
 
-/// Computes the fit without each owner, in order, to detect an owner who dominates the result.
+/// Computes the fit without each owner in turn, to detect an owner who dominates the result.
 #[must_use]
 pub fn without_each(machines: &[MeasuredEffect]) -> Vec<Option<Fit>> {
     let count = machines

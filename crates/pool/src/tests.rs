@@ -1,4 +1,4 @@
-//! Tests bundles: which are rejected, how they are combined, and the combined effects.
+//! Tests which bundles are rejected, how bundles are combined, and the combined effects.
 
 use crate::bundle::{
     Bundle, BundleMachine, BundlePlan, BundleTrial, FORMAT, Pair, TrialEnd, Without,

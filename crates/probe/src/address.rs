@@ -12,12 +12,12 @@ use std::time::Duration;
 pub struct Target {
     /// Host name or IP address, without brackets.
     pub host: String,
-    /// TCP or UDP port.
+    /// TCP or UDP port on which the service listens.
     pub port: u16,
 }
 
 impl Target {
-    /// Parses `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
+    /// Parses `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`. Without a port, uses `default_port`.
     ///
     /// # Errors
     /// [`ProbeError::Address`] describes the syntax error.
@@ -67,7 +67,7 @@ impl Target {
         (!is_address).then(|| self.host.trim_end_matches('.'))
     }
 
-    /// Resolves the host to at most 16 socket addresses, in the resolver's order. Does not wait longer than `within`,
+    /// Resolves the host to at most 16 socket addresses, in the resolver's order. Returns after `within` at the latest,
     /// even if the thread of the resolver still runs.
     ///
     /// # Errors

@@ -9,12 +9,12 @@ use std::net::IpAddr;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate, X509Extension};
 use x509_parser::public_key::PublicKey;
 
-/// The fields of a certificate that the checks use.
+/// Fields of an X.509 certificate that the checks use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Certificate {
-    /// Distinguished name of the subject.
+    /// Distinguished name of the owner.
     pub subject: String,
-    /// Distinguished name of the issuer.
+    /// Distinguished name of the certificate authority that issued the certificate.
     pub issuer: String,
     /// DNS names and IP addresses for which the certificate is valid.
     pub names: Vec<String>,
@@ -22,13 +22,13 @@ pub struct Certificate {
     pub not_before: Timestamp,
     /// End of the validity period.
     pub not_after: Timestamp,
-    /// Algorithm and size of the public key: `RSA 2048`, `EC secp256r1`, `Ed25519`.
+    /// Algorithm and size of the public key, such as `RSA 2048`, `EC secp256r1` or `Ed25519`.
     pub key: String,
     /// Size of an RSA or DSA key in bits; `None` for other keys.
     pub key_bits: Option<usize>,
-    /// Signature algorithm.
+    /// Name of the algorithm with which the issuer signed the certificate.
     pub signature: String,
-    /// Whether subject and issuer have the same name.
+    /// Whether the subject and the issuer have the same name.
     pub self_signed: bool,
     /// Whether the certificate belongs to a certificate authority (basicConstraints, CA:TRUE).
     pub is_ca: bool,
@@ -38,7 +38,7 @@ pub struct Certificate {
     pub must_staple: bool,
     /// SHA-256 of the certificate, in hexadecimal.
     pub fingerprint: String,
-    /// Pin of the certificate's public key.
+    /// Pin of the certificate's public key, for clients that accept only this key.
     pub pin: Pin,
     /// Whether the certificate contains timestamps of transparency logs (RFC 6962), as certificates of public
     /// authorities do.
@@ -52,7 +52,7 @@ pub struct Certificate {
     addresses: Vec<IpAddr>,
 }
 
-/// A DER certificate that cannot be parsed.
+/// Error: a DER certificate cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("a certificate that cannot be read ({source})")]
 pub struct Unreadable {
@@ -115,8 +115,8 @@ impl Certificate {
         })
     }
 
-    /// Returns whether the certificate is valid for this host name or IP address (RFC 9525 section 6). The
-    /// common name is ignored.
+    /// Returns whether the certificate is valid for this host name or IP address (RFC 9525 section 6). Ignores the
+    /// common name.
     #[must_use]
     pub fn is_for(&self, host: &str) -> bool {
         match host.trim_end_matches('.').parse::<IpAddr>() {
@@ -125,8 +125,8 @@ impl Certificate {
         }
     }
 
-    /// Returns whether the certificate contains this IP address as a DNS name, which is a fault: no client accepts such
-    /// an entry for an address (RFC 9525 section 6.3).
+    /// Returns whether the certificate contains this IP address as a DNS name. This is a fault, because no client
+    /// accepts such an entry for an address (RFC 9525 section 6.3).
     #[must_use]
     pub fn has_address_as_name(&self, host: &str) -> bool {
         host.parse::<IpAddr>().is_ok() && self.dns.iter().any(|name| name == host)

@@ -14,93 +14,93 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// A certificate, certificate signing request or key. For a private key, it contains only a description.
+/// A certificate, certificate signing request or key. For a private key, contains only a description of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credential {
-    /// An X.509 certificate.
+    /// An X.509 certificate, for TLS.
     Certificate(Box<Certificate>),
     /// A certificate signing request (PKCS #10).
     Request(CertificateRequest),
     /// A public key or a private key in PEM or DER form.
     Key(PemKey),
-    /// An OpenSSH certificate.
+    /// An OpenSSH certificate of a user or a host.
     SshCertificate(Box<SshCertificate>),
     /// An OpenSSH public or private key.
     SshKey(SshKey),
 }
 
-/// A certificate signing request.
+/// Fields of a certificate signing request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CertificateRequest {
     /// Distinguished name of the owner.
     pub subject: String,
-    /// DNS names and addresses that the certificate should be for.
+    /// DNS names and addresses for which the certificate shall be valid.
     pub names: Vec<String>,
-    /// Algorithm and size of the key.
+    /// Algorithm and size of the public key.
     pub key: String,
-    /// SHA-256 of the public key.
+    /// Pin of the public key.
     pub pin: Pin,
 }
 
-/// A key in PEM or DER form.
+/// Description of a key in PEM or DER form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PemKey {
-    /// Whether it is a private key.
+    /// Whether the file contains a private key; else a public key.
     pub private: bool,
     /// Whether the key is protected by a passphrase.
     pub encrypted: bool,
     /// Algorithm and size; `None` if the key is encrypted or of an unknown kind.
     pub key: Option<String>,
-    /// SHA-256 of the public key; `None` if it cannot be computed.
+    /// Pin of the public key; `None` if it cannot be computed.
     pub pin: Option<Pin>,
 }
 
-/// An OpenSSH certificate (PROTOCOL.certkeys of OpenSSH).
+/// Fields of an OpenSSH certificate (PROTOCOL.certkeys of OpenSSH).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SshCertificate {
     /// Kind of the certificate: `user` or `host`.
     pub of: &'static str,
-    /// Key ID: the text that the server writes into its log.
+    /// Key ID: the text that sshd writes into its log at a login with this certificate.
     pub key_id: String,
-    /// Serial number.
+    /// Serial number that the certificate authority assigned.
     pub serial: u64,
-    /// Login names of a user, or names of a host. Empty if the certificate is valid for all names.
+    /// Login names of a user, or host names of a server. Empty if the certificate is valid for all names.
     pub principals: Vec<String>,
-    /// Start of the validity; `None` if there is no limit.
+    /// Start of the validity period; `None` if there is no limit.
     pub not_before: Option<Timestamp>,
-    /// End of the validity; `None` if there is no limit.
+    /// End of the validity period; `None` if there is no limit.
     pub not_after: Option<Timestamp>,
-    /// Critical options as `name=value`, such as `force-command=…`.
+    /// Critical options in the form `name=value`, such as `force-command=…`.
     pub critical_options: Vec<String>,
-    /// Extensions, such as `permit-pty`.
+    /// Names of the extensions, such as `permit-pty`.
     pub extensions: Vec<String>,
-    /// Algorithm and size of the key.
+    /// Algorithm and size of the certified key.
     pub key: String,
-    /// Fingerprint of the key, as `ssh-keygen -l` writes it.
+    /// Fingerprint of the certified key, in the format of `ssh-keygen -l`.
     pub fingerprint: String,
-    /// Fingerprint of the certificate authority that signed the certificate.
+    /// Fingerprint of the key with which the certificate authority signed.
     pub authority: String,
 }
 
-/// An OpenSSH key.
+/// Description of an OpenSSH key, without secret parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SshKey {
-    /// Whether it is a private key.
+    /// Whether the file contains a private key; else a public key.
     pub private: bool,
     /// Whether the key is protected by a passphrase.
     pub encrypted: bool,
-    /// Algorithm and size.
+    /// Algorithm and size of the key.
     pub key: String,
-    /// Fingerprint, as `ssh-keygen -l` writes it.
+    /// Fingerprint in the format of `ssh-keygen -l`.
     pub fingerprint: String,
-    /// Comment, often `user@machine`.
+    /// Comment of the key, often in the form `user@machine`.
     pub comment: Option<String>,
     /// Options of a line of `authorized_keys`, or names of a line of `known_hosts`.
     pub options: Option<String>,
 }
 
-/// Why a file cannot be shown.
+/// Reason why a file cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// The file contains no certificate, request or key that can be parsed.
@@ -112,9 +112,9 @@ pub enum CredentialError {
     /// A certificate, request or key in the file is damaged.
     #[error("line {line}: this {kind} cannot be read: {source}")]
     Damaged {
-        /// Number of the line, from 1, where the damaged part begins; 1 in a DER file.
+        /// Number of the line in which the damaged part begins, from 1; always 1 in a DER file.
         line: usize,
-        /// Kind of the damaged part.
+        /// Kind of the damaged part, by its label.
         kind: &'static str,
         /// Error of the parser.
         source: Box<dyn Error + Send + Sync>,
@@ -126,7 +126,7 @@ type Read = Result<Credential, Box<dyn Error + Send + Sync>>;
 /// Parses all certificates, requests and keys of a file, in order.
 ///
 /// # Errors
-/// The file contains none that can be parsed, or one of them is damaged.
+/// The file contains nothing that can be parsed, or a part of it is damaged.
 pub fn read_credentials(bytes: &[u8]) -> Result<Vec<Credential>, CredentialError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return read_der(bytes).map(|one| vec![one]);
@@ -174,7 +174,7 @@ fn pem_label(line: &str) -> Option<&str> {
         .strip_suffix("-----")
 }
 
-/// Parses one PEM block. Returns `None` for a block of another kind, such as DH parameters.
+/// Parses one PEM block. Returns `None` for a block that contains something else, such as DH parameters.
 fn read_pem(label: &str, block: &str) -> Option<(&'static str, Read)> {
     let encrypted = Credential::Key(PemKey {
         private: true,
@@ -277,7 +277,7 @@ fn read_public_key(der: &[u8]) -> Read {
     }))
 }
 
-/// Describes a private key by its public part, if that can be computed.
+/// Describes a private key by its public key, if the public key can be computed.
 fn read_private_key(key: &PrivateKeyDer<'_>) -> Credential {
     let public: Option<SubjectPublicKeyInfoDer<'static>> =
         rustls::crypto::ring::sign::any_supported_type(key)

@@ -1,5 +1,5 @@
-//! Tests for Heartbleed over UDP: sends a DTLS ClientHello with the server's cookie (RFC 6347 section 4.2.1),
-//! then the two heartbeats of [`crate::heartbleed`].
+//! Tests for Heartbleed over UDP. Sends a DTLS ClientHello with the server's cookie (RFC 6347 section 4.2.1), then the
+//! two heartbeats of [`crate::heartbleed`].
 
 use crate::error::ProbeError;
 use crate::heartbleed::{Heartbeats, LONGEST, Pair};
@@ -18,19 +18,19 @@ pub struct Report {
     /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// Version that the server chose, `DTLS 1.0` or `DTLS 1.2`; `None` if the server refused.
+    /// Version that the server chose, `DTLS 1.0` or `DTLS 1.2`; `None` if the server refused the handshake.
     pub version: Option<&'static str>,
     /// Cipher suite that the server chose.
     pub suite: Option<String>,
     /// Result of the Heartbleed test.
     pub heartbeats: Heartbeats,
-    /// Faults that were found.
+    /// Faults that were found, with their sources and remedies.
     pub remarks: Vec<Remark>,
     /// Checks without a result, each with its reason.
     pub unknown: Vec<String>,
 }
 
-/// Interval after which a datagram is sent again, because datagrams may be lost (RFC 6347 section 4.2.4.1).
+/// Interval after which an unanswered datagram is sent again, because datagrams can be lost (RFC 6347 section 4.2.4.1).
 const AGAIN: Duration = Duration::from_millis(1000);
 
 /// Maximum number of datagrams that are read from one server.
@@ -83,7 +83,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
 pub enum DtlsMessage {
     /// The cookie of a HelloVerifyRequest.
     Cookie(Vec<u8>),
-    /// A ServerHello.
+    /// The version and cipher suite that the server chose in its ServerHello.
     Hello(ServerHello),
     /// The body of a heartbeat.
     Heartbeat(Vec<u8>),
@@ -91,7 +91,7 @@ pub enum DtlsMessage {
     Alert(u8),
 }
 
-/// Version and cipher suite of a ServerHello.
+/// Version and cipher suite that a server chose in its ServerHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerHello {
     version: u16,
@@ -171,7 +171,7 @@ fn server_hello(message: &[u8]) -> Option<ServerHello> {
     })
 }
 
-/// A DTLS exchange with one server.
+/// Messages to and from one DTLS server.
 struct DtlsExchange {
     socket: UdpSocket,
     address: SocketAddr,
@@ -216,7 +216,7 @@ impl DtlsExchange {
             .map_err(|source| ProbeError::Connect { address, source })
     }
 
-    /// Receives the next datagram and returns its messages; `None` if no datagram arrives in time.
+    /// Receives the next datagram and returns the messages in it; `None` if no datagram arrives in time.
     fn hear(
         &mut self,
         waiting_for: &'static str,
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(datagram(&[]), None);
     }
 
-    /// Parses bytes that were recorded from gnutls-serv of GnuTLS 3.7.9.
+    /// Parses bytes that were recorded from gnutls-serv (GnuTLS 3.7.9).
     #[test]
     fn the_hello_of_a_real_server_is_read() {
         let cookie = datagram(include_bytes!("../fixtures/gnutls-3.7.9-dtls-cookie.bin"));

@@ -1,19 +1,19 @@
-//! Errors of a probe.
+//! Reasons why a probe has no result.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Reasons why a probe has no result. An error is about one connection, unless its description names another
-/// scope.
+/// Reason why a probe has no result. Except where its description names another scope, an error concerns a single
+/// connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The given text is not a valid host and port.
+    /// The text from the user is not a valid host and port.
     #[error("`{given}`: {expected}; write HOST, HOST:PORT or [ADDRESS]:PORT")]
     Address {
-        /// The given text.
+        /// Text from the user.
         given: String,
-        /// Description of the syntax error.
+        /// Description of the expected syntax.
         expected: &'static str,
     },
     /// The host name has no address.
@@ -21,7 +21,7 @@ pub enum ProbeError {
         "{host}: no address is known for that name; is it spelt right, and does `getent hosts {host}` find it?"
     )]
     Resolve {
-        /// The host name.
+        /// Host name from the user.
         host: String,
         /// Error of the resolver.
         #[source]
@@ -30,12 +30,12 @@ pub enum ProbeError {
     /// The resolver did not answer in time.
     #[error("{host}: the resolver did not answer within {} s; give an address instead of the name", .after.as_secs_f32())]
     ResolveTime {
-        /// The host name.
+        /// Host name from the user.
         host: String,
         /// Time limit of the lookup.
         after: Duration,
     },
-    /// The connection failed.
+    /// The connection could not be opened.
     #[error(
         "{address}: no connection ({source}); does the service listen there, and does a firewall let you through?"
     )]
@@ -51,13 +51,13 @@ pub enum ProbeError {
     Time {
         /// Name of the expected answer.
         waiting_for: &'static str,
-        /// The time limit.
+        /// Time limit that was exceeded.
         after: Duration,
     },
     /// The time limit for the whole host has passed.
     #[error("the time for this host is over ({} s); --time gives it more", .after.as_secs_f32())]
     Deadline {
-        /// The time limit.
+        /// Time limit that was exceeded.
         after: Duration,
     },
     /// The server closed the connection.
@@ -71,15 +71,15 @@ pub enum ProbeError {
     TooMuch {
         /// Name of the expected answer.
         waiting_for: &'static str,
-        /// The limit, in bytes.
+        /// Maximum number of bytes that are read.
         limit: usize,
     },
-    /// The answer does not follow the protocol.
+    /// The answer does not follow the expected protocol.
     #[error("this is not {protocol}: {what}")]
     Foreign {
-        /// The expected protocol.
+        /// Name of the expected protocol.
         protocol: &'static str,
-        /// Description of the answer.
+        /// Description of the answer, with its first bytes.
         what: String,
     },
     /// Sending or receiving failed.
@@ -94,7 +94,7 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// Builds [`ProbeError::Foreign`] for an answer that does not follow the protocol.
+    /// Builds [`ProbeError::Foreign`] with a description of the answer.
     #[must_use]
     pub fn foreign(protocol: &'static str, what: impl Into<String>) -> Self {
         Self::Foreign {
@@ -104,7 +104,7 @@ impl ProbeError {
     }
 }
 
-/// Formats the first bytes of an answer for users. Printable characters stay unchanged; others are escaped.
+/// Formats the first bytes of an answer for users. Escapes all bytes that are not printable characters.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let some = &bytes[..bytes.len().min(40)];

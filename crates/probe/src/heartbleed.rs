@@ -1,11 +1,11 @@
 //! Tests for Heartbleed (CVE-2014-0160) without receiving a byte of the server's memory.
 //!
-//! A heartbeat (RFC 6520) contains the length of its payload and ends with at least 16 bytes of padding.
-//! Vulnerable servers did not compare this length with the number of received bytes. The test sends a
-//! heartbeat whose length is *correct* and whose padding is missing. RFC 6520 section 4 requires servers to
-//! drop such a heartbeat: fixed versions drop it, vulnerable versions return our own bytes. A correct
-//! heartbeat follows. A server that answers only the correct heartbeat supports heartbeats and dropped the
-//! short one, so the test does not depend on silence.
+//! A heartbeat (RFC 6520) contains the length of its payload and ends with at least 16 bytes of padding. Vulnerable
+//! servers did not compare this length with the number of received bytes. The test sends a heartbeat whose length is
+//! *correct* and whose padding is missing. RFC 6520 section 4 requires servers to drop such a heartbeat. Fixed versions
+//! drop it; vulnerable versions return the bytes that the test sent. Then the test sends a correct heartbeat. A server
+//! that answers only the correct heartbeat supports heartbeats and dropped the short one. So the test does not depend
+//! on silence.
 //!
 //! A record that is longer than a valid answer is not read.
 
@@ -15,11 +15,11 @@ use crate::tls::{
 };
 use serde::Serialize;
 
-/// Length of each payload in bytes. Payload and 16 bytes of padding together pass OpenSSL's first length check, so that
-/// the test reaches the second check.
+/// Length of each payload in bytes. The payload and 16 bytes of padding together pass OpenSSL's first length check, so
+/// that the test reaches the second length check.
 pub(crate) const PAYLOAD: usize = 32;
 
-/// Minimum padding in bytes (RFC 6520 section 4).
+/// Minimum length of the padding in bytes (RFC 6520 section 4).
 const PADDING: usize = 16;
 
 /// Result of the Heartbleed test.
@@ -32,14 +32,14 @@ pub enum Heartbeats {
     Vulnerable,
     /// The server answered the correct heartbeat and dropped the heartbeat without padding.
     Fixed,
-    /// The server ended the handshake with an alert. Vulnerable OpenSSL would answer instead.
+    /// The server ended the handshake with an alert. A vulnerable OpenSSL would send a heartbeat instead.
     Refused {
         /// Name of the alert.
         alert: String,
     },
-    /// The server supports heartbeats but answered neither of them, or the test could not run.
+    /// The server supports heartbeats but answered no heartbeat, or the test could not run.
     Unknown {
-        /// Reason.
+        /// Reason why there is no result.
         why: String,
     },
 }
@@ -52,7 +52,7 @@ pub(crate) fn request(payload: &[u8; PAYLOAD], padding: usize) -> Vec<u8> {
     out
 }
 
-/// Two different payloads, for the short and for the correct heartbeat. Both are derived from one random value.
+/// Payloads of the short and of the correct heartbeat. They differ, and both are derived from one random value.
 pub(crate) struct Pair {
     short: [u8; PAYLOAD],
     whole: [u8; PAYLOAD],
@@ -66,17 +66,17 @@ impl Pair {
         }
     }
 
-    /// Encodes the request without padding.
+    /// Encodes the heartbeat request without padding.
     pub fn short(&self) -> Vec<u8> {
         request(&self.short, 0)
     }
 
-    /// Encodes the correct request.
+    /// Encodes the correct heartbeat request.
     pub fn whole(&self) -> Vec<u8> {
         request(&self.whole, PADDING)
     }
 
-    /// Classifies an answer; returns `None` if the answer proves nothing.
+    /// Classifies an answer of the server; returns `None` if the answer proves nothing.
     pub fn read(&self, answer: &[u8]) -> Option<Heartbeats> {
         let [2, high, low, rest @ ..] = answer else {
             return None;
@@ -93,8 +93,8 @@ impl Pair {
     }
 }
 
-/// Maximum length of an answer to [`request`] that is read: type, length, payload and padding. RFC 6520 does
-/// not limit the padding; more than 256 bytes would be unusual.
+/// Maximum number of bytes of an answer that are read: type, length, payload and padding. RFC 6520 does not limit the
+/// padding, but more than 256 bytes are unusual.
 pub(crate) const LONGEST: usize = 3 + PAYLOAD + 256;
 
 /// Runs the test on a TLS version before 1.3, with a suite that the server accepts.
@@ -160,7 +160,7 @@ fn attempt(door: &TlsTarget<'_>, version: Version, suite: u16) -> Result<Heartbe
     }
 }
 
-/// Returns `Unknown`: neither silence nor a closed connection proves or disproves the fault.
+/// Returns `Unknown`. Neither silence nor a closed connection shows whether the server is vulnerable.
 fn silent(error: &ProbeError) -> Heartbeats {
     let why = match error {
         ProbeError::Closed { .. } => {

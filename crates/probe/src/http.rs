@@ -1,5 +1,5 @@
-//! Checks a web server by its HTTP responses: protective, obsolete and revealing headers; cookies; security.txt;
-//! objects that everybody may fetch by their link.
+//! Checks a web server by its HTTP responses: protective, obsolete and revealing headers; cookies; security.txt; and
+//! objects that everybody who knows the link can fetch.
 
 mod cookies;
 mod judge;
@@ -25,9 +25,9 @@ pub struct Report {
     pub place: Where,
     /// Whether the connection used TLS.
     pub https: bool,
-    /// HTTP status of `/`.
+    /// HTTP status of the response to `/`.
     pub status: u16,
-    /// The checked headers, as the server sent them.
+    /// Headers that the probe checks, as the server sent them.
     pub headers: Vec<(String, String)>,
     /// Cookies that `/` sets, without their values.
     pub cookies: Vec<Cookie>,
@@ -43,7 +43,7 @@ pub struct Report {
     pub connections: u32,
 }
 
-/// Parameters of the HTTP probe.
+/// What the HTTP probe shall check, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// Whether to use TLS.
@@ -52,23 +52,23 @@ pub struct Question<'a> {
     pub name: Option<&'a str>,
     /// Path of one of the user's own objects. The link check increments the last number in this path.
     pub link: Option<&'a str>,
-    /// Time at which expiry dates are judged.
+    /// Current time, with which expiry dates are compared.
     pub now: Timestamp,
 }
 
-/// An HTTP response.
+/// An HTTP response, with the beginning of its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// HTTP status.
+    /// HTTP status code of the response.
     pub status: u16,
     /// Headers with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The first bytes of the body.
+    /// First bytes of the body, as many as the caller requested.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// Returns the first header with this name. `name` is in lower case.
+    /// Returns the value of the first header with this name, which must be in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|header| header.0 == name);
@@ -122,7 +122,7 @@ pub fn scan(visit: &Visit, question: &Question<'_>) -> Result<Report, ProbeError
     Ok(report)
 }
 
-/// Fetches a path and reads at most `body` bytes of the body.
+/// Fetches a path. Reads at most `body` bytes of the response body.
 fn get(
     visit: &Visit,
     question: &Question<'_>,
@@ -223,8 +223,8 @@ fn whole_head(bytes: &[u8]) -> bool {
     bytes.windows(4).any(|part| part == b"\r\n\r\n")
 }
 
-/// Returns whether enough of the response has arrived: the headers, and the announced length or `body` bytes of the
-/// body.
+/// Returns whether enough of the response has arrived, that is the headers, and then the announced length or `body`
+/// bytes of the body.
 fn is_enough(bytes: &[u8], body: usize) -> bool {
     let head = bytes.windows(4).position(|part| part == b"\r\n\r\n");
     let Some(head) = head.map(|at| at + 4) else {
@@ -237,7 +237,7 @@ fn is_enough(bytes: &[u8], body: usize) -> bool {
     bytes.len() >= head + length().map_or(body, |length| length.min(body))
 }
 
-/// Parses an HTTP response and keeps at most `body` bytes of the body.
+/// Parses an HTTP response and keeps at most `body` bytes of the response body.
 ///
 /// # Errors
 /// The bytes are not an HTTP response.

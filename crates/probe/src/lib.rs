@@ -1,10 +1,10 @@
-//! Active checks of hosts that the user names: TLS, Heartbleed (over TCP, STARTTLS and UDP), SSH, SMB, HTTP;
-//! and pins of public keys.
+//! Active checks of hosts that the user names: TLS, Heartbleed (over TCP, STARTTLS and UDP), SSH, SMB and HTTP. Also
+//! computes pins of public keys.
 //!
-//! A probe puts little load on a host: at most two connections at a time, a deadline for every answer and for
-//! the whole host, and a size limit for every answer. A check without a result is reported as "unknown" with
-//! its reason, never as passed. This crate prints nothing. Callers pass in the date at which certificates are
-//! judged and the random seed of hellos.
+//! A probe puts little load on a host: at most two connections at a time, a deadline for every answer and for the whole
+//! host, and a size limit for every answer. A check without a result is reported as "unknown" with its reason, never as
+//! passed. This crate prints nothing. The caller passes the date at which certificates are judged, and the random seed
+//! of ClientHello messages.
 
 pub mod address;
 pub mod certificate;

@@ -1,5 +1,5 @@
 //! Computes pins of public keys in the formats that are in use today. A pin is the SHA-256 of the SubjectPublicKeyInfo
-//! in DER. So a certificate, its signing request and its key have the same pin.
+//! in DER. Therefore a certificate, its signing request and its key have the same pin.
 
 use crate::certificate::{Certificate, hex, key_name};
 use base64::Engine as _;
@@ -15,10 +15,10 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// SHA-256 of a public key.
+/// Pin of a public key: the SHA-256 of its SubjectPublicKeyInfo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pin {
-    /// Base64, for curl, Android and iOS.
+    /// Pin in Base64, for curl, Android and iOS.
     pub base64: String,
     /// Pin in hexadecimal, for DANE.
     pub hex: String,
@@ -39,11 +39,11 @@ pub fn spki_pin(spki: &[u8]) -> Pin {
 pub struct Pinned {
     /// Kind of the object: `certificate`, `request`, `private key` or `public key`.
     pub kind: &'static str,
-    /// Distinguished name of the subject, if the object contains one.
+    /// Distinguished name of the owner; `None` if the object does not contain a name.
     pub subject: Option<String>,
     /// Algorithm and size of the key.
     pub key: String,
-    /// Pin of the key.
+    /// Pin of the public key.
     pub pin: Pin,
 }
 
@@ -68,7 +68,7 @@ pub enum PinError {
          `openssl pkey -in FILE -pubout`"
     )]
     Key {
-        /// Error of the library.
+        /// Error of the cryptographic library.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A certificate, request or key in the file is damaged.
@@ -81,8 +81,8 @@ pub enum PinError {
     },
 }
 
-/// Computes the pins of all objects in a file: certificates first, then requests, then keys. The file is PEM,
-/// or one object in DER.
+/// Computes the pins of all objects in a file: first of the certificates, then of the requests, then of the keys. The
+/// file is PEM, or contains one object in DER.
 ///
 /// # Errors
 /// The file contains no readable object, or an object is damaged.
@@ -191,7 +191,8 @@ fn spki(kind: &'static str, key: &SubjectPublicKeyInfo<'_>) -> Pinned {
 }
 
 impl Pin {
-    /// Formats a DANE record: end entity, public key, SHA-256 (RFC 6698 section 2, RFC 7671 section 5.1).
+    /// Formats a DANE record (TLSA) for the server's own certificate, its public key and SHA-256 (RFC 6698 section 2,
+    /// RFC 7671 section 5.1).
     #[must_use]
     pub fn tlsa(&self, port: u16, host: &str) -> String {
         let host = host.trim_end_matches('.');

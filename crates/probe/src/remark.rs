@@ -1,12 +1,12 @@
-//! Defines remarks: a judgement of a result, with its primary source.
+//! Remarks, which are judgements of a probe's results, each with its primary source.
 
 use serde::Serialize;
 
-/// Severity of a remark.
+/// Severity of a remark, the least severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; no action is necessary.
+    /// The result is worth knowing, but no action is necessary.
     Note,
     /// Standards recommend against this setting.
     Weak,
@@ -15,7 +15,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the name for output.
+    /// Returns the name of the severity for output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,14 +26,14 @@ impl Severity {
     }
 }
 
-/// A judgement of a result.
+/// A judgement of a probe's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Remark {
-    /// Identifier, the same in every version of assay.
+    /// Identifier, which stays the same in every version of assay.
     pub id: &'static str,
-    /// Severity.
+    /// How urgent the fault is.
     pub severity: Severity,
-    /// The fault and why it matters.
+    /// Description of the fault and why it matters.
     pub says: String,
     /// Primary source, such as an RFC.
     pub source: &'static str,
@@ -42,7 +42,7 @@ pub struct Remark {
 }
 
 impl Remark {
-    /// Builds a remark.
+    /// Builds a remark from its fields.
     #[must_use]
     pub fn new(
         id: &'static str,
@@ -61,7 +61,7 @@ impl Remark {
     }
 }
 
-/// Sorts remarks by severity, the worst first. Remarks of the same severity keep their order.
+/// Sorts remarks by severity, the most severe first. Remarks of the same severity keep their order.
 pub(crate) fn ranked(mut remarks: Vec<Remark>) -> Vec<Remark> {
     remarks.sort_by_key(|remark| std::cmp::Reverse(remark.severity));
     remarks

@@ -14,13 +14,13 @@ pub struct Report {
     /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// Whether the server supports SMB 1. All well-known attacks on SMB use SMB 1.
+    /// Whether the server supports SMB 1, which all well-known attacks on SMB use.
     pub smb1: VersionState,
     /// Supported dialects of SMB 2 and 3, the newest first.
     pub dialects: Vec<&'static str>,
     /// Whether the server requires a signature on every message; `None` if unknown.
     pub signing_required: Option<bool>,
-    /// Whether the server supports encryption (SMB 3), so that a share may require it; `None` if unknown.
+    /// Whether the server supports encryption (SMB 3), so that a share can require encryption; `None` if unknown.
     pub encryption: Option<bool>,
     /// Faults that were found.
     pub remarks: Vec<Remark>,
@@ -38,7 +38,7 @@ const DIALECTS: [(u16, &str); 5] = [
     (0x0202, "SMB 2.0.2"),
 ];
 
-/// Fields of a NEGOTIATE response.
+/// Fields of an SMB 2 NEGOTIATE response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// Number of the chosen dialect.
@@ -52,7 +52,7 @@ pub struct Negotiated {
 /// Probes a port. Opens one connection for each dialect and up to three more.
 ///
 /// # Errors
-/// The first connection shows that the service is not SMB or does not answer.
+/// The first connection shows that the service is not SMB, or the service does not answer.
 pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     let mut report = Report {
         place: visit.place().clone(),
@@ -138,8 +138,8 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// Repeats a request that succeeded before. If it fails now, earlier closed connections do not count as refusals, and
-/// the results are marked as unknown.
+/// Repeats a request that succeeded before. If it fails now, closed connections do not count as refusals, and the
+/// results are marked as unknown.
 fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
     if matches!(negotiate(visit, &[dialect]), Ok(Some(_))) {
         return;
@@ -154,7 +154,7 @@ fn still_answers(visit: &Visit, dialect: u16, report: &mut Report) {
     }
 }
 
-/// Offers these dialects. Returns `None` if the server accepts none of them.
+/// Offers these dialects to the server. Returns `None` if the server accepts none of them.
 fn negotiate(visit: &Visit, dialects: &[u16]) -> Result<Option<Negotiated>, ProbeError> {
     let mut connection = visit.open()?;
     connection.expect("the answer to NEGOTIATE");
@@ -298,7 +298,7 @@ fn smb1(visit: &Visit) -> Result<bool, ProbeError> {
     smb1_response(&message(&mut connection)?)
 }
 
-/// Returns whether a NEGOTIATE response of SMB 1 accepts the one offered dialect.
+/// Returns whether an SMB 1 NEGOTIATE response accepts the only offered dialect.
 fn smb1_response(message: &[u8]) -> Result<bool, ProbeError> {
     match (message.get(..5), message.get(32..35)) {
         (Some(b"\xffSMB\x72"), Some([words, low, high])) => {
@@ -311,7 +311,7 @@ fn smb1_response(message: &[u8]) -> Result<bool, ProbeError> {
     }
 }
 
-/// Runs every parser on arbitrary bytes, for tests with mutated input.
+/// Runs every parser on arbitrary bytes, for tests with random input.
 pub fn read_any(bytes: &[u8]) {
     let _ = response(bytes);
     let _ = smb1_response(bytes);

@@ -1,5 +1,5 @@
-//! Checks SSH: the algorithms that a server offers, its host keys and their sizes. The probe neither logs in
-//! nor completes a key exchange.
+//! Checks SSH: the algorithms that a server offers, its host keys and their sizes. The probe does not log in, and does
+//! not complete a key exchange.
 
 mod judge;
 mod wire;
@@ -17,8 +17,8 @@ pub struct Report {
     /// Host and address that were probed.
     #[serde(flatten)]
     pub place: Where,
-    /// Version banner of the server. The banner does not show whether the server is out of date, because
-    /// distributions fix faults without changing it.
+    /// Version banner of the server. The banner does not show whether the server is out of date, because distributions
+    /// fix faults without changing the banner.
     pub banner: String,
     /// Algorithms that the server offers.
     pub algorithms: Algorithms,
@@ -32,7 +32,7 @@ pub struct Report {
     pub connections: u32,
 }
 
-/// First line that the client sends (RFC 4253 section 4.2).
+/// Version line that the client sends first (RFC 4253 section 4.2).
 const OWN: &[u8] = b"SSH-2.0-assay\r\n";
 
 /// Probes a port. Opens one connection for the algorithms and one for each kind of host key.
@@ -63,7 +63,7 @@ pub fn scan(visit: &Visit) -> Result<Report, ProbeError> {
     Ok(report)
 }
 
-/// Exchanges the first lines and the lists of algorithms.
+/// Exchanges the version lines and the lists of algorithms.
 fn begin(visit: &Visit) -> Result<(Connection<'_>, String, Algorithms), ProbeError> {
     let mut connection = visit.open()?;
     connection.expect("the first line of SSH");
@@ -75,8 +75,7 @@ fn begin(visit: &Visit) -> Result<(Connection<'_>, String, Algorithms), ProbeErr
     Ok((connection, banner, algorithms))
 }
 
-/// Reads the version banner. The line has at most 255 bytes; other lines may precede it (RFC 4253 section
-/// 4.2).
+/// Reads the version banner. The line has at most 255 bytes. Other lines may precede the banner (RFC 4253 section 4.2).
 fn banner(connection: &mut Connection<'_>) -> Result<String, ProbeError> {
     for _ in 0..50 {
         let line = connection.line(1024)?;

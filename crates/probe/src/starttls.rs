@@ -1,4 +1,4 @@
-//! Runs the plain-text part of a protocol up to the point where TLS starts.
+//! Runs the plain-text part of a protocol until TLS starts.
 
 use crate::error::{ProbeError, shown};
 use crate::visit::Connection;
@@ -25,7 +25,7 @@ pub enum Starttls {
 }
 
 impl Starttls {
-    /// All protocols.
+    /// All protocols that the probe supports.
     pub const ALL: [Self; 8] = [
         Self::Smtp,
         Self::Imap,
@@ -37,7 +37,7 @@ impl Starttls {
         Self::Xmpp,
     ];
 
-    /// Returns the name on the command line.
+    /// Returns the name of the protocol for the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -86,13 +86,13 @@ impl Starttls {
     }
 }
 
-/// Maximum length of a line, in bytes. RFC 5321 section 4.5.3.1.5 allows 512; servers send longer lines.
+/// Maximum length of a line, in bytes. RFC 5321 section 4.5.3.1.5 allows 512 bytes, but servers send longer lines.
 const LINE: usize = 4096;
 
 /// Maximum number of lines in a greeting or in a list of capabilities.
 const LINES: usize = 100;
 
-/// Reads a reply of SMTP or FTP: lines `250-…` and a last line `250 …`.
+/// Reads a reply of SMTP or FTP. It consists of lines `250-…` and a last line `250 …`.
 fn reply(
     connection: &mut Connection<'_>,
     protocol: &'static str,
@@ -216,8 +216,8 @@ fn ldap(connection: &mut Connection<'_>) -> Result<(), ProbeError> {
     }
 }
 
-/// Parses the result code of an LDAP ExtendedResponse without its outer header. The body has a message number,
-/// then application tag 24 whose first element is the result code.
+/// Parses the result code of an LDAP ExtendedResponse without its outer header. The body contains a message number and
+/// an element with application tag 24. The first element in the latter is the result code.
 fn ldap_result(body: &[u8]) -> Option<u8> {
     let rest = match body {
         [2, 1, 1, rest @ ..] => rest,
@@ -311,7 +311,7 @@ fn xmpp(connection: &mut Connection<'_>, host: &str) -> Result<(), ProbeError> {
     }
 }
 
-/// Runs every binary parser on arbitrary bytes, for tests with mutated input.
+/// Runs every binary parser on arbitrary bytes, for tests with random input.
 pub fn read_any(bytes: &[u8]) {
     let _ = ldap_result(bytes);
     let _ = mysql_has_tls(bytes);

@@ -45,13 +45,13 @@ pub struct Report {
     pub place: Where,
     /// Protocol of STARTTLS; `None` if TLS starts at once.
     pub starttls: Option<&'static str>,
-    /// All TLS versions, the newest first.
+    /// Results for every TLS version, the newest first.
     pub versions: Vec<VersionReport>,
-    /// All certificate chains of the server.
+    /// All certificate chains that the server sent.
     pub chains: Vec<Chain>,
     /// Result of the Heartbleed test.
     pub heartbeats: Heartbeats,
-    /// Whether the server lets clients renegotiate.
+    /// Whether the server accepts a renegotiation that a client starts.
     pub renegotiation: Renegotiation,
     /// Faults that were found, the worst first.
     pub remarks: Vec<Remark>,
@@ -64,7 +64,7 @@ pub struct Report {
 /// Results for one TLS version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VersionReport {
-    /// The TLS version.
+    /// TLS version to which the results belong.
     pub version: Version,
     /// Whether the server supports the version.
     pub state: VersionState,
@@ -72,52 +72,53 @@ pub struct VersionReport {
     pub why: Option<String>,
     /// Cipher suites by their IANA names, in the order in which the server chose them.
     pub suites: Vec<String>,
-    /// Whether the server or the client chooses the suite.
+    /// Whether the server or the client chooses the suite; `None` if unknown.
     pub order: Option<SuiteOrder>,
     /// Groups for key exchange; `None` if they could not be determined.
     pub groups: Option<Vec<String>>,
     /// Size of the smallest Diffie-Hellman prime, in bits.
     pub prime_bits: Option<usize>,
-    /// The server supports compression (RFC 3749).
+    /// Whether the server supports compression (RFC 3749).
     pub compression: bool,
-    /// Support for secure renegotiation (RFC 5746); `None` in TLS 1.3, which has no renegotiation.
+    /// Whether the server supports secure renegotiation (RFC 5746); `None` in TLS 1.3, which has no renegotiation.
     pub secure_renegotiation: Option<bool>,
-    /// Support for the extended master secret (RFC 7627); `None` in TLS 1.3, which always uses it.
+    /// Whether the server supports the extended master secret (RFC 7627); `None` in TLS 1.3, which always uses it.
     pub extended_master_secret: Option<bool>,
 }
 
 /// A certificate chain, as the server sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Chain {
-    /// Certificates, the server's own first. Unreadable certificates are omitted and listed in `unknown`.
+    /// Certificates of the chain, the server's own first. Unreadable certificates are omitted here and listed in
+    /// `unknown`.
     pub certificates: Vec<Certificate>,
     /// Reason why the chain does not lead to a root of this machine; `None` if it does.
     pub untrusted: Option<String>,
     /// Whether the server stapled an OCSP response; `None` if the probe did not request one.
     pub stapled: Option<bool>,
-    /// The reason of `untrusted` as a type; it selects the fix in a report.
+    /// Reason of `untrusted` as a type, from which a report selects the fix.
     #[serde(skip)]
     pub distrust: Option<Distrust>,
-    /// The certificates in DER.
+    /// All certificates of the chain in DER.
     #[serde(skip)]
     pub der: Vec<Vec<u8>>,
 }
 
-/// Parameters of the TLS probe.
+/// What the TLS probe shall check, and how.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// STARTTLS protocol; `None` if TLS starts at once.
+    /// Protocol with which the connection starts; `None` if TLS starts at once.
     pub starttls: Option<Starttls>,
     /// Name for SNI and for the certificate check, if it differs from the host.
     pub name: Option<&'a str>,
-    /// Trusted root certificates.
+    /// Root certificates that the check trusts.
     pub roots: &'a Roots,
-    /// Time for which the validity of the certificates is checked.
+    /// Time at which the certificates must be valid.
     pub now: Timestamp,
 }
 
-/// Runs all TLS checks of a port. Opens about one connection for each suite of each version and about twenty
-/// more, at most two at a time.
+/// Runs all TLS checks of a port. Opens about one connection for each suite of each version, and about twenty more. At
+/// most two connections are open at a time.
 #[must_use]
 pub fn scan(visit: &Visit, question: &Question<'_>) -> Report {
     let door = door(visit, question);
@@ -197,7 +198,7 @@ fn door<'v>(visit: &'v Visit, question: &Question<'_>) -> TlsTarget<'v> {
     }
 }
 
-/// Probes all versions, two at a time. Then decides about versions for which the server closed the connection.
+/// Probes all versions, two at a time. Afterwards decides whether closed connections count as refusals.
 fn all_versions(door: &TlsTarget<'_>) -> Vec<VersionResult> {
     let queue = Mutex::new(Version::ALL.iter().rev().copied().collect::<Vec<_>>());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -237,7 +238,7 @@ fn all_versions(door: &TlsTarget<'_>) -> Vec<VersionResult> {
     versions
 }
 
-/// Describes which part of a version's result is unknown, for the list `unknown`.
+/// Describes which part of a version's result is unknown, for [`Report::unknown`].
 fn unclear(found: &VersionResult) -> Option<String> {
     match (found.state, &found.why) {
         (VersionState::Refused, _) => None,
@@ -330,12 +331,11 @@ fn speaks(versions: &[VersionResult], version: Version) -> bool {
     spoken.any(|found| found.version == version)
 }
 
-/// Delay before the second handshake. Servers fetch the OCSP response on the first request, and the second
-/// handshake receives it.
+/// Delay before the second handshake. A server fetches the OCSP response at the first request, so that the second
+/// handshake can contain it.
 const FETCHES: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Returns whether an OCSP response is stapled to this chain; `None` if the server does not send the chain
-/// again.
+/// Returns whether an OCSP response is stapled to this chain; `None` if the server does not send this chain again.
 fn staple(door: &TlsTarget<'_>, versions: &[VersionResult], der: &[Vec<u8>]) -> Option<bool> {
     let mut known = None;
     for attempt in 0..2 {
@@ -359,7 +359,8 @@ fn staple(door: &TlsTarget<'_>, versions: &[VersionResult], der: &[Vec<u8>]) -> 
     known
 }
 
-/// Tests whether clients may renegotiate, in TLS 1.2 only: the TLS library does not support older versions.
+/// Tests whether clients can start a renegotiation. Tests only TLS 1.2, because the TLS library does not support older
+/// versions.
 fn renegotiation(door: &TlsTarget<'_>, versions: &[VersionResult]) -> Renegotiation {
     let older = [Version::Tls11, Version::Tls10, Version::Ssl3];
     match speaks(versions, Version::Tls12) {
@@ -395,7 +396,7 @@ fn heartbeats(door: &TlsTarget<'_>, versions: &[VersionResult]) -> Heartbeats {
 }
 
 impl Report {
-    /// Returns whether the port speaks TLS, that is, whether the server supports at least one version or refused one
+    /// Returns whether the port uses TLS, that is whether the server supports at least one version or refused a version
     /// with a TLS message.
     #[must_use]
     pub fn is_tls(&self) -> bool {

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 /// Maximum number of simultaneous connections to one host.
 const AT_ONCE: u32 = 2;
 
-/// Time limits of a visit.
+/// Time limits for the connections to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Time limit for a connection, and for the whole answer on it.
+    /// Time limit for a connection, and for each complete answer on it.
     pub answer: Duration,
     /// Time limit for all checks of the host.
     pub total: Duration,
@@ -32,7 +32,7 @@ impl Default for Patience {
     }
 }
 
-/// Host and address of a visit.
+/// Host from the user, and the address that is probed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Where {
     /// Host and port that the user named.
@@ -54,13 +54,13 @@ pub struct Visit {
     randoms: AtomicU32,
     open_now: Mutex<u32>,
     closed: Condvar,
-    /// The connection that [`Self::begin`] opened, until it is used.
+    /// Connection that [`Self::begin`] opened; `None` after a check has used it.
     first: Mutex<Option<TcpStream>>,
 }
 
 impl Visit {
-    /// Resolves the host and connects to its first address that accepts a connection. The first check uses
-    /// this connection. `seed` generates the random values of hellos.
+    /// Resolves the host and connects to its first address that accepts a connection. The first check uses this
+    /// connection. `seed` generates the random values of ClientHello messages.
     ///
     /// # Errors
     /// The name has no address, or no address accepts a connection.
@@ -118,19 +118,19 @@ impl Visit {
         }
     }
 
-    /// Returns the host and address.
+    /// Returns the host and the address that is probed.
     #[must_use]
     pub fn place(&self) -> &Where {
         &self.place
     }
 
-    /// Returns the number of connections so far.
+    /// Returns the number of connections that were opened until now.
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Returns the deadline for an answer that starts now, and the time until then.
+    /// Returns the deadline for an answer that starts now, and the time until this deadline.
     pub(crate) fn until(&self) -> Result<(Instant, Duration), ProbeError> {
         let now = now();
         let left = self.deadline.saturating_duration_since(now);
@@ -143,7 +143,7 @@ impl Visit {
         Ok((now + time, time))
     }
 
-    /// Returns 32 new random bytes. They protect nothing, because no key exchange is completed with them.
+    /// Returns 32 new random bytes. They need not be secret, because no key exchange is completed with them.
     pub(crate) fn random(&self) -> [u8; 32] {
         let count = self.randoms.fetch_add(1, Ordering::Relaxed);
         let mut hash = Sha256::new();
@@ -152,7 +152,7 @@ impl Visit {
         hash.finalize().into()
     }
 
-    /// Opens a new connection as soon as fewer than two are open.
+    /// Opens a new connection. First waits until fewer than two connections are open.
     pub(crate) fn open(&self) -> Result<Connection<'_>, ProbeError> {
         let place = Place::take(self)?;
         let (until, time) = self.until()?;
@@ -187,7 +187,7 @@ impl Visit {
     }
 }
 
-/// One of the two connection permits, released on drop.
+/// One of the two permits for a connection. Dropping the value releases the permit.
 #[derive(Debug)]
 struct Place<'v>(&'v Visit);
 
@@ -221,13 +221,13 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Default limit of bytes that a server may send on one connection.
+/// Default maximum number of bytes that are received on one connection.
 const LIMIT: usize = 256 << 10;
 
-/// Minimum time-out: zero would disable the time-out.
+/// Minimum time-out of a read or write, because zero would disable the time-out.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// A connection with a deadline for its answer.
+/// A connection with a deadline for each answer.
 #[derive(Debug)]
 pub(crate) struct Connection<'v> {
     stream: TcpStream,
@@ -237,13 +237,13 @@ pub(crate) struct Connection<'v> {
     limit: usize,
     waiting_for: &'static str,
     buffer: Vec<u8>,
-    /// Copies of sent and received bytes, while recording is on.
+    /// Copies of the bytes sent and received; `None` while nothing is recorded.
     passed: Option<(Vec<u8>, Vec<u8>)>,
     _place: Place<'v>,
 }
 
 impl Connection<'_> {
-    /// Sets what the next answer is, as a noun phrase for error messages.
+    /// Sets the name of the next expected answer, a noun phrase for error messages.
     pub(crate) fn expect(&mut self, waiting_for: &'static str) {
         self.waiting_for = waiting_for;
     }
@@ -275,7 +275,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Sends all bytes.
+    /// Sends all bytes before the deadline of the answer.
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<(), ProbeError> {
         while !bytes.is_empty() {
             let left = self.left()?;
@@ -297,7 +297,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Reads more bytes into the buffer. Returns `false` at the end of the stream.
+    /// Receives more bytes into the buffer. Returns `false` at the end of the stream.
     fn fill(&mut self) -> Result<bool, ProbeError> {
         let mut chunk = [0; 8192];
         let count = self.receive(&mut chunk)?;
@@ -353,7 +353,7 @@ impl Connection<'_> {
         Ok(bytes)
     }
 
-    /// Reads the next line without its line ending, at most `most` bytes.
+    /// Reads the next line and removes its line ending. The line has at most `most` bytes.
     pub(crate) fn line(&mut self, most: usize) -> Result<Vec<u8>, ProbeError> {
         let mut line = self.up_to(b"\n", most)?;
         line.pop();
@@ -363,7 +363,7 @@ impl Connection<'_> {
         Ok(line)
     }
 
-    /// Reads up to and including `end`, at most `most` bytes.
+    /// Reads up to and including the byte string `end`, at most `most` bytes.
     pub(crate) fn up_to(&mut self, end: &[u8], most: usize) -> Result<Vec<u8>, ProbeError> {
         let mut seen = 0;
         loop {
@@ -388,7 +388,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Returns the buffered bytes, or the next bytes received; empty at the end of the stream.
+    /// Returns the buffered bytes. If there are none, returns the next bytes received; empty at the end of the stream.
     pub(crate) fn some(&mut self) -> Result<Vec<u8>, ProbeError> {
         if self.buffer.is_empty() {
             self.fill()?;
@@ -396,7 +396,7 @@ impl Connection<'_> {
         Ok(std::mem::take(&mut self.buffer))
     }
 
-    /// Records all bytes from now on, for [`Self::passed`].
+    /// Records all bytes that are sent and received from now on, for [`Self::passed`].
     pub(crate) fn record_what_passes(&mut self) {
         self.passed = Some((Vec::new(), Vec::new()));
     }
@@ -406,13 +406,13 @@ impl Connection<'_> {
         self.passed.take().unwrap_or_default()
     }
 
-    /// Sets the limit of received bytes on this connection.
+    /// Sets the maximum number of bytes that may be received on this connection.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
 }
 
-/// For rustls: returns the buffered bytes first, then reads from the connection.
+/// Reads for rustls: returns the buffered bytes first, then receives from the connection.
 impl Read for Connection<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.buffer.is_empty() {
@@ -437,7 +437,7 @@ impl Write for Connection<'_> {
     }
 }
 
-/// Returns the clock time for deadlines. The date for certificates is passed in separately.
+/// Returns the current time for deadlines. The date for certificates is passed separately.
 pub(crate) fn now() -> Instant {
     #[allow(
         clippy::disallowed_methods,

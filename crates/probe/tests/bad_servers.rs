@@ -1,4 +1,4 @@
-//! Servers that are slow, broken, hostile or of another protocol: every visit must end in time, use little
+//! Tests servers that are slow, broken, hostile or of another protocol. Every visit must end in time, use little
 //! memory, and report one clear sentence.
 #![allow(clippy::disallowed_methods, reason = "tests look at the clock")]
 
@@ -275,7 +275,7 @@ fn hanging_up_on_one_version_and_refusing_the_others_leaves_it_and_heartbleed_un
     assert_eq!(found.unknown.len(), 2, "{:?}", found.unknown);
 }
 
-/// Answers with SMB 3.0.2 on the first `answers` connections and closes all others.
+/// Starts a server that answers with SMB 3.0.2 on the first `answers` connections, and closes all others.
 fn smb_302(answers: i64) -> SocketAddr {
     let count = Arc::new(AtomicI64::new(0));
     scripted(move |mut stream| {

@@ -1,4 +1,4 @@
-//! Certificate chains of real servers, each with one fault: checks the reported fault and its remedy.
+//! Tests certificate chains of real servers, each with one fault. Checks the reported fault and its remedy.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -16,7 +16,7 @@ fn s_server(authority: &Authority, leaf: &str, chain: &[&str], options: &[&str])
     authority.serve(leaf, chain, options)
 }
 
-/// Scans with trust in the authority's root.
+/// Scans a server while trusting the root of the test authority.
 fn scan_trusting(authority: &Authority, server: &Server) -> Report {
     scan(server.port, None, &[authority.cert("root")])
 }

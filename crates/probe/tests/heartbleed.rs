@@ -1,4 +1,4 @@
-//! Heartbleed: patched, vulnerable and silent servers. Checks also that the probe never requests bytes that it
+//! Tests Heartbleed on patched, vulnerable and silent servers. Also checks that the probe never requests bytes that it
 //! did not send.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
@@ -14,23 +14,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Behaviour of a scripted server on heartbeats.
+/// How a scripted server handles heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Server {
-    /// As OpenSSL 1.0.1: returns as many bytes as the request claims, including memory after the received
-    /// bytes.
+    /// Like OpenSSL 1.0.1: returns as many bytes as the request claims, including memory after the received bytes.
     Vulnerable,
-    /// As OpenSSL 1.0.1g: drops a heartbeat that is shorter than it claims.
+    /// Like OpenSSL 1.0.1g: drops a heartbeat that is shorter than its length field claims.
     Fixed,
-    /// Does not answer.
+    /// Does not answer any heartbeat.
     Quiet,
-    /// Ends the handshake.
+    /// Ends the handshake with an alert.
     Alert,
     /// Answers with far more bytes than requested.
     Flood,
 }
 
-/// Server memory after a request; the probe must never receive it.
+/// Memory of the server after the request, which the probe must never receive.
 const SECRET: &[u8; 64] = b"-----BEGIN PRIVATE KEY-----secret-secret-secret-secret-secret---";
 
 /// Returns the answer to a heartbeat as `tls1_process_heartbeat` builds it.

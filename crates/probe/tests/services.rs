@@ -1,4 +1,4 @@
-//! Real servers of SSH, SMB and HTTP, and pins compared with `openssl`.
+//! Tests real servers of SSH, SMB and HTTP. Compares pins with the results of `openssl`.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -257,7 +257,7 @@ fn https_of_openssl() {
     assert_eq!(ids, ["http-no-hsts", "http-no-csp"]);
 }
 
-/// Starts nginx with TLS and with these headers on every page.
+/// Starts nginx with TLS. Every page has these headers.
 fn nginx(keys: &Keys, headers: &str) -> Server {
     let port = free_port();
     let dir = keys.dir.path().display();

@@ -1,4 +1,4 @@
-//! Every protocol with STARTTLS: a scripted start of the protocol in front of the TLS of openssl, and real
+//! Tests every protocol with STARTTLS, by a scripted start of the protocol in front of openssl's TLS. Also tests real
 //! mail servers.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
@@ -11,7 +11,7 @@ use std::io::{Read, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 
-/// A text that the server sends, and the text for which it waits before.
+/// A text that the scripted server sends, and the text for which it waits first.
 enum Step {
     Hear(&'static [u8]),
     Say(&'static [u8]),

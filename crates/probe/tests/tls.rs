@@ -1,4 +1,4 @@
-//! TLS of real servers, compared with the results of `openssl`.
+//! Tests TLS of real servers, and compares the results with `openssl`.
 #![allow(clippy::disallowed_methods, reason = "tests start real servers")]
 
 mod common;
@@ -21,7 +21,7 @@ fn ids(report: &Report) -> BTreeSet<&'static str> {
     report.remarks.iter().map(|remark| remark.id).collect()
 }
 
-/// Returns every suite that openssl supports: name in the registry, openssl's name, protocol version.
+/// Returns every suite that openssl supports: registered name, openssl's name, and protocol version.
 fn known_suites() -> Vec<[String; 3]> {
     let said = common::openssl(&[
         "ciphers",
@@ -39,7 +39,7 @@ fn known_suites() -> Vec<[String; 3]> {
         .collect()
 }
 
-/// Returns the suites that a server accepts in TLS 1.2, tested one by one with `openssl s_client`.
+/// Returns the suites that a server accepts in TLS 1.2. Tests each suite with `openssl s_client`.
 fn oracle(port: u16) -> Vec<[String; 3]> {
     let takes = |name: &str| {
         let mut command = Command::new("openssl");
@@ -139,7 +139,7 @@ fn nginx_as_it_comes_takes_sixty_connections_at_most() {
     assert!(report.unknown.is_empty(), "{:?}", report.unknown);
 }
 
-/// nginx with the ciphers that BCP 195 recommends gets no remark.
+/// An nginx server with the ciphers that BCP 195 recommends gets no remark.
 #[test]
 fn a_good_server_gets_no_remark() {
     if lacks(&["nginx", "openssl"]) {

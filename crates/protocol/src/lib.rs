@@ -1,40 +1,40 @@
-//! Protocol between assay and its remote side: the agent inside a guest (over virtio-serial), or assay on
-//! another machine (over standard input and output of ssh). Defines frames and their messages.
+//! Protocol between assay and a remote program. This program is the agent inside a guest (over virtio-serial), or assay
+//! on another machine (over standard input and output of ssh). Defines the frames and the messages in them.
 //!
-//! This file is also compiled into the agent and uses only the standard library. Frames are independent: other
-//! bytes between frames are skipped, and a damaged frame is lost without affecting the next.
+//! This file is also compiled into the agent, and uses only the standard library. Frames are independent: other bytes
+//! between frames are skipped, and a damaged frame is lost without affecting the next one.
 //!
 //! ```text
 //! magic 4 | request 8 | kind 1 | length 4 | CRC-32 of the 13 bytes before 4 | payload | CRC-32 of the payload 4
 //! ```
-//! Numbers are little-endian. The header has its own checksum, so that random bytes that look like a magic
-//! number cannot make the reader wait for a payload that never arrives.
+//! Numbers are little-endian. The header has its own checksum. Without it, random bytes that look like a magic number
+//! could make the reader wait for a payload that never arrives.
 
-/// Start of every frame; no text contains it.
+/// Bytes at the start of every frame. No text contains them.
 const MAGIC: [u8; 4] = [0xA5, 0x1A, 0xB0, 0x0D];
 const HEADER: usize = 4 + 8 + 1 + 4 + 4;
-/// Maximum bytes of a frame's payload.
+/// Maximum size of a frame's payload in bytes.
 pub const MAX_PAYLOAD: usize = 1 << 20;
-/// Bytes of a file or pipe per frame.
+/// Maximum number of bytes of a file or pipe that one frame contains.
 pub const CHUNK: usize = 32 << 10;
-/// Number of channels between assay and a guest; each carries one request at a time.
+/// Number of channels between assay and a guest. Each channel carries one request at a time.
 pub const PORTS: usize = 4;
 /// Name of a channel's virtio-serial port, without its number.
 pub const PORT_NAME: &str = "assay.";
 
-/// A message with its request number.
+/// A message in encoded form, with the number of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Number chosen by assay; the agent repeats it in all messages of the request.
+    /// Number of the request, which assay chooses. The agent repeats the number in all messages of the request.
     pub request: u64,
-    /// Type of the message.
+    /// Number that identifies the type of the message.
     pub kind: u8,
-    /// Encoded fields.
+    /// Encoded fields of the message.
     pub payload: Vec<u8>,
 }
 
 impl Frame {
-    /// Encodes the frame.
+    /// Encodes the frame with its checksums.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.payload.len() + 4);
@@ -58,13 +58,13 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// Adds received bytes.
+    /// Adds received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 }
 
-/// Returns the next complete frame, if any. After `None`, more bytes may complete one.
+/// Returns the next complete frame. After `None`, more received bytes may complete a frame.
 impl Iterator for FrameDecoder {
     type Item = Frame;
 
@@ -103,7 +103,7 @@ enum Parsed {
     Garbage,
 }
 
-/// Parses bytes that start with the magic number.
+/// Parses bytes that start with the magic number of a frame.
 fn parse(bytes: &[u8]) -> Parsed {
     if bytes.len() < HEADER {
         return Parsed::Partial;
@@ -135,7 +135,7 @@ fn parse(bytes: &[u8]) -> Parsed {
     Parsed::Frame(frame, end + 4)
 }
 
-/// Computes CRC-32 as in IEEE 802.3 (reflected, polynomial 0xEDB88320).
+/// Computes the CRC-32 of IEEE 802.3 (reflected, polynomial 0xEDB88320).
 #[must_use]
 pub fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
@@ -158,88 +158,89 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Request of assay to the agent.
+/// A request that assay sends to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentRequest {
-    /// Greet the agent and kill programs of an earlier request.
+    /// Greet the agent, and kill the programs of an earlier request.
     Hello,
-    /// Run a command; `argv[0]` is searched in `PATH`.
+    /// Run a command. `argv[0]` is searched in `PATH`.
     Run {
-        /// Time limit in milliseconds, after which the command is killed; 0 means none.
+        /// Time limit in milliseconds, after which the command is killed; 0 means no limit.
         timeout_ms: u64,
-        /// Standard input follows; otherwise it is empty.
+        /// Whether standard input follows in [`Self::Input`] messages; otherwise it is empty.
         input: bool,
-        /// The command and its arguments.
+        /// Command and its arguments.
         argv: Vec<Vec<u8>>,
     },
-    /// Standard input of the running command; empty at its end.
+    /// A piece of standard input for the running command. An empty piece ends the input.
     Input(Vec<u8>),
     /// Kill the running command.
     Kill,
-    /// Send SIGINT to the running command. Its exit status is still returned.
+    /// Send SIGINT to the running command. The exit status is still reported.
     Interrupt,
-    /// Heartbeat of assay, for connections that may break unnoticed; gets no answer.
+    /// Heartbeat from assay, for connections that can break unnoticed. It gets no answer.
     Alive,
-    /// Examine a path.
+    /// Examine the path in the way that [`PathLook`] says.
     Look(PathLook, Vec<u8>),
-    /// Write a file and replace an existing one. `Data` follows, empty at the end.
+    /// Write a file, or replace an existing file. The content follows in [`Self::Data`] messages, the last of which is
+    /// empty.
     Put {
-        /// Permission bits.
+        /// Permission bits of the file.
         mode: u32,
-        /// Absolute path.
+        /// Absolute path of the file.
         path: Vec<u8>,
     },
-    /// Content of the file that is being written.
+    /// A piece of the file that is being written. An empty piece ends the file.
     Data(Vec<u8>),
-    /// Write numbered records in sequence and acknowledge each when it is durable.
+    /// Write numbered records in sequence. Each record is acknowledged when it is durable.
     Log {
         /// Method by which durability is requested.
         sync: Sync,
         /// Number of the first record.
         first: u64,
-        /// Number of records.
+        /// Number of records to write.
         records: u64,
-        /// Seed of their content.
+        /// Seed of the records' content.
         seed: u64,
-        /// File or device, which must exist.
+        /// Path of the file or device, which must exist.
         path: Vec<u8>,
     },
 }
 
-/// Ways to examine a path.
+/// What to return about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathLook {
     /// Return the content of a regular file, up to a size limit.
     Read,
-    /// Return the content of a regular file of any size.
+    /// Return the content of a regular file, whatever its size.
     Get,
     /// List the names in a directory.
     List,
     /// Return the target of a symbolic link.
     Link,
-    /// Return the path without symbolic links.
+    /// Return the path with all symbolic links resolved.
     RealPath,
     /// Return type, size and device numbers.
     Stat,
     /// Check whether a device can be opened exclusively.
     Exclusive,
-    /// Find the command with this name.
+    /// Return the path of the command with this name.
     Which,
 }
 
-/// Ways to request durability.
+/// Method by which durability of a write is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// `O_DSYNC`: each write is durable when it returns.
+    /// `O_DSYNC`, with which each write is durable when it returns.
     Dsync,
     /// `fsync` after each write.
     Fsync,
-    /// No request, as a control: records may be lost.
+    /// No request, as a control in which records may be lost.
     Never,
 }
 
 impl Sync {
-    /// Returns the name that the command line uses for this method.
+    /// Returns the name of the method on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -250,42 +251,42 @@ impl Sync {
     }
 }
 
-/// Answer of the agent.
+/// A message that the agent sends back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Answer to [`AgentRequest::Hello`]: the agent runs.
+    /// Answer to [`AgentRequest::Hello`], which means that the agent runs.
     Hello,
-    /// Standard output of the command.
+    /// A piece of the command's standard output.
     Out(Vec<u8>),
-    /// Standard error of the command.
+    /// A piece of the command's standard error.
     Err(Vec<u8>),
-    /// The command ended with this status (128 + signal if a signal ended it).
+    /// The command ended with this status; 128 + signal if a signal ended it.
     Exit(i32),
     /// The command exceeded its time limit and was killed.
     TimedOut,
     /// The command does not exist.
     NoCommand,
-    /// A piece of the requested data: part of a file, or a name in a directory.
+    /// A piece of the requested data, which is a part of a file, or a name in a directory.
     Piece(Vec<u8>),
-    /// The request is complete. The numbers are its results, for example type, size and device numbers for
+    /// The request is complete. Contains the results as numbers, for example type, size and device numbers for
     /// [`PathLook::Stat`].
     Done(Vec<u64>),
     /// The request failed: the kernel returned an error, or the agent refused the request.
     Failed {
-        /// Error number; 0 if the agent itself refused.
+        /// Error number of the kernel; 0 if the agent itself refused the request.
         errno: u32,
-        /// Description.
+        /// Description of the error.
         reason: Vec<u8>,
     },
-    /// All records below this number are durable.
+    /// All records with a smaller number are durable.
     Logged(u64),
-    /// The command has read its input; more may be sent.
+    /// The command has read its input, so that more input can be sent.
     Ready,
-    /// The command still runs. Sent regularly, to distinguish a hanging guest from a slow command.
+    /// The command is still running. Sent regularly, so that a slow command can be distinguished from a hanging guest.
     Alive,
 }
 
-/// Encodes and decodes the fields of a message.
+/// Encoder and decoder of the fields of a message.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -345,7 +346,7 @@ const LOOKS: [PathLook; 8] = [
 const SYNCS: [Sync; 3] = [Sync::Dsync, Sync::Fsync, Sync::Never];
 
 impl AgentRequest {
-    /// Encodes the message in a frame.
+    /// Encodes the message as a frame of this request.
     #[must_use]
     pub fn frame(&self, request: u64) -> Frame {
         let fields = Fields::default();
@@ -385,7 +386,7 @@ impl AgentRequest {
         }
     }
 
-    /// Decodes a message; returns `None` if the frame contains another type.
+    /// Decodes a message. Returns `None` if the frame contains a message of another type.
     #[must_use]
     pub fn read(frame: &Frame) -> Option<Self> {
         let mut fields = Reader(&frame.payload);
@@ -420,7 +421,7 @@ impl AgentRequest {
 }
 
 impl Reply {
-    /// Encodes the message in a frame.
+    /// Encodes the message as a frame of this request.
     #[must_use]
     pub fn frame(&self, request: u64) -> Frame {
         let fields = Fields::default();
@@ -448,7 +449,7 @@ impl Reply {
         }
     }
 
-    /// Decodes a message; returns `None` if the frame contains another type.
+    /// Decodes a message. Returns `None` if the frame contains a message of another type.
     #[must_use]
     pub fn read(frame: &Frame) -> Option<Self> {
         let mut fields = Reader(&frame.payload);

@@ -1,4 +1,4 @@
-//! Frames are recognised with any bytes between them.
+//! Tests that frames are recognised, whatever bytes are between them.
 
 use assay_protocol::{AgentRequest, Frame, FrameDecoder, PathLook, Reply, Sync, crc32};
 use proptest::collection::vec;
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// Checks the value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
+/// Checks the CRC against the check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
 #[test]
 fn the_sum_is_the_usual_one() {
     assert_eq!(crc32(b"123456789"), 0xCBF4_3926);

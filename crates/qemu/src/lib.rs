@@ -1,5 +1,5 @@
-//! QEMU's interfaces: the monitor protocol (QMP), and the option syntax of its programs. Guests, image servers
-//! and experiments use this crate.
+//! Interfaces of QEMU: the monitor protocol (QMP), and the option syntax of QEMU's programs. Guests, image servers and
+//! experiments use this crate.
 #![allow(
     clippy::disallowed_methods,
     reason = "the monitor waits for answers, no longer than it is told to"

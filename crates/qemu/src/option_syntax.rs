@@ -1,17 +1,17 @@
-//! Builds options and block nodes for QEMU's programs.
+//! Builds options and block nodes for the programs of QEMU.
 
 use assay_model::change::CacheMode;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// Escapes a value in a comma-separated option: QEMU ends a value at a single comma (qemu(1)).
+/// Escapes a value in a comma-separated option, because QEMU ends a value at a single comma (qemu(1)).
 #[must_use]
 pub fn escape(value: &str) -> String {
     value.replace(',', ",,")
 }
 
-/// Escapes a path, like [`escape`].
+/// Escapes a path in a comma-separated option, like [`escape`].
 #[must_use]
 pub fn escape_path(path: impl AsRef<OsStr>) -> OsString {
     let path = path.as_ref().as_bytes();
@@ -25,8 +25,8 @@ pub fn escape_path(path: impl AsRef<OsStr>) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Returns the value of the `cache` option of a block node (qemu(1), table at `-drive cache=`). That a write is flushed
-/// at once is a different option: `write-cache` of a device, `writethrough` of an export.
+/// Returns the value of the option `cache` of a block node (qemu(1), table at `-drive cache=`). Another option
+/// determines whether each write is flushed at once: `write-cache` of a device, or `writethrough` of an export.
 #[must_use]
 pub fn cache_option(mode: CacheMode) -> Value {
     json!({ "direct": mode.direct(), "no-flush": mode.ignores_flushes() })

@@ -1,38 +1,38 @@
-//! Client of QEMU's monitor protocol: JSON over a stream (docs/interop/qmp-spec in QEMU's tree).
+//! Client of QEMU's monitor protocol, which is JSON over a stream (docs/interop/qmp-spec in QEMU's tree).
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read as _, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of an answer.
+/// Maximum size of an answer in bytes.
 const LONGEST: u64 = 16 << 20;
-/// Time limit of an answer. A QEMU that needs longer is stuck.
+/// Time limit of an answer. A QEMU that takes longer is stuck.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// Reasons for a missing answer.
+/// Reason why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum QmpError {
     /// QEMU refused the command.
     #[error("QEMU refused {command}: {reason}")]
     Refused {
-        /// The command.
+        /// Name of the command.
         command: String,
-        /// QEMU's message.
+        /// Error message of QEMU.
         reason: String,
     },
     /// The connection broke, or the answer did not arrive in time.
     #[error("QEMU did not answer {command}: {source}")]
     Connection {
-        /// The command.
+        /// Name of the command.
         command: String,
         /// Error of the kernel.
         source: io::Error,
     },
-    /// The answer is not JSON.
+    /// The answer of QEMU is not JSON.
     #[error("QEMU's answer to {command} cannot be understood: {source}")]
     Language {
-        /// The command.
+        /// Name of the command.
         command: String,
         /// Error of the JSON parser.
         source: serde_json::Error,
@@ -49,18 +49,18 @@ impl QmpError {
     }
 }
 
-/// A connection that is ready for commands.
+/// A connection to a QEMU monitor that is ready for commands.
 pub struct Qmp {
     reader: Box<dyn BufRead + Send>,
     writer: Box<dyn Write + Send>,
     answers_within: Duration,
-    /// Received part of an incomplete line.
+    /// Bytes of an incomplete line.
     line: Vec<u8>,
     events: Vec<Value>,
 }
 
 impl Qmp {
-    /// Connects to a socket of QEMU. The path may be longer than a socket address permits.
+    /// Connects to a monitor socket of QEMU. The path may be longer than a socket address permits.
     ///
     /// # Errors
     /// No program listens on the socket, or the listener is not a QEMU monitor.
@@ -80,7 +80,7 @@ impl Qmp {
     /// [`ErrorKind::TimedOut`]) is repeated until `answers_within` has passed.
     ///
     /// # Errors
-    /// The other side is not a monitor.
+    /// The other side is not a QEMU monitor.
     pub fn over(
         reader: Box<dyn BufRead + Send>,
         writer: Box<dyn Write + Send>,
@@ -98,10 +98,10 @@ impl Qmp {
         Ok(qmp)
     }
 
-    /// Runs a command and returns its result. Stores events that arrive before the result.
+    /// Runs a command and returns its result. Events that arrive before the result are stored.
     ///
     /// # Errors
-    /// QEMU refuses, is gone, or sends invalid JSON.
+    /// QEMU refuses the command, has ended, or sends invalid JSON.
     pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, QmpError> {
         let line = json!({ "execute": command, "arguments": arguments });
         self.writer
@@ -123,16 +123,16 @@ impl Qmp {
         }
     }
 
-    /// Returns and removes the events received so far. Does not read from the connection, so events after the last
-    /// answer are not included.
+    /// Removes and returns the events that were received until now. Does not read from the connection, so events after
+    /// the last answer are not included.
     pub fn take_events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }
 
-    /// Returns the events since the last call. If there are none, waits for the next one at most `within`.
+    /// Returns the events since the last call. If there are none, waits at most `within` for the next event.
     ///
     /// # Errors
-    /// QEMU is gone, or sends invalid JSON.
+    /// QEMU has ended, or sends invalid JSON.
     pub fn wait_for_events(&mut self, within: Duration) -> Result<Vec<Value>, QmpError> {
         while self.events.is_empty() {
             match self.read("events", within)? {
@@ -154,7 +154,7 @@ impl Qmp {
         answer.ok_or_else(|| connection_lost(command)(ErrorKind::TimedOut.into()))
     }
 
-    /// Reads the next line; returns `None` if it does not arrive in time.
+    /// Reads the next line. Returns `None` if the line does not arrive in time.
     fn read(&mut self, command: &str, within: Duration) -> Result<Option<Value>, QmpError> {
         let deadline = Instant::now() + within;
         loop {
@@ -197,7 +197,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::io::Read;
 
-    /// Recorded output of QEMU 7.2 in pieces; an empty piece is a time without output.
+    /// Recorded output of QEMU 7.2 in pieces. An empty piece stands for a time without output.
     struct Pieces(VecDeque<&'static str>);
 
     impl Read for Pieces {

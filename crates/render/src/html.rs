@@ -1,5 +1,5 @@
-//! Builds self-contained HTML pages: no script, no request, readable in light and dark, on paper
-//! and on a narrow screen. Charts are drawn in [`crate::svg`], the contents of each page in
+//! Builds self-contained HTML pages without scripts and without requests to a server. They are readable in light and
+//! dark, on paper and on a narrow screen. Charts are drawn in [`crate::svg`]; the contents of each page are in
 //! `assay-report`.
 
 use crate::svg::palette;
@@ -8,35 +8,35 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-/// HTML from the doctype to `</html>` around the body of a page.
+/// Template of the HTML around the body of a page, from the doctype to `</html>`.
 const SHELL: &str = include_str!("html/shell.html");
-/// Macros that pages share: `table`, `chart`, `tiles`, `remarks`, `doubts`, `environment`.
+/// Macros that all pages can use: `table`, `chart`, `tiles`, `remarks`, `doubts`, `environment`.
 const PARTS: &str = include_str!("html/parts.html");
 const STYLE: &str = include_str!("html/style.css");
 
-/// A chart together with the table of its figures.
+/// A chart with the table of its figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chart {
-    /// Heading printed above the chart.
+    /// Heading that is printed above the chart.
     pub title: String,
-    /// The drawing, as SVG markup.
+    /// Chart as SVG markup.
     pub svg: String,
-    /// The figures that the chart shows.
+    /// Figures that the chart shows, for readers who cannot see it.
     pub table: ChartTable,
 }
 
-/// A table of text; the first column holds the rows' names.
+/// A table of text. The first column contains the names of the rows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChartTable {
-    /// Column headings.
+    /// Headings of the columns.
     pub head: Vec<String>,
     /// Cells of each row.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Renders a whole page. `title` is plain text; `style` is CSS that only this page needs; `body` is
-/// the template between `<body>` and `</body>`. The template escapes the `values` it shows and may
-/// import from `parts.html`.
+/// Renders a whole page. `title` is plain text, `style` is CSS that only this page needs, and `body` is the template
+/// between `<body>` and `</body>`. The template escapes the `values` that it shows, and can import macros from
+/// `parts.html`.
 #[must_use]
 pub fn render_page(
     title: &str,
@@ -47,7 +47,7 @@ pub fn render_page(
     render_page_of(title, style, body, &[], values)
 }
 
-/// Renders a page as [`render_page`] does. `more` contains the names and texts of templates that the body includes.
+/// Like [`render_page`]. `more` contains the names and texts of further templates that the body includes.
 #[must_use]
 pub fn render_page_of(
     title: &str,
@@ -86,18 +86,18 @@ pub fn render_page_of(
     }
 }
 
-/// A page of [`render_page`] in its parts, for a server that puts navigation around the body.
+/// The parts of a page from [`render_page`], for a server that adds navigation around the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageParts<'a> {
-    /// The title, escaped for HTML.
+    /// Title of the page, escaped for HTML.
     pub title: &'a str,
     /// CSS that only this page needs.
     pub style: &'a str,
-    /// Everything between `<body>` and `</body>`.
+    /// Content between `<body>` and `</body>`.
     pub body: &'a str,
 }
 
-/// Splits a page of [`render_page`]. Returns `None` for any other text.
+/// Splits a page from [`render_page`] into its parts. Returns `None` for any other text.
 #[must_use]
 pub fn split_page(page: &str) -> Option<PageParts<'_>> {
     // The title and all foreign text are escaped, so that the first of these tags are those of the shell.
@@ -115,7 +115,7 @@ pub fn split_page(page: &str) -> Option<PageParts<'_>> {
     })
 }
 
-/// Returns the CSS that every page has: the palette, and the style of all parts.
+/// Returns the CSS of every page: the palette, and the styles of all parts.
 #[must_use]
 pub fn base_style() -> String {
     format!("{}\n{STYLE}", palette::format_css())
@@ -138,8 +138,8 @@ pub fn escape_html(text: &str) -> String {
     out
 }
 
-/// Escapes text for HTML and turns text between backticks into `<code>`. The opening and the
-/// closing run of backticks have the same length.
+/// Escapes text for HTML, and converts text between backticks to `<code>`. The opening and the closing run of backticks
+/// must have the same length.
 fn mark_up_code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! Building blocks of every output: the HTML shell and its style, SVG charts, tables, wrapped text,
-//! formatted units, terminal style. What a report contains is decided in `assay-report`.
+//! Building blocks of every output: the HTML template and its style, SVG charts, tables, wrapped text, formatted units,
+//! and terminal style. `assay-report` decides what a report contains.
 //!
-//! Every function takes values and returns a string; nothing here reads or changes the machine.
-//! Control and direction characters in foreign text are made visible, see [`text::escape_line`].
+//! Every function takes values and returns a string. Nothing in this crate reads or changes the machine. Control and
+//! direction characters in foreign text are made visible (see [`text::escape_line`]).
 
 pub mod html;
 pub mod markdown;

@@ -22,8 +22,8 @@ pub fn escape_markdown(text: &str) -> String {
     out
 }
 
-/// Renders a table. `sides` contains the alignment of each column: `l` for left, `r` for right. The cells must already
-/// be Markdown.
+/// Renders a table. `sides` contains a letter for the alignment of each column: `l` for left, `r` for right. The cells
+/// must already be Markdown.
 #[must_use]
 pub fn render_table<C: AsRef<str>>(
     head: &[&str],

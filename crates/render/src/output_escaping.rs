@@ -1,17 +1,16 @@
-//! Escapes everything that assay prints, as the last step before writing: characters that change
-//! how a terminal or an editor displays text become visible.
+//! Escapes all output of assay as the last step before writing. Characters that change how a terminal or an editor
+//! displays text become visible.
 //!
-//! Callers that lay text out use [`crate::text::escape_line`] first, because an escape takes
-//! columns. This module catches what they missed.
+//! Code that arranges text in columns calls [`crate::text::escape_line`] before, because an escape takes several
+//! columns. This module escapes the characters that such code has not escaped.
 
 use crate::text::is_deceptive;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Escapes deceptive characters of an output: in JSON as `\u202e`, so that values stay the same;
-/// elsewhere as `\u{202e}`. Newlines and tabs stay, and with `styled` also the colours of
-/// [`crate::Style`].
+/// Escapes deceptive characters of an output. In JSON, they become `\u202e`, so that the values stay the same;
+/// elsewhere `\u{202e}`. Newlines and tabs stay. If `styled` is true, the colours of [`crate::Style`] stay too.
 #[must_use]
 pub fn escape_output(text: &str, styled: bool) -> Cow<'_, str> {
     if !text.chars().any(is_suspicious) {
@@ -23,8 +22,7 @@ pub fn escape_output(text: &str, styled: bool) -> Cow<'_, str> {
     }
 }
 
-/// Escapes deceptive characters of JSON. They can only occur in strings, and the strings' values
-/// stay the same.
+/// Escapes deceptive characters of JSON. They can occur only in strings, and the values of the strings stay the same.
 #[must_use]
 pub fn escape_json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_suspicious) {
@@ -44,8 +42,8 @@ pub fn escape_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A writer that passes JSON through [`escape_json`]. Each call of `write` must contain whole
-/// characters, as the calls of serde_json do.
+/// A writer that passes JSON through [`escape_json`]. Each call of `write` must contain whole characters; serde_json
+/// does this.
 #[derive(Debug)]
 pub struct EscapingJsonWriter<W>(pub W);
 
@@ -67,7 +65,7 @@ fn is_suspicious(c: char) -> bool {
     is_deceptive(c) && !matches!(c, '\n' | '\t')
 }
 
-/// Whether a text is one JSON document or several.
+/// Returns whether a text consists of one or several JSON documents.
 fn is_json(text: &str) -> bool {
     let mut documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     text.trim_start().starts_with(['{', '[']) && documents.all(|one| one.is_ok())
@@ -94,8 +92,8 @@ fn escape_text(text: &str, styled: bool) -> String {
     out
 }
 
-/// Returns the length in bytes of the colour sequence that a text begins with, if [`crate::Style`]
-/// writes such a sequence. Sequences for concealed and reversed text do not count.
+/// Returns the length in bytes of the colour sequence at the start of a text, if it is a sequence that [`crate::Style`]
+/// writes. Sequences for concealed and reversed text do not count.
 fn measure_paint_sequence(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let (parameters, _) = parameters.split_once('m')?;

@@ -1,7 +1,7 @@
-//! Charts as SVG: deterministic text without a script, styled by the page's CSS.
+//! Charts as SVG. The SVG is deterministic text without a script, and is styled by the page's CSS.
 //!
-//! Every chart takes plain values, a title and a description; the caller decides what the values
-//! mean. Colours are CSS classes (see [`palette`]), so that one chart suits light and dark pages.
+//! Every chart takes plain values, a title and a description; the caller decides what the values mean. Colours are CSS
+//! classes (see [`palette`]), so that one chart suits light and dark pages.
 
 pub mod canvas;
 pub mod dot_plot;

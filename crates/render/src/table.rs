@@ -1,12 +1,11 @@
-//! Text tables for a terminal, each column as wide as its widest cell. Markdown tables are in
-//! [`crate::markdown`].
+//! Text tables for a terminal. Each column is as wide as its widest cell. Markdown tables are in [`crate::markdown`].
 
 use crate::text::{measure_width, pad_left, pad_right};
 
-/// Space between two columns.
+/// Text between two columns.
 const GAP: &str = "  ";
 
-/// Widths and alignment of the columns of a table.
+/// Widths and alignments of the columns of a table.
 #[derive(Clone, Debug)]
 pub struct TableColumns {
     widths: Vec<usize>,
@@ -14,8 +13,8 @@ pub struct TableColumns {
 }
 
 impl TableColumns {
-    /// Measures columns that fit all rows, as many as the longest row has. `sides` has one letter
-    /// for each column: `l` for left-aligned, `r` for right-aligned.
+    /// Measures the columns of these rows. There are as many columns as the longest row has. `sides` has one letter for
+    /// each column: `l` for left-aligned, `r` for right-aligned.
     #[must_use]
     pub fn fit<C: AsRef<str>>(
         sides: &str,
@@ -32,14 +31,14 @@ impl TableColumns {
         Self { widths, sides }
     }
 
-    /// Returns the width of a line in columns.
+    /// Returns the width of a line in terminal columns.
     #[must_use]
     pub fn width(&self) -> usize {
         let gaps = self.widths.len().saturating_sub(1) * GAP.len();
         self.widths.iter().sum::<usize>() + gaps
     }
 
-    /// Formats one line without a newline and without trailing spaces.
+    /// Formats one line, without a newline and without trailing spaces.
     #[must_use]
     pub fn format_row<C: AsRef<str>>(&self, cells: impl IntoIterator<Item = C>) -> String {
         let columns = self.widths.iter().zip(&self.sides);
@@ -54,7 +53,7 @@ impl TableColumns {
     }
 }
 
-/// Renders a table with its headings, every line indented by `indent` spaces.
+/// Renders a table with its headings. Every line is indented by `indent` spaces.
 #[must_use]
 pub fn render_table<C: AsRef<str>>(
     indent: usize,

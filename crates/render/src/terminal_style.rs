@@ -1,26 +1,25 @@
-//! Terminal style: colours and width. Tables are in [`crate::table`], wrapping is in
-//! [`crate::text`].
+//! Terminal style: colours and width. Tables are in [`crate::table`]; wrapping is in [`crate::text`].
 
 use crate::text::{pad_right, wrap_lines};
 
-/// Colours and width of a terminal.
+/// Whether a terminal has colours, and how wide it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether to use ANSI colours, in addition to words and marks.
     pub color: bool,
-    /// Width in columns; values below 40 count as 40.
+    /// Width of the terminal in columns. A value below 40 counts as 40.
     pub width: usize,
 }
 
 impl Style {
-    /// Returns the width for layout in columns.
+    /// Returns the width that a layout can use, in columns.
     #[must_use]
     pub fn columns(self) -> usize {
         self.width.max(40)
     }
 
-    /// Wraps text in an ANSI "select graphic rendition" sequence if colours are wanted; an empty
-    /// `sgr` changes nothing.
+    /// Wraps text in an ANSI "select graphic rendition" sequence if colours are wanted. An empty `sgr` returns the text
+    /// unchanged.
     #[must_use]
     pub fn paint(self, sgr: &str, text: &str) -> String {
         match self.color && !sgr.is_empty() && !text.is_empty() {
@@ -29,20 +28,20 @@ impl Style {
         }
     }
 
-    /// Formats bold text.
+    /// Formats text as bold, if colours are wanted.
     #[must_use]
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// Formats faint text.
+    /// Formats text as faint, if colours are wanted.
     #[must_use]
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// Appends text after a label and indents further lines like the first. The label may be empty; `indent` is in
-    /// columns.
+    /// Appends text after a label, and indents further lines so that they align with the first. The label may be empty;
+    /// `indent` is in columns.
     pub fn write_paragraph(self, out: &mut String, label: &str, indent: usize, text: &str) {
         let room = self.columns().saturating_sub(indent).max(20);
         let pad = " ".repeat(indent);

@@ -1,11 +1,9 @@
-//! Makes foreign text safe to show, and lays text out in columns. Formatting of figures is in
-//! [`crate::units`].
+//! Makes foreign text safe to show, and arranges text in columns. Formatting of figures is in [`crate::units`].
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Whether a character is invisible or changes how other characters are shown: control characters,
-/// direction marks and overrides (Unicode TR 36, section 2.11), zero-width characters, line
-/// separators.
+/// Returns whether a character is invisible or changes how other characters are shown. These are control characters,
+/// direction marks and overrides (Unicode TR 36, section 2.11), zero-width characters and line separators.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -13,8 +11,8 @@ pub(crate) fn is_deceptive(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Escapes foreign text to one line, with deceptive characters written as in Rust: a newline
-/// becomes `\n`, a right-to-left override `\u{202e}`.
+/// Escapes foreign text to one line. Deceptive characters are written as in Rust: a newline becomes `\n`, a
+/// right-to-left override becomes `\u{202e}`.
 #[must_use]
 pub fn escape_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -28,7 +26,7 @@ pub fn escape_line(text: &str) -> String {
     out
 }
 
-/// Escapes foreign text to one line of at most `most` characters; an ellipsis marks a cut.
+/// Escapes foreign text to one line of at most `most` characters. An ellipsis marks that the text was cut.
 #[must_use]
 pub fn shorten_line(text: &str, most: usize) -> String {
     // Cut first: a megabyte takes long to escape.
@@ -43,7 +41,7 @@ pub fn shorten_line(text: &str, most: usize) -> String {
     }
 }
 
-/// Escapes foreign text of several lines: like [`escape_line`], but newlines stay.
+/// Escapes foreign text of several lines. Like [`escape_line`], but keeps newlines.
 #[must_use]
 pub fn escape_lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(escape_line).collect();
@@ -74,16 +72,15 @@ pub fn pad_right(text: &str, columns: usize) -> String {
     )
 }
 
-/// Wraps text at spaces and newlines into lines of at most `columns`; breaks a longer word
-/// anywhere. A percent sign stays with its number, and words joined by a no-break space stay
-/// together. Returns at least one line.
+/// Wraps text at spaces and newlines into lines of at most `columns` columns. Breaks a longer word anywhere. A percent
+/// sign stays with its number, and words that are joined by a no-break space stay together. Returns at least one line.
 #[must_use]
 pub fn wrap_lines(text: &str, columns: usize) -> Vec<String> {
     break_lines(text, columns, true)
 }
 
-/// Wraps text like [`wrap_lines`], indents every line, and keeps longer words whole so that a path
-/// can be copied. There is no newline at the end.
+/// Wraps text like [`wrap_lines`] and indents every line. Keeps longer words whole, so that a path can be copied. There
+/// is no newline at the end.
 #[must_use]
 pub fn wrap_indented(text: &str, indent: usize, columns: usize) -> String {
     let lead = " ".repeat(indent);
@@ -92,17 +89,18 @@ pub fn wrap_indented(text: &str, indent: usize, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// Formats a paragraph: [`wrap_indented`] with a newline at the end.
+/// Formats a paragraph like [`wrap_indented`], with a newline at the end.
 #[must_use]
 pub fn format_paragraph(text: &str, indent: usize, columns: usize) -> String {
     wrap_indented(text, indent, columns) + "\n"
 }
 
-/// Narrowest terminal, in columns, in which a value stands beside its name instead of below it.
+/// Minimum width of a terminal, in columns, in which a value stands beside its name. In a narrower terminal, the value
+/// stands below its name.
 const BESIDE: usize = 60;
 
-/// Formats a name and its value, with a newline at the end. The value starts `room` columns from
-/// the left, or below the name in a narrow terminal.
+/// Formats a name and its value, with a newline at the end. The value starts `room` columns from the left; in a narrow
+/// terminal, it stands below the name.
 #[must_use]
 pub fn format_named_value(name: &str, value: &str, room: usize, columns: usize) -> String {
     if columns < BESIDE {

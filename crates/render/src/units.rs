@@ -1,15 +1,15 @@
-//! Formats figures with their units. Rates have one unit everywhere: MB/s = 10⁶ bytes per second.
+//! Formats figures with their units. Rates have the same unit everywhere: MB/s = 10⁶ bytes per second.
 
 use assay_model::Nanos;
 use assay_model::criterion::Quantity;
 use assay_model::result::{Estimate, Interval};
 use assay_model::units::{format_significant, mb_per_s};
 
-/// Placeholder for a missing figure.
+/// Text that is shown in place of a missing figure.
 pub const NONE: &str = "–";
 
-/// Formats a value of a quantity: without a unit if the heading contains the unit (I/Os per second,
-/// MB/s), with a unit if the unit varies (latency).
+/// Formats a value of a quantity. If the heading contains the unit (I/Os per second, MB/s), the value has no unit. If
+/// the unit varies (latency), the value has a unit.
 #[must_use]
 pub fn format_value(quantity: Quantity, value: f64) -> String {
     if !value.is_finite() {
@@ -22,7 +22,7 @@ pub fn format_value(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// Formats a value with its unit: `1,200 IOPS`, `43.1 MB/s`, `1.50 ms`.
+/// Formats a value with its unit, as in `1,200 IOPS`, `43.1 MB/s` or `1.50 ms`.
 #[must_use]
 pub fn format_value_with_unit(quantity: Quantity, number: f64) -> String {
     let text = format_value(quantity, number);
@@ -34,7 +34,7 @@ pub fn format_value_with_unit(quantity: Quantity, number: f64) -> String {
     }
 }
 
-/// Formats nanoseconds with three significant digits: `12.3 µs`.
+/// Formats nanoseconds with three significant digits and a suitable unit, as in `12.3 µs`.
 #[must_use]
 pub fn format_latency(nanos: f64) -> String {
     if !nanos.is_finite() || nanos < 0.0 {
@@ -50,7 +50,7 @@ pub fn format_latency(nanos: f64) -> String {
     Nanos(rounded.round() as u64).to_string()
 }
 
-/// Returns the heading of a quantity: `IOPS`, `MB/s`, `p99`.
+/// Returns the column heading of a quantity, such as `IOPS`, `MB/s` or `p99`.
 #[must_use]
 pub fn quantity_heading(quantity: Quantity) -> &'static str {
     match quantity {
@@ -61,7 +61,8 @@ pub fn quantity_heading(quantity: Quantity) -> &'static str {
     }
 }
 
-/// Formats half of the interval's width relative to the value: `±3.1 %`. Empty without an interval.
+/// Formats half of the interval's width relative to the value, as in `±3.1 %`. Returns an empty text without an
+/// interval.
 #[must_use]
 pub fn format_plus_minus(estimate: &Estimate) -> String {
     match compute_relative_half_width(estimate) {
@@ -72,7 +73,7 @@ pub fn format_plus_minus(estimate: &Estimate) -> String {
     }
 }
 
-/// Computes half of the interval's width ÷ value; none without an interval or a positive value.
+/// Computes half of the interval's width, divided by the value; `None` without an interval or without a positive value.
 #[must_use]
 pub fn compute_relative_half_width(estimate: &Estimate) -> Option<f64> {
     let interval = estimate.interval?;
@@ -80,7 +81,7 @@ pub fn compute_relative_half_width(estimate: &Estimate) -> Option<f64> {
     (share.is_finite() && share >= 0.0).then_some(share)
 }
 
-/// Formats a percentage with as many decimals as are significant: `0.4`, `3.1`, `12`.
+/// Formats a percentage with as many decimals as are significant, as in `0.4`, `3.1` or `12`.
 #[must_use]
 pub fn format_percent(percent: f64) -> String {
     match percent {
@@ -100,7 +101,7 @@ pub fn format_range(quantity: Quantity, interval: &Interval) -> String {
     )
 }
 
-/// Formats a ratio B ÷ A: `×1.03`, `×0.51`, `×12`.
+/// Formats a ratio B ÷ A, as in `×1.03`, `×0.51` or `×12`.
 #[must_use]
 pub fn format_ratio(ratio: f64) -> String {
     match ratio {
@@ -111,19 +112,19 @@ pub fn format_ratio(ratio: f64) -> String {
     }
 }
 
-/// Formats a count with its noun: `1 workload`, `3 workloads`, `1,234 workloads`.
+/// Formats a count with its noun, as in `1 workload`, `3 workloads` or `1,234 workloads`.
 #[must_use]
 pub fn format_count(n: usize, thing: &str) -> String {
     format_plural(n as u64, thing, &format!("{thing}s"))
 }
 
-/// Formats a count with an irregular plural: `1 copy`, `2 copies`.
+/// Formats a count with an irregular plural, as in `1 copy` or `2 copies`.
 #[must_use]
 pub fn format_plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", format_grouped(n), if n == 1 { one } else { many })
 }
 
-/// Formats a count with thousands separators: `214,038`.
+/// Formats a count with thousands separators, as in `214,038`.
 #[must_use]
 pub fn format_grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -137,7 +138,7 @@ pub fn format_grouped(n: u64) -> String {
     out
 }
 
-/// Formats a fraction (0–1) as a percentage with one decimal: `12.5 %`.
+/// Formats a fraction (0–1) as a percentage with one decimal, as in `12.5 %`.
 #[must_use]
 pub fn format_share(share: f64) -> String {
     match share.is_finite() {
@@ -146,7 +147,7 @@ pub fn format_share(share: f64) -> String {
     }
 }
 
-/// Formats a probability with two digits, down to 10⁻³⁰⁰: `0.31 %`, `2.0e-7`.
+/// Formats a probability with two digits, down to 10⁻³⁰⁰, as in `0.31 %` or `2.0e-7`.
 #[must_use]
 pub fn format_probability(value: f64) -> String {
     match value {
@@ -157,7 +158,7 @@ pub fn format_probability(value: f64) -> String {
     }
 }
 
-/// Formats seconds in a fitting unit: `40.0 s`, `12 min`, `3.5 h`, `4.2 d`.
+/// Formats seconds in a suitable unit, as in `40.0 s`, `12 min`, `3.5 h` or `4.2 d`.
 #[must_use]
 pub fn format_duration(seconds: f64) -> String {
     match seconds / 3600.0 {
@@ -168,7 +169,7 @@ pub fn format_duration(seconds: f64) -> String {
     }
 }
 
-/// Formats the time of a run: `2026-11-21 09:30 UTC`.
+/// Formats the time of a run, as in `2026-11-21 09:30 UTC`.
 #[must_use]
 pub fn format_timestamp(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M UTC").to_string()

@@ -1,4 +1,4 @@
-//! Draws each chart separately.
+//! Draws each chart separately and compares it with a snapshot.
 
 use assay_model::doubt::Validity;
 use assay_render::svg::{dot_plot, heat_map, percentile_curves, rate_panels};

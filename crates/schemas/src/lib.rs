@@ -1,7 +1,8 @@
 //! JSON schemas of the `--json` documents. All crates depend on this crate under the name `schemars`.
 //!
-//! With the feature `schemas` this is schemars itself. Without it, `#[derive(JsonSchema)]` expands to nothing: the
-//! derived code was two thirds of the symbols in the library of `model`, and only `assay dev schemas` runs it.
+//! With the feature `schemas`, this crate is schemars itself. Without the feature, `#[derive(JsonSchema)]` expands to
+//! nothing. The reason is that the derived code was two thirds of the symbols in the library of `model`, and that only
+//! `assay dev schemas` runs it.
 
 #[cfg(feature = "schemas")]
 pub use real::*;
@@ -9,7 +10,7 @@ pub use real::*;
 #[cfg(not(feature = "schemas"))]
 pub use assay_empty_derive::JsonSchema;
 
-/// Declares the schema of a type with hand-written serialisation: type, name, schema.
+/// Declares the schema of a type with hand-written serialisation, from the type, its name and the schema.
 #[cfg(feature = "schemas")]
 #[macro_export]
 macro_rules! declare_schema {
@@ -26,7 +27,7 @@ macro_rules! declare_schema {
     };
 }
 
-/// Declares nothing in a build without schemas.
+/// Declares no schema, in a build without schemas.
 #[cfg(not(feature = "schemas"))]
 #[macro_export]
 macro_rules! declare_schema {

@@ -1,5 +1,5 @@
-//! Fills a store for `bench/serve`: `store_of_many STORE MACHINES RUNS` writes as many machines, each with findings and
-//! so many runs, a week apart. Figures come from a formula.
+//! Fills a store for `bench/serve`. `store_of_many STORE MACHINES RUNS` writes this number of machines, each with
+//! findings and with this number of runs, a week apart. Figures come from a formula.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stderr,
@@ -12,7 +12,7 @@ use assay_serve::demo_fleet::sample_run;
 use assay_store::{About, SpanSurvey, SpanValue, Store};
 use jiff::{SignedDuration, Timestamp};
 
-/// Rules that machines violate, with their severities.
+/// Checks that machines fail, with the severities of their findings.
 const RULES: [(&str, &str); 6] = [
     ("sshd-root-password", "high"),
     ("md-degraded", "high"),

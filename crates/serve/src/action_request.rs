@@ -1,21 +1,21 @@
-//! Command lines of assay that a visitor may start with a form. Nothing else is ever started, and no shell interprets
-//! the arguments.
+//! Command lines of assay that a visitor can start with a form. No other command is ever started, and no shell
+//! interprets the arguments.
 
 use assay_advice::Catalogue;
 use std::collections::BTreeMap;
 
 /// Maximum length of a form field in bytes.
 const MOST_BYTES: usize = 1_024;
-/// Maximum number of form fields.
+/// Maximum number of fields in a form.
 const MOST_FIELDS: usize = 16;
 
-/// The fields of a form, as sent.
+/// Fields of a form, as the browser sent them.
 #[derive(Debug, Default)]
 pub(crate) struct FormFields(BTreeMap<String, String>);
 
 impl FormFields {
-    /// Decodes the body of a form. Too long values are refused and not cut, because a shortened name could be the name
-    /// of something else.
+    /// Decodes the body of a form. A value that is too long is refused and not cut, because a cut name could be the
+    /// name of another object.
     ///
     /// # Errors
     /// A field occurs twice, a value is too long, or there are too many fields.
@@ -37,7 +37,7 @@ impl FormFields {
         Ok(Self(all))
     }
 
-    /// Returns a field; an empty one counts as missing.
+    /// Returns the value of a field. An empty field counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)
@@ -46,21 +46,21 @@ impl FormFields {
     }
 }
 
-/// A command that a visitor requested.
+/// A command of assay that a visitor requested with a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ActionRequest {
-    /// `trial`, `run`, `web`, `why`, `tune` or `undo`.
+    /// Kind of the command: `trial`, `run`, `web`, `why`, `tune` or `undo`.
     pub(crate) kind: &'static str,
-    /// Subject of the command for people, such as the advice or the target.
+    /// Subject of the command for users, such as the advice or the target.
     pub(crate) subject: String,
-    /// Arguments after `assay`.
+    /// Arguments that follow the program name `assay`.
     pub(crate) words: Vec<String>,
 }
 
 /// Builds the command line that a form requests.
 ///
 /// # Errors
-/// A field is missing or invalid; the text is a sentence for the user.
+/// A field is missing or invalid. The text is a sentence for the user.
 pub(crate) fn build_request(
     fields: &FormFields,
     catalogue: &Catalogue,
@@ -185,7 +185,7 @@ fn build_undo(fields: &FormFields) -> Result<ActionRequest, String> {
     })
 }
 
-/// Returns the target: an absolute path without control characters.
+/// Returns the target of a form, which must be an absolute path without control characters.
 fn read_target(fields: &FormFields) -> Result<String, String> {
     let target = fields.get("target").unwrap_or_default();
     check_text("The target", target)?;
@@ -195,8 +195,8 @@ fn read_target(fields: &FormFields) -> Result<String, String> {
     }
 }
 
-/// Refuses control characters and characters that reverse the direction of text, because the log must show what was
-/// started.
+/// Refuses control characters, and characters that reverse the direction of text, because the log must show which
+/// command was started.
 fn check_text(what: &str, text: &str) -> Result<(), String> {
     match assay_render::text::escape_line(text) == text {
         true => Ok(()),

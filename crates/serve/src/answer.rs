@@ -7,23 +7,23 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
 
-/// Minimum length in bytes of an answer that is compressed.
+/// Minimum length of an answer that is compressed, in bytes.
 const LEAST_COMPRESSED: usize = 1024;
 
-/// An answer with a body of text.
+/// Answer to a request, with a text as its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) kind: &'static str,
     pub(crate) cache: &'static str,
     pub(crate) body: String,
-    /// Target of a redirection.
+    /// Location to which the answer redirects; `None` without a redirection.
     pub(crate) location: Option<String>,
-    /// It shows a measurement that runs, and many may look at it.
+    /// Whether the answer shows a running measurement, which many visitors may watch.
     pub(crate) is_live: bool,
 }
 
-/// `Cache-Control` of pages: browsers do not store pages, because the measurements change.
+/// Value of `Cache-Control` for pages. Browsers do not store pages, because the measurements change.
 const FRESH: &str = "no-store";
 
 impl Answer {
@@ -39,7 +39,7 @@ impl Answer {
         }
     }
 
-    /// Creates the answer for a JSON document, formatted as `--json` prints it.
+    /// Creates the answer for a JSON document, in the format of `--json`.
     pub(crate) fn json(document: &serde_json::Value) -> Self {
         Self {
             kind: "application/json",
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// Creates the answer for text of the MIME type `kind`.
+    /// Creates the answer for a text. `kind` is the MIME type.
     pub(crate) fn text(kind: &'static str, body: String) -> Self {
         Self {
             kind,
@@ -55,7 +55,7 @@ impl Answer {
         }
     }
 
-    /// Creates the answer for an asset. Its name contains its hash, so browsers may cache it forever.
+    /// Creates the answer for an asset. Browsers may cache an asset forever, because its name contains its hash.
     pub(crate) fn asset(kind: &'static str, body: String) -> Self {
         Self {
             kind,
@@ -73,7 +73,7 @@ impl Answer {
         }
     }
 
-    /// Builds the response, compressed if the client accepts that.
+    /// Builds the HTTP response. Compresses the body if the client accepts this.
     pub(crate) fn into_response(self, accepts_gzip: bool) -> Response<Body> {
         let compress = accepts_gzip && self.body.len() >= LEAST_COMPRESSED;
         let packed = compress
@@ -104,13 +104,13 @@ fn compress_body(bytes: &[u8]) -> Option<Vec<u8>> {
     encoder.finish().ok()
 }
 
-/// Why a request is refused.
+/// Reason why a request is refused, as a page for the visitor.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
-    /// What failed, as a heading.
+    /// What failed, as the heading of the page.
     pub(crate) title: String,
-    /// Why, and the way out.
+    /// Why it failed, and what the visitor can do.
     pub(crate) text: String,
 }
 

@@ -1,4 +1,4 @@
-//! `/api/v1/…`: the JSON documents that `--json` prints, for programs.
+//! Paths `/api/v1/…`, which return the documents of `--json` for programs.
 
 use crate::answer::{Answer, Refusal};
 use crate::fleet_state::MachineState;
@@ -17,7 +17,7 @@ use assay_store::RunFilter;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Maximum number of runs in one answer; `?plan=`, `?target=` and `?newest=` select runs.
+/// Maximum number of runs in one answer. `?plan=`, `?target=` and `?newest=` select runs.
 const MOST_RUNS: usize = 10_000;
 
 /// Returns the OpenAPI description of these paths.
@@ -119,7 +119,7 @@ pub(crate) fn session(site: &Site, request: &PageRequest) -> Result<Answer, Refu
     }))))
 }
 
-/// Answers like `assay why --list --json`; the list also contains runs of `assay net` and checks of Wi-Fi.
+/// Answers like `assay why --list --json`. The list also contains runs of `assay net` and checks of Wi-Fi.
 pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| store.observations(MOST_RUNS))?;
     let rows = read.unwrap_or_default();
@@ -128,8 +128,8 @@ pub(crate) fn observations(site: &Site, _: &PageRequest) -> Result<Answer, Refus
     ))
 }
 
-/// Answers with the document of the verb that made the observation: `assay why --show N --json`, `assay net run --json`
-/// or `assay check wifi --json`.
+/// Answers with the document of the command that made the observation: `assay why --show N --json`,
+/// `assay net run --json` or `assay check wifi --json`.
 pub(crate) fn observation(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_observation(&request.name)?;
@@ -147,7 +147,7 @@ fn refuse_session(error: &assay_tune::ReplayError) -> Refusal {
     )
 }
 
-/// Name of a machine, and the check of its newest bundle; `None` if no bundle is stored.
+/// Name of a machine, and the check of its newest bundle; `None` if no bundle of the machine is stored.
 pub(crate) type NamedCheck = (String, Option<Arc<MachineCheck>>);
 
 /// Checks the newest bundle of each machine, for `assay fleet check --json` and Prometheus.
@@ -161,8 +161,7 @@ pub(crate) fn check_machines(site: &Site) -> Result<Vec<NamedCheck>, Refusal> {
     Ok(looked.map(check).collect())
 }
 
-/// Converts checks to the form that `assay fleet check` reports. A machine without a stored bundle is reported as
-/// failed.
+/// Converts checks to the form that `assay fleet check` reports. A machine without a stored bundle counts as failed.
 pub(crate) fn as_asked(checks: &[NamedCheck]) -> Vec<AskedMachine<'_>> {
     checks
         .iter()
@@ -176,7 +175,7 @@ pub(crate) fn as_asked(checks: &[NamedCheck]) -> Vec<AskedMachine<'_>> {
         .collect()
 }
 
-/// Answers like `assay fleet check --json`, from the newest bundles.
+/// Answers like `assay fleet check --json`, from the newest bundle of each machine.
 pub(crate) fn machines(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let checks = check_machines(site)?;
     Ok(Answer::json(&assay_report::fleet::json(&as_asked(&checks))))
@@ -196,7 +195,7 @@ pub(crate) fn machine(site: &Site, request: &PageRequest) -> Result<Answer, Refu
     Ok(Answer::json(&document))
 }
 
-/// Answers with the figures that shifted, as in `assay fleet changed --json`, but without causes.
+/// Answers with the figures that shifted, as in `assay fleet changed --json` but without causes.
 pub(crate) fn changed(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let figures: Vec<_> = state

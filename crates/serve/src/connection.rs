@@ -1,4 +1,5 @@
-//! A connection that is closed if its client stops reading. Otherwise a slow reader could keep an answer open forever.
+//! A connection that is closed if its client stops reading. Without this limit, a slow reader could keep an answer open
+//! forever.
 
 use std::future::Future as _;
 use std::io;
@@ -9,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// Closes the connection if the client accepts no byte for this time.
+/// Time after which the connection is closed, if the client accepts no byte in this time.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A stream whose writes have a time-out.
+/// A stream whose writes have a time limit.
 pub(crate) struct LimitedStream {
     stream: TcpStream,
-    /// Timer that runs while a write waits for the client.
+    /// Timer that runs while a write waits for the client; `None` at other times.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -27,7 +28,7 @@ impl LimitedStream {
         }
     }
 
-    /// Passes on the result of a write; returns an error if the write has been pending for [`WRITE_TIMEOUT`].
+    /// Returns the result of a write. Returns an error if the write has been pending for [`WRITE_TIMEOUT`].
     fn limit<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -1,4 +1,5 @@
-//! Bundles of invented machines: a few real configuration files for each, checked by the real catalogue.
+//! Bundles of invented machines. Each bundle contains a few realistic configuration files, which are checked by the
+//! real catalogue.
 
 use std::collections::BTreeMap;
 use tar::{Builder, EntryType, Header};
@@ -6,11 +7,11 @@ use tar::{Builder, EntryType, Header};
 /// Index of a bundle in which nothing is missing.
 const INDEX: &str = r#"{"schema":1,"commands":[]}"#;
 
-/// Contents of a bundle: regular files, and symbolic links of sysfs, by path.
+/// Contents of a bundle by path: regular files, and symbolic links of sysfs.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     texts: BTreeMap<&'static str, String>,
-    /// Symbolic links of sysfs: path and target.
+    /// Symbolic links of sysfs, each as path and target.
     links: Vec<(&'static str, &'static str)>,
 }
 
@@ -21,7 +22,7 @@ impl Files {
     }
 }
 
-/// Packs files into a bundle, as `assay fleet check` receives it.
+/// Packs files into a bundle in the form that `assay fleet check` receives.
 pub(crate) fn pack_bundle(files: &Files) -> std::io::Result<Vec<u8>> {
     let mut builder = Builder::new(Vec::new());
     let index = [("assay-capture.json", INDEX.to_owned())];
@@ -42,7 +43,7 @@ pub(crate) fn pack_bundle(files: &Files) -> std::io::Result<Vec<u8>> {
     builder.into_inner()
 }
 
-/// Returns the files that every machine has.
+/// Returns the files that the bundle of every machine contains.
 pub(crate) fn base_files(
     name: &str,
     kernel: &str,
@@ -80,7 +81,7 @@ pub(crate) fn base_files(
     files
 }
 
-/// Sets up nginx with one site.
+/// Adds the configuration of nginx with one site.
 pub(crate) fn add_nginx(files: &mut Files, protocols: &str, autoindex: bool) {
     files.insert(
         "etc/nginx/nginx.conf",
@@ -107,7 +108,7 @@ pub(crate) fn add_nginx(files: &mut Files, protocols: &str, autoindex: bool) {
     );
 }
 
-/// Adds `/` on a RAID 1 of two disks. If `is_whole` is false, one disk has failed.
+/// Adds the layers below `/`: a RAID 1 of two disks. If `is_whole` is false, one disk has failed.
 pub(crate) fn add_mirror(files: &mut Files, is_whole: bool) {
     let state = if is_whole {
         "sda1[0] sdb1[1]"
@@ -219,7 +220,7 @@ const MIRROR: [(&str, &str); 26] = [
     ),
 ];
 
-/// Symbolic links in sysfs for the block devices of the RAID 1: path and target.
+/// Symbolic links in sysfs for the block devices of the RAID 1, each as path and target.
 const MIRROR_LINKS: [(&str, &str); 13] = [
     ("sys/block/md0", "../devices/virtual/block/md0"),
     (

@@ -1,5 +1,5 @@
-//! A small invented fleet for a demonstration of every page: five machines whose configuration files the real catalogue
-//! checks, two months of nightly runs, and a few trials that are judged by the real rules.
+//! A small invented fleet for a demonstration of every page. It has five machines whose configuration files are checked
+//! by the real catalogue, two months of nightly runs, and a few trials that are judged by the real rules.
 
 use crate::demo_bundle::{Files, add_mirror, add_nginx, base_files, pack_bundle};
 use crate::demo_observations::{watch_network, watch_web_server};
@@ -16,34 +16,34 @@ use assay_store::{SpanSurvey, Store};
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
 
-/// Ages in days of the checks of each machine, the newest last.
+/// Ages in days of the checks of each machine, the oldest check first.
 const CHECKS: [i64; 6] = [60, 30, 12, 5, 2, 0];
 
-/// Size of the demonstration.
+/// How much data the demonstration fleet has.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoSize {
-    /// Number of nights with runs.
+    /// Number of nights with a run of each machine.
     pub nights: i64,
     /// Number of checks of each machine, at most six.
     pub checks: usize,
 }
 
 impl DemoSize {
-    /// The size that `assay lab demo --serve` uses.
+    /// Size that `assay lab demo --serve` uses.
     pub const WHOLE: Self = Self {
         nights: 45,
         checks: CHECKS.len(),
     };
 }
 
-/// Error while the fleet is created.
+/// Error that occurred while the fleet was created.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// Notice printed on every page of a store with this fleet.
+/// Notice on every page of a store that contains this fleet.
 pub const NOTICE: &str =
     "This is a demonstration: the machines are made up, and their figures come from a formula.";
 
-/// Name of the file with accepted findings, beside the store.
+/// Name of the file with accepted findings, in the directory of the store.
 pub const ACCEPT: &str = "accept.toml";
 
 const ACCEPTED: &str = r#"[[accept]]
@@ -125,7 +125,7 @@ const MACHINES: [DemoMachine; 5] = [
     },
 ];
 
-/// Fills a store and a directory of bundles with the fleet, as of `now`.
+/// Fills a store and a directory of bundles with the fleet. The newest data is from `now`.
 ///
 /// # Errors
 /// The store or the directory cannot be written.
@@ -172,7 +172,7 @@ pub fn fill(
     Ok(())
 }
 
-/// Returns the files that a machine had `days` days ago.
+/// Returns the files that a machine had `days` days before the newest data.
 fn describe_files(machine: &DemoMachine, days: i64) -> Files {
     let kernel = match (machine.name, days) {
         ("db1" | "web1", ..=12) => NEW_KERNEL,
@@ -301,10 +301,10 @@ fn add_run(
     Ok(())
 }
 
-/// Builds one run of the fleet with its samples. Used by tests.
+/// Builds one run of the fleet with its samples, for tests.
 ///
 /// # Panics
-/// Never: the plan is part of the program.
+/// Never, because the plan is part of the program.
 #[must_use]
 pub fn sample_run(started: Timestamp) -> (Run, Vec<Sample>) {
     let machine = &MACHINES[0];

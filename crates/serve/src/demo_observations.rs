@@ -1,5 +1,5 @@
-//! Invented observations for the demonstration: a control group at its CPU quota, and people on a crowded network. They
-//! are judged by the real rules.
+//! Invented observations for the demonstration: a control group that reaches its CPU quota, and people on a crowded
+//! network. They are judged by the real rules.
 
 use crate::demo_records::Random;
 use assay_net::air::{Air, Point, Sample};
@@ -69,8 +69,8 @@ pub(crate) fn watch_web_server(
     })
 }
 
-/// Builds a run of `assay net` with the built-in plan of four devices: the download fills a queue, and the caller
-/// walks from one access point to another.
+/// Builds a run of `assay net` with the built-in plan of four devices. The download fills a queue, and the caller walks
+/// from one access point to another.
 pub(crate) fn watch_network(started: Timestamp, random: &mut Random) -> Option<Observation> {
     let plan = NetPlan::builtin("four")?;
     let people = plan.people.iter().map(|person| {
@@ -114,7 +114,7 @@ pub(crate) fn watch_network(started: Timestamp, random: &mut Random) -> Option<O
     })
 }
 
-/// Fills the record of a role: its period and latency in microseconds, and its rate in bytes per 100 ms.
+/// Fills the record of a role, from its period and latency in microseconds, and its rate in bytes per 100 ms.
 fn fill_role(role: &str, random: &mut Random) -> RoleRecord {
     let (period, typical, rate) = match role {
         "browsing" => (1_000_000, 320_000.0, 90_000),
@@ -146,7 +146,7 @@ fn fill_role(role: &str, random: &mut Random) -> RoleRecord {
     }
 }
 
-/// Returns radio samples of a device that roams to another access point, but stays too long with the weak one.
+/// Returns samples of the radio of a device that roams to another access point, but uses the weak one for too long.
 fn walk_to_other_point() -> Air {
     let sample = |second: u64| {
         let (point, mhz, signal) = match second {

@@ -1,4 +1,4 @@
-//! Runs of invented machines. Their figures come from a formula; a remark in each run says so.
+//! Runs of invented machines. Their figures come from a formula, and a remark in each run says this.
 
 use assay_model::plan::{Plan, PlanError, PlanSpec, Settings};
 use assay_model::run::{Origin, RunState};
@@ -9,14 +9,14 @@ use assay_model::workload::Engine;
 use assay_model::{Bytes, FactKind, Facts, Histogram, Nanos, Run, RunId, Sample, TargetInfo};
 use jiff::{SignedDuration, Timestamp};
 
-/// Remark in every invented record.
+/// Remark that every invented record contains.
 pub(crate) const REMARK: &str =
     "made up by `assay lab demo --serve` from a formula; nobody measured it";
 
-/// Duration of a sample.
+/// Duration of each invented sample.
 const SAMPLE: Nanos = Nanos(2_000_000_000);
 
-/// splitmix64 generator of random numbers. Its seed is fixed, so that the fleet is always the same.
+/// Generator of random numbers (splitmix64). Its seed is fixed, so that the fleet is always the same.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -33,12 +33,12 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Returns an approximately normal number with mean 0 and standard deviation 1.
+    /// Returns a random number with an approximately normal distribution, with mean 0 and standard deviation 1.
     pub(crate) fn bell(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 
-    /// Returns a random name of 32 hexadecimal digits.
+    /// Returns a random uid of 32 hexadecimal digits.
     pub(crate) fn uid(&mut self) -> String {
         format!("{:016x}{:016x}", self.next(), self.next())
     }
@@ -74,7 +74,7 @@ queue_depth = 32
     PlanSpec::from_toml(text, "nightly.toml")?.resolve(&settings)
 }
 
-/// Speed of a machine's storage, as mean latencies in nanoseconds.
+/// Speed of a machine's storage, from which the figures are computed.
 #[derive(Clone, Copy)]
 pub(crate) struct Speed {
     /// Mean latency with one read in flight, in nanoseconds.
@@ -83,7 +83,7 @@ pub(crate) struct Speed {
     pub(crate) crowded_ns: f64,
 }
 
-/// Fills a histogram with `count` approximately log-normal latencies; `mean` is in nanoseconds.
+/// Fills a histogram with `count` latencies from an approximately log-normal distribution. `mean` is in nanoseconds.
 pub(crate) fn fill_histogram(mean: f64, count: u64, random: &mut Random) -> Histogram {
     const DRAWN: u64 = 600;
     let mut histogram = Histogram::default();
@@ -104,7 +104,7 @@ pub(crate) fn fill_histogram(mean: f64, count: u64, random: &mut Random) -> Hist
     histogram
 }
 
-/// Builds the operations of one worker.
+/// Builds the operations of one worker from a mean latency in nanoseconds and a queue depth.
 pub(crate) fn fill_operations(mean: f64, in_flight: f64, random: &mut Random) -> Operations {
     let rate = in_flight / mean * 1e9;
     let seconds = SAMPLE.0 as f64 / 1e9;
@@ -164,7 +164,7 @@ pub(crate) fn build_sample(
     }
 }
 
-/// Returns a directory as a target.
+/// Returns the description of a directory as a target.
 pub(crate) fn describe_target(name: &str) -> TargetInfo {
     TargetInfo {
         name: name.to_owned(),
@@ -180,7 +180,7 @@ pub(crate) fn describe_target(name: &str) -> TargetInfo {
     }
 }
 
-/// Returns facts as a run stores them.
+/// Returns facts in the form in which a run stores them.
 pub(crate) fn describe_facts(cpu: &str, kernel: &str) -> Facts {
     let mut facts = Facts::default();
     facts.known("cpu.model", cpu, FactKind::Runtime, "/proc/cpuinfo:2");

@@ -19,7 +19,7 @@ pub(crate) struct DemoTrial {
     pub(crate) target: &'static str,
     pub(crate) setting: Setting,
     pub(crate) value: &'static str,
-    /// Latency of B ÷ latency of A.
+    /// Latency of B divided by latency of A.
     pub(crate) ratio: f64,
     /// Number of measured pairs.
     pub(crate) pairs: u32,
@@ -27,7 +27,7 @@ pub(crate) struct DemoTrial {
     pub(crate) kept: Option<Kept>,
 }
 
-/// Lists the trials of the fleet: index of the machine, age in days, and the trial.
+/// Lists the trials of the fleet, each with the index of its machine and its age in days.
 pub(crate) fn list_trials() -> [(usize, i64, DemoTrial); 5] {
     let queue = |attribute: &str| Setting::Queue {
         device: "sda".to_owned(),

@@ -1,4 +1,4 @@
-//! An invented tuning session: the real planner chooses the steps, and a formula supplies the figures.
+//! An invented tuning session. The real planner chooses the steps, and a formula supplies the figures.
 
 use crate::demo_records::{REMARK, Random, describe_facts, describe_target};
 use assay_model::advice::{Guard, RiskLevel, Standing};
@@ -16,8 +16,8 @@ use jiff::{SignedDuration, Timestamp};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Advice that the session tries: id, title, setting of `sda` or of the kernel, value, and the true gain in the
-/// formula.
+/// Advice that the session tries, each with id, title, setting of `sda` or of the kernel, value, and the true gain in
+/// the formula.
 const PAGES: [(&str, &str, &str, &str, f64); 4] = [
     (
         "io-scheduler=none",
@@ -205,7 +205,7 @@ fn build_plan(goal: &str, seed: u64) -> Result<TunePlan, Box<dyn std::error::Err
     Ok(plan.check()?)
 }
 
-/// Builds a session on the mail server that began at `started`.
+/// Builds a tuning session on the mail server. The session began at `started`.
 pub(crate) fn tune_mail(
     started: Timestamp,
     random: &mut Random,

@@ -1,5 +1,5 @@
-//! Pages of measurements that run. All who look at one load it again after each sample; it is drawn once for all of
-//! them, until something is written into the store.
+//! Pages of running measurements. Browsers reload such a page after each sample. Each page is rendered once and cached
+//! for all viewers until the store changes.
 
 use crate::answer::{Answer, Refusal};
 use crate::site::Site;
@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Addresses whose pages are kept; all are dropped when there are more.
+/// Maximum number of cached pages. If a further page is needed, the cache is emptied first.
 const MOST_PAGES: usize = 16;
-/// A page is drawn again after this time even if nothing was written: it contains times such as "3 min ago".
+/// Maximum age of a cached page. The page must be rendered again even if the store is unchanged, because it contains
+/// times such as "3 min ago".
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A page, and what it was drawn from.
+/// A rendered page, with the state of the store from which it was rendered.
 #[derive(Debug)]
 struct DrawnPage {
     mark: ContentMark,
@@ -21,19 +22,20 @@ struct DrawnPage {
     answer: Answer,
 }
 
-/// The place of a page. Its lock is held while the page is drawn, so that simultaneous requests wait for it.
+/// Cache entry of one page. The entry is locked while its page is rendered, so that simultaneous requests wait for the
+/// result.
 type PagePlace = Arc<Mutex<Option<DrawnPage>>>;
 
-/// The last pages by their addresses.
+/// Cached pages by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct DrawnPages(Mutex<HashMap<String, PagePlace>>);
 
 impl DrawnPages {
-    /// Returns the page of an address as it was drawn last, or calls `draw`. Only an answer that
-    /// [is live](Answer::is_live) is kept.
+    /// Returns the cached page of an address; without a valid one, calls `draw`. Caches only an answer that [is
+    /// live](Answer::is_live).
     ///
     /// # Errors
-    /// Those of `draw`.
+    /// The errors of `draw`.
     pub(crate) fn get_or_draw(
         &self,
         site: &Site,

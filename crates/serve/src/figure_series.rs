@@ -1,5 +1,5 @@
 //! Figures of one plan on one machine over time: the points with their intervals, and the times at which the figure
-//! shifted. Values derived from a run are cached, because a run that has ended does not change.
+//! shifted. Values that are derived from a run are cached, because a run that has ended does not change.
 
 use crate::fleet_run::{FleetRun, RunKey, SharedValues};
 use assay_judge::shift::{
@@ -18,20 +18,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Minimum number of runs for the detection of a shift.
+/// Minimum number of runs in which a shift can be detected.
 const FEWEST: usize = 7;
-/// Maximum number of cached digests; if it is exceeded, all are dropped.
+/// Maximum number of cached digests. If it is exceeded, the cache is emptied.
 pub(crate) const MOST_DIGESTS: usize = 50_000;
 
 /// Figures and missed criteria of a run, for lists and charts.
 #[derive(Debug)]
 pub(crate) struct RunDigest {
     figures: Box<[DigestFigure]>,
-    /// Criteria that the run missed, as sentences.
+    /// Criteria that the run missed, each as a sentence.
     pub(crate) missed: Box<[String]>,
 }
 
-/// What a figure is a figure of. Runs of a plan have the same names.
+/// Workload, target and metric of a figure. Runs of the same plan have figures with the same names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FigureName {
     pub(crate) workload: String,
@@ -54,7 +54,7 @@ struct DigestFigure {
     is_doubtful: bool,
 }
 
-/// Identifies a series: figures of different loads, plans or machines are not compared.
+/// Identity of a series. Figures of different loads, plans or machines are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SeriesKey {
     pub(crate) machine: Option<Arc<Machine>>,
@@ -63,7 +63,7 @@ pub(crate) struct SeriesKey {
     pub(crate) figure: Arc<FigureName>,
 }
 
-/// A figure of one run.
+/// A figure of one run, as a point of a series.
 #[derive(Clone, Debug)]
 pub(crate) struct SeriesPoint {
     pub(crate) run: RunId,
@@ -75,11 +75,11 @@ pub(crate) struct SeriesPoint {
     pub(crate) is_doubtful: bool,
 }
 
-/// A figure over time.
+/// A figure over time, with the shifts of its level.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) key: SeriesKey,
-    /// Points, ascending by time.
+    /// Points in ascending order of time.
     pub(crate) points: Vec<SeriesPoint>,
     /// Shifts, the oldest first.
     pub(crate) shifts: Vec<FigureShift>,
@@ -100,13 +100,14 @@ impl Series {
     }
 }
 
-/// Key of comparable runs: machine, plan and targets.
+/// Runs that can be compared: they have the same machine, plan and targets.
 pub(crate) type PlanKey = (Option<Arc<Machine>>, Arc<str>, Arc<[String]>);
 
-/// Number of runs and newest run: what is derived from a series holds while these are the same.
+/// Number of runs and newest run of a series. Values that are derived from the series stay valid while these are the
+/// same.
 pub(crate) type SeriesState = (usize, Option<RunKey>);
 
-/// Cache of run digests and of the shifts of series.
+/// Cache of run digests and of the shifts in each series.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesCache {
     digests: Mutex<HashMap<RunKey, Arc<RunDigest>>>,
@@ -114,7 +115,7 @@ pub(crate) struct SeriesCache {
     shifts: Mutex<HashMap<SeriesKey, (SeriesState, Vec<FigureShift>)>>,
 }
 
-/// The series found, and whether some runs were not read because the deadline passed.
+/// Series that were found, and whether some runs were not read because the deadline passed.
 #[derive(Debug, Default)]
 pub(crate) struct FoundSeries {
     pub(crate) all: Vec<Series>,
@@ -124,7 +125,7 @@ pub(crate) struct FoundSeries {
 /// Complete runs of a plan on a machine, the oldest first.
 pub(crate) type PlanRuns<'a> = Vec<&'a FleetRun>;
 
-/// Groups complete runs by what makes them comparable. Only the newest of a long history are used.
+/// Groups complete runs so that the runs of a group can be compared. Only the newest runs of a long history are used.
 pub(crate) fn group_by_plan<'a>(
     runs: impl Iterator<Item = &'a FleetRun>,
 ) -> BTreeMap<PlanKey, PlanRuns<'a>> {
@@ -175,7 +176,7 @@ impl SeriesCache {
         lock(&self.digests).contains_key(&run.key)
     }
 
-    /// Returns the series of these runs. Runs without a cached digest are read until `deadline`.
+    /// Returns the series of these runs. Reads runs without a cached digest until `deadline`.
     ///
     /// # Errors
     /// A stored run cannot be read.
@@ -195,10 +196,11 @@ impl SeriesCache {
         Ok(found)
     }
 
-    /// Returns the series of the runs of a plan; `None` if the time is over and some are not known.
+    /// Returns the series of the runs of a plan. Returns `None` if the deadline has passed and the digests of some runs
+    /// are missing.
     ///
     /// # Errors
-    /// A run does not read back.
+    /// A stored run cannot be read.
     pub(crate) fn series_of_plan(
         &self,
         store: &Store,
@@ -307,7 +309,7 @@ impl SeriesCache {
     }
 }
 
-/// Describes a shift as `assay fleet changed` does, without its causes.
+/// Describes a shift in the same way as `assay fleet changed`, but without its causes.
 pub(crate) fn describe_recent_shift(
     recent: &crate::fleet_state::RecentShift,
 ) -> Option<FigureChange> {

@@ -1,5 +1,5 @@
-//! Runs as the state of the fleet holds them. There may be tens of thousands, of a few plans on a few hundred machines:
-//! names that repeat are in memory once.
+//! Runs in the form in which the state of the fleet contains them. There may be tens of thousands of runs, which belong
+//! to a few plans on a few hundred machines. Therefore names that repeat are in memory only once.
 
 use assay_model::Machine;
 use assay_model::run::{RunId, RunState};
@@ -9,12 +9,12 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Identifies a run in every store: a hash of its uid.
+/// Identity of a run in every store: a hash of its uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RunKey([u8; 16]);
 
 impl RunKey {
-    /// Hashes a uid.
+    /// Returns the key of the run with this uid.
     fn of(uid: &str) -> Self {
         let hash = blake3::hash(uid.as_bytes());
         let mut key = [0; 16];
@@ -23,12 +23,12 @@ impl RunKey {
     }
 }
 
-/// A run.
+/// A run, as the state of the fleet contains it.
 #[derive(Clone, Debug)]
 pub(crate) struct FleetRun {
     pub(crate) id: RunId,
     pub(crate) key: RunKey,
-    /// Decides between equal figures: the start of the uid, which is random.
+    /// Start of the uid, which is random. It decides between runs that are equal otherwise.
     pub(crate) tie: u64,
     pub(crate) started: Timestamp,
     pub(crate) state: RunState,
@@ -45,7 +45,7 @@ impl FleetRun {
     }
 }
 
-/// Values that occur often, each once.
+/// Values that occur often, each of which is in memory only once.
 #[derive(Debug)]
 pub(crate) struct SharedValues<T: ?Sized>(HashSet<Arc<T>>);
 
@@ -56,7 +56,7 @@ impl<T: ?Sized> Default for SharedValues<T> {
 }
 
 impl<T: ?Sized + Eq + Hash> SharedValues<T> {
-    /// Returns the one that equals `value`, which becomes it if it is the first.
+    /// Returns the stored value that equals `value`. If there is none, stores `value` first.
     pub(crate) fn share<V: AsRef<T> + Into<Arc<T>>>(&mut self, value: V) -> Arc<T> {
         if let Some(known) = self.0.get(value.as_ref()) {
             return known.clone();
@@ -67,7 +67,7 @@ impl<T: ?Sized + Eq + Hash> SharedValues<T> {
     }
 }
 
-/// Names of the runs of one reading of the store.
+/// Names that occur in the runs of one reading of the store.
 #[derive(Debug, Default)]
 pub(crate) struct RunNames {
     plans: SharedValues<str>,
@@ -76,7 +76,7 @@ pub(crate) struct RunNames {
 }
 
 impl RunNames {
-    /// Returns the run of a head.
+    /// Converts the head of a run, so that it refers to the shared names.
     pub(crate) fn enter(&mut self, head: RunHead) -> FleetRun {
         let machine = head
             .machine

@@ -1,4 +1,4 @@
-//! State of all machines at one time, for the overview, the lists and Prometheus.
+//! State of all machines at one time, from which the overview, the lists and the Prometheus metrics are made.
 
 use crate::figure_series::{
     MOST_DIGESTS, PlanKey, Series, SeriesCache, SeriesState, group_by_plan,
@@ -17,22 +17,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a state is shown before anybody asks whether the store has changed.
+/// Time for which a state is shown before the store is checked for changes.
 const FRESH: Duration = Duration::from_secs(2);
-/// How long a state of an unchanged store is shown: what is new today is not new for ever.
+/// Maximum time for which a state is shown, even if the store is unchanged. A finding that is new today does not stay
+/// new.
 const LONGEST_SHOWN: Duration = Duration::from_secs(600);
-/// Time limit for reading runs that are not cached; the other runs are read for the next page.
+/// Time limit for reading runs that are not cached. Further runs are read for the next page.
 const READING: Duration = Duration::from_millis(1_500);
-/// Pause between readings in the background while this machine measures, so that they do not disturb it.
+/// Pause between two readings in the background while this machine measures, so that the readings do not disturb the
+/// measurement.
 const MEASURING_PAUSE: Duration = Duration::from_secs(60);
-/// Maximum number of findings that are read, over all machines.
+/// Maximum number of findings that are read, for all machines together.
 const MOST_FINDINGS: u32 = 100_000;
-/// A finding counts as new for this time.
+/// Age up to which a finding counts as new.
 const NEW: SignedDuration = SignedDuration::from_hours(14 * 24);
-/// A shift is shown on the overview for this long.
+/// Time for which the overview shows a shift.
 const SHIFT_SHOWN: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// A finding that is still open.
+/// A finding that the last check of its machine still contains.
 #[derive(Clone, Debug)]
 pub(crate) struct StandingFinding {
     pub(crate) rule: String,
@@ -41,18 +43,18 @@ pub(crate) struct StandingFinding {
     pub(crate) severity: Severity,
     /// Time of the first check that contained the finding.
     pub(crate) since: Timestamp,
-    /// Whether the finding appeared recently: an earlier check of the machine did not contain it, and it is not older
-    /// than [`NEW`].
+    /// Whether the finding appeared recently, that is whether an earlier check of the machine did not contain it and
+    /// its age is at most [`NEW`].
     pub(crate) is_new: bool,
 }
 
-/// A machine with everything known about it.
+/// A machine, with its findings, runs and trials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineState {
     pub(crate) name: String,
-    /// Names under which the machine was checked: `root@web1` and `web1` are the same machine.
+    /// Names under which the machine was checked. For example, `root@web1` and `web1` are the same machine.
     pub(crate) hosts: Vec<String>,
-    /// Times of the first and the last check.
+    /// Times of the first and the last check; `None` if the machine was not checked.
     pub(crate) looked: Option<[Timestamp; 2]>,
     /// Open findings, the most severe first.
     pub(crate) findings: Vec<StandingFinding>,
@@ -63,22 +65,22 @@ pub(crate) struct MachineState {
 }
 
 impl MachineState {
-    /// Returns the number of findings of a severity.
+    /// Returns the number of open findings with this severity.
     pub(crate) fn count(&self, severity: Severity) -> usize {
         let same = |finding: &&StandingFinding| finding.severity == severity;
         self.findings.iter().filter(same).count()
     }
 }
 
-/// A run whose criteria were missed.
+/// A run that missed at least one criterion.
 #[derive(Clone, Debug)]
 pub(crate) struct MissedRun {
-    /// Index into [`FleetState::runs`].
+    /// Index of the run in [`FleetState::runs`].
     pub(crate) run: usize,
     pub(crate) criteria: Vec<String>,
 }
 
-/// A recent shift of a figure.
+/// A recent shift of a figure, for the overview.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentShift {
     pub(crate) series: Series,
@@ -96,14 +98,15 @@ pub(crate) struct FleetState {
     pub(crate) trials: Vec<Arc<TrialSummary>>,
     pub(crate) missed: Vec<MissedRun>,
     pub(crate) shifts: Vec<Arc<RecentShift>>,
-    /// Some runs were not read yet: shifts and missed criteria may be incomplete.
+    /// Whether some runs have not been read yet, so that shifts and missed criteria may be incomplete.
     pub(crate) is_partial: bool,
-    /// Time of the newest check or of the start of the newest run, whichever is later.
+    /// Time of the newest check, or start of the newest run, whichever is later.
     pub(crate) newest: Option<Timestamp>,
 }
 
 impl FleetState {
-    /// Whether a run or trial goes on on this machine. One that died long ago does not count.
+    /// Returns whether a run or trial is running on this machine. A record that is older than a day does not count,
+    /// because its process must have died.
     fn is_measuring(&self, here: Option<&str>) -> bool {
         const LONGEST: SignedDuration = SignedDuration::from_hours(24);
         let since = Timestamp::now() - LONGEST;
@@ -124,24 +127,24 @@ impl FleetState {
     }
 }
 
-/// Returns the host without the user: `root@web1` becomes `web1`.
+/// Returns a host without its user: `root@web1` becomes `web1`.
 pub(crate) fn short_host(name: &str) -> &str {
     name.rsplit_once('@').map_or(name, |(_, host)| host)
 }
 
-/// A state, and what it was read from.
+/// The last state, with the time and the mark of the store from which it was read.
 #[derive(Debug)]
 struct LastState {
     state: Arc<FleetState>,
-    /// When the store was read.
+    /// Time at which the store was read.
     read: Instant,
-    /// When the mark was compared.
+    /// Time at which the mark of the store was last compared.
     compared: Instant,
-    /// Mark of the store before it was read.
+    /// Mark of the store, taken before the store was read.
     mark: Option<ContentMark>,
 }
 
-/// Cache of the last state and of values derived from single runs.
+/// Cache of the last state, and of values that are derived from single runs.
 #[derive(Debug, Default)]
 pub(crate) struct FleetStateCache {
     last: Mutex<Option<LastState>>,
@@ -149,23 +152,23 @@ pub(crate) struct FleetStateCache {
     recent: Mutex<HashMap<PlanKey, PlanShifts>>,
 }
 
-/// Recent shifts of the figures of a plan on a machine.
+/// Recent shifts of the figures of one plan on one machine.
 #[derive(Debug)]
 struct PlanShifts {
-    /// The runs that they were found in.
+    /// Runs in which the shifts were found.
     runs: SeriesState,
     shifts: Vec<Arc<RecentShift>>,
 }
 
 impl RecentShift {
-    /// Whether it was noticed not long ago.
+    /// Returns whether the shift was noticed recently.
     fn is_recent(&self, now: Timestamp) -> bool {
         let noticed = self.series.points.get(self.shift.noticed);
         noticed.is_some_and(|point| now.duration_since(point.at) < SHIFT_SHOWN)
     }
 }
 
-/// Returns the machine with this name; adds the machine if it is missing.
+/// Returns the machine with this name. Adds the machine if it is missing.
 fn enter_machine<'a>(
     machines: &'a mut BTreeMap<String, MachineState>,
     name: &str,
@@ -177,7 +180,7 @@ fn enter_machine<'a>(
 }
 
 impl Site {
-    /// Returns the state of all machines, at most two seconds old.
+    /// Returns the state of all machines, which is at most two seconds old.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -216,7 +219,8 @@ impl Site {
         Ok(state)
     }
 
-    /// Reads runs in advance until all are cached, as long as the cache has room for all of them.
+    /// Reads runs in advance until the digests of all runs are cached. Stops earlier if the cache has no room for all
+    /// of them.
     pub(crate) fn read_ahead(&self) {
         while let Ok(state) = self.fleet_state()
             && state.is_partial
@@ -287,7 +291,7 @@ impl Site {
         Ok(state)
     }
 
-    /// Judges the newest run of each plan on each machine.
+    /// Judges the newest run of each plan on each machine, and adds the runs that missed criteria.
     fn add_missed_criteria(
         &self,
         store: &Store,
@@ -362,7 +366,7 @@ impl Site {
     }
 }
 
-/// Converts a stored span to an open finding; `None` if its severity is unknown.
+/// Converts a stored span to an open finding; `None` if the severity in it is unknown.
 fn standing_finding(span: &Span, now: Timestamp) -> Option<StandingFinding> {
     let severity = serde_json::from_value(span.value.clone()?).ok()?;
     let (rule, subject) = span.key.split_once('@').unwrap_or((&span.key, ""));

@@ -1,6 +1,6 @@
-//! Commands of assay that visitors started. Each is a child process with an argument vector (no shell), is stopped by
-//! SIGINT as with Ctrl-C, and is logged before it starts. If the server is killed, the kernel sends SIGTERM to the
-//! children, and these revert their changes.
+//! Commands of assay that visitors started. Each command is a child process with an argument vector (no shell), is
+//! stopped by SIGINT as with Ctrl-C, and is logged before it starts. If the server is killed, the kernel sends SIGTERM
+//! to the child processes, which then revert their changes.
 
 use crate::action_request::ActionRequest;
 use assay_host::process::{Dies, Running};
@@ -20,55 +20,55 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Maximum number of output lines that are kept of a job.
+/// Maximum number of output lines of a job that are kept.
 const MOST_LINES: usize = 400;
-/// Maximum bytes of a line that are kept.
+/// Maximum number of bytes of a line that are kept.
 const MOST_LINE_BYTES: u64 = 4_096;
-/// Maximum number of jobs in memory; the log contains all.
+/// Maximum number of jobs in memory. The log contains all jobs.
 const MOST_JOBS: usize = 200;
-/// Maximum number of running jobs; at most one of them measures or changes the machine.
+/// Maximum number of running jobs. At most one of them measures or changes the machine.
 const MOST_RUNNING: usize = 8;
-/// Interval between two checks of a job.
+/// Interval between two checks whether a job has ended.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Configuration of what visitors may start.
+/// Configuration of the commands that visitors can start.
 pub struct ActionOptions {
-    /// The program file of assay.
+    /// Path of the assay executable that commands run.
     pub program: PathBuf,
-    /// The store that commands write to.
+    /// Store to which the commands write.
     pub store: PathBuf,
-    /// Directory with the user's own advice.
+    /// Directory with the user's own advice; `None` without one.
     pub advice_dir: Option<PathBuf>,
-    /// Log of who started and stopped which command.
+    /// Path of the log, which contains who started and stopped which command.
     pub log: PathBuf,
 }
 
-/// A command that is running or has ended.
+/// A command that a visitor started, running or ended.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) id: usize,
     pub(crate) kind: &'static str,
     pub(crate) subject: String,
-    /// Complete command line, for people.
+    /// Complete command line, for users.
     pub(crate) command: String,
     pub(crate) started: Timestamp,
     output: Mutex<JobOutput>,
-    /// Number of requests to stop the job.
+    /// How often visitors have requested to stop the job.
     stops: AtomicUsize,
-    /// Tells streams that a line came, or that it ended.
+    /// Notifies the streams of the job when a line arrives or when the job ends.
     changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct JobOutput {
     lines: VecDeque<String>,
-    /// Number of lines received so far, including those that are no longer kept.
+    /// Number of lines received, including lines that are no longer kept.
     count: usize,
     ended: Option<(Timestamp, String)>,
 }
 
 impl Job {
-    /// Returns the number of lines so far, the last lines, and, if the job has ended, when and how.
+    /// Returns the number of lines received and the last lines. If the job has ended, also returns when and how.
     pub(crate) fn output(&self) -> (usize, Vec<String>, Option<(Timestamp, String)>) {
         let output = lock(&self.output);
         (
@@ -78,13 +78,13 @@ impl Job {
         )
     }
 
-    /// Returns the number of lines so far, and the last one.
+    /// Returns the number of lines received, and the last line.
     pub(crate) fn last_line(&self) -> (usize, Option<String>) {
         let output = lock(&self.output);
         (output.count, output.lines.back().cloned())
     }
 
-    /// Returns what changes when a line comes, or when it ends.
+    /// Returns a receiver that is notified when a line arrives or when the job ends.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
@@ -103,19 +103,19 @@ impl Job {
     }
 }
 
-/// All jobs of a server.
+/// All jobs of a server, running and ended.
 pub(crate) struct JobTable {
     options: ActionOptions,
-    /// Secret in every form. A page of another site cannot read it and therefore cannot send a valid form.
+    /// Secret that every form contains. A page of another site cannot read the secret, so it cannot send a valid form.
     pub(crate) form_token: String,
     jobs: Mutex<Vec<Arc<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Why a job did not start.
+/// Reason why a job was not started.
 #[derive(Debug)]
 pub(crate) enum StartRefusal {
-    /// Another job is running.
+    /// Another job is running that measures or changes the machine.
     Busy(Arc<Job>),
     /// The log cannot be written, or the program cannot be started.
     Failed(String),
@@ -125,7 +125,7 @@ pub(crate) enum StartRefusal {
 struct LogLine<'a> {
     at: String,
     event: &'a str,
-    /// Process id of the server, because each server numbers its jobs from 1.
+    /// Process id of the server, which distinguishes jobs of different servers. Each server numbers its jobs from 1.
     server: u32,
     job: usize,
     from: &'a str,
@@ -160,20 +160,20 @@ impl JobTable {
         lock(&self.jobs).iter().rev().cloned().collect()
     }
 
-    /// Returns a job.
+    /// Returns the job with this id.
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Job>> {
         let id: usize = id.parse().ok()?;
         lock(&self.jobs).iter().find(|job| job.id == id).cloned()
     }
 
-    /// Returns the numbers of the jobs that run.
+    /// Returns the numbers of the running jobs.
     pub(crate) fn list_running(&self) -> Vec<usize> {
         let jobs = lock(&self.jobs);
         let running = jobs.iter().filter(|job| job.is_running());
         running.map(|job| job.id).collect()
     }
 
-    /// Returns the running job of a kind, if any.
+    /// Returns the running job of this kind; `None` if there is none.
     pub(crate) fn running(&self, kind: &str) -> Option<Arc<Job>> {
         let jobs = lock(&self.jobs);
         jobs.iter()
@@ -181,7 +181,7 @@ impl JobTable {
             .cloned()
     }
 
-    /// Starts a command. `from` is the address of the visitor.
+    /// Starts a command and logs it. `from` is the address of the visitor.
     ///
     /// # Errors
     /// Another job measures, or the command cannot be logged or started.
@@ -240,7 +240,7 @@ impl JobTable {
         Ok(job)
     }
 
-    /// Asks a job to stop, like Ctrl-C. A job that has ended is not changed.
+    /// Stops a job as Ctrl-C does. Has no effect on a job that has ended.
     pub(crate) fn stop(&self, job: &Job, from: &str) {
         if !job.is_running() {
             return;

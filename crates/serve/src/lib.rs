@@ -1,9 +1,9 @@
-//! The store in a browser: machines, runs, trials and the catalogue as pages, the same documents as JSON, and metrics
-//! for Prometheus. The pages use the design and the rendering code of the reports.
+//! The store in a browser. It shows machines, runs, trials and the catalogue as pages, and provides the same documents
+//! as JSON, and metrics for Prometheus. The pages use the design and the rendering code of the reports.
 //!
-//! Everything is read-only, unless [`ActionOptions`] are given; then visitors can start and stop commands of assay.
-//! Names and texts of machines are untrusted: templates escape them, and the content security policy forbids inline
-//! scripts.
+//! Everything is read-only, unless [`ActionOptions`] are given. With these options, visitors can start and stop
+//! commands of assay. Names and texts of machines are untrusted. Therefore templates escape them, and the content
+//! security policy forbids inline scripts.
 #![allow(
     clippy::disallowed_methods,
     reason = "a server reads its clock, and the identity of the store's file"

@@ -1,4 +1,4 @@
-//! Server-sent events of a running run, trial, session or job.
+//! Server-sent events about a running run, trial, tuning session or job.
 
 use crate::answer::Refusal;
 use crate::jobs::Job;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Maximum duration of a stream; the browser then opens a new one.
+/// Maximum duration of a stream. The browser opens a new stream afterwards.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// After this time without an event, a comment shows whether the browser is still there.
+/// Time without an event after which a comment is sent. The comment shows whether the browser is still connected.
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
 
-/// Answers `/live/runs/{name}`.
+/// Answers `/live/runs/{name}` with the events of a run.
 pub(crate) async fn run(State(site): State<Arc<Site>>, Path(name): Path<String>) -> Response<Body> {
     answer(site, RecordKind::Run, name).await
 }
 
-/// Answers `/live/trials/{name}`.
+/// Answers `/live/trials/{name}` with the events of a trial.
 pub(crate) async fn trial(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -32,7 +32,7 @@ pub(crate) async fn trial(
     answer(site, RecordKind::Trial, name).await
 }
 
-/// Answers `/live/tuning/{name}`.
+/// Answers `/live/tuning/{name}` with the events of a tuning session.
 pub(crate) async fn session(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -52,7 +52,7 @@ async fn answer(site: Arc<Site>, kind: RecordKind, name: String) -> Response<Bod
 struct EventStream<T> {
     changes: watch::Receiver<T>,
     began: Instant,
-    /// The first event is sent at once.
+    /// Whether no event was sent yet. The first event is sent without waiting.
     is_first: bool,
     is_over: bool,
 }
@@ -67,7 +67,7 @@ impl<T> EventStream<T> {
         }
     }
 
-    /// Waits for a change. Returns false if a comment is due, and `None` at the end of the stream.
+    /// Waits for a change. Returns false if a comment must be sent instead, and `None` at the end of the stream.
     async fn wait(&mut self) -> Option<bool> {
         if self.is_over || self.began.elapsed() > LONGEST {
             return None;
@@ -100,7 +100,7 @@ fn stream_events(events: watch::Receiver<LiveEvent>) -> Response<Body> {
     stream_response(Body::from_stream(events))
 }
 
-/// Answers `/live/jobs/{name}`: what is followed is no record, but the output of a command.
+/// Answers `/live/jobs/{name}` with the output of a command.
 pub(crate) async fn job(State(site): State<Arc<Site>>, Path(name): Path<String>) -> Response<Body> {
     let found = site.jobs.as_ref().and_then(|table| table.find(&name));
     let Some(job) = found else {

@@ -1,4 +1,4 @@
-//! How far a running run, trial or session of tuning is.
+//! Progress of a running run, trial or tuning session.
 
 use crate::stored_trial::StoredTrial;
 use assay_model::RunId;
@@ -9,7 +9,7 @@ use assay_tune::{TuneId, TuneState};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Kind of a record that can be followed.
+/// Kind of a record whose progress can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RecordKind {
     Run,
@@ -18,7 +18,7 @@ pub(crate) enum RecordKind {
 }
 
 impl RecordKind {
-    /// Returns the number of a record: of `3`, `last`, or the start of a uid.
+    /// Returns the number of a record. Its name is a number, `last`, or the start of a uid.
     ///
     /// # Errors
     /// No record or several records match.
@@ -31,23 +31,23 @@ impl RecordKind {
     }
 }
 
-/// How far a measurement is.
+/// Progress of a running measurement, as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LiveState {
-    /// Samples or slots that are stored.
+    /// Number of samples or slots that are stored.
     pub(crate) done: u64,
-    /// As many as there will be at most.
+    /// Maximum number of samples or slots.
     pub(crate) planned: u64,
     pub(crate) is_running: bool,
-    /// Seconds since the last sample ended; none before the first.
+    /// Seconds since the end of the last sample; `None` before the first sample.
     pub(crate) idle_s: Option<i64>,
-    /// The state in words.
+    /// State of the measurement, as text.
     pub(crate) text: String,
-    /// What else is known: time left, guardrails.
+    /// Further lines of text, such as the time left and the guardrails.
     pub(crate) details: Vec<String>,
 }
 
-/// Reads the state of a record by its number.
+/// Reads the progress of the record with this number.
 ///
 /// # Errors
 /// The record does not exist, or cannot be read back.
@@ -136,14 +136,15 @@ fn read_session(store: &Store, id: TuneId) -> Result<LiveState, StoreError> {
     })
 }
 
-/// Returns the time left at the mean pace since `first`, at most until the budget in seconds is used up.
+/// Describes the remaining time, which follows from the mean pace since `first`. It is limited by the remaining budget
+/// in seconds.
 fn describe_time_left(
     first: Option<Timestamp>,
     done: u64,
     planned: u64,
     budget: Option<u64>,
 ) -> Option<String> {
-    /// Fewer measured parts show no pace.
+    /// Minimum number of measured parts from which a pace can be computed.
     const FEWEST: u64 = 2;
     let spent = Timestamp::now()
         .duration_since(first?)
@@ -155,7 +156,7 @@ fn describe_time_left(
     Some(format!("at most {} left", format_left(left as u64)))
 }
 
-/// Formats seconds: `40 s`, `4 min`, `1 h 20 min`.
+/// Formats seconds, as in `40 s`, `4 min` or `1 h 20 min`.
 fn format_left(seconds: u64) -> String {
     match seconds {
         ..90 => format!("{seconds} s"),

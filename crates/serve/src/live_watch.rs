@@ -1,6 +1,6 @@
-//! The watcher of running measurements. Measurements write each sample into the store, so that the store is what is
-//! watched: one task looks at its mark once a second, for all streams together, and reads a record only when something
-//! was written. Without streams there is no task.
+//! Watches running measurements. Measurements write each sample into the store, so it is enough to watch the store. One
+//! task for all streams compares the mark of the store once a second, and reads a record only after a change. The task
+//! ends when there are no streams.
 
 use crate::answer::Refusal;
 use crate::live_state::{LiveState, RecordKind, read_state};
@@ -13,22 +13,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the store is looked at.
+/// Interval at which the mark of the store is compared.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A record that is watched: its kind and its number.
+/// Kind and number of a watched record.
 pub(crate) type RecordKey = (RecordKind, i64);
 
-/// An event as all streams of a record send it.
+/// An event that all streams of a record send.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveEvent {
     pub(crate) bytes: Bytes,
-    /// No event follows.
+    /// Whether no event follows.
     pub(crate) is_last: bool,
 }
 
 impl LiveEvent {
-    /// Formats the state of a record.
+    /// Formats the state of a record as an event.
     pub(crate) fn of_state(state: &LiveState) -> Self {
         let name = if state.is_running { "progress" } else { "end" };
         let text = format!("event: {name}\ndata: {}\n\n", serde_json::json!(state));
@@ -38,7 +38,7 @@ impl LiveEvent {
         }
     }
 
-    /// The record was deleted, or the store is gone.
+    /// Returns the event that the record was deleted or that the store does not exist any more.
     fn gone() -> Self {
         Self {
             bytes: Bytes::from_static(b"event: gone\ndata: {}\n\n"),
@@ -47,17 +47,18 @@ impl LiveEvent {
     }
 }
 
-/// A watched record.
+/// A record that at least one stream follows.
 #[derive(Debug)]
 struct WatchedRecord {
     events: watch::Sender<LiveEvent>,
-    /// What the last event contained: measured parts, and whether it runs.
+    /// Content of the last event: number of measured parts, and whether the measurement is running.
     shown: (u64, bool),
-    /// It is read at the next look, whatever the mark: a sample may have come before it was entered.
+    /// Whether the record must be read the next time, whatever the mark is. A sample may have been stored before the
+    /// record was added.
     is_new: bool,
 }
 
-/// All watched records.
+/// All watched records of a server.
 #[derive(Debug, Default)]
 pub(crate) struct LiveWatch {
     watched: Mutex<Watched>,
@@ -67,7 +68,7 @@ pub(crate) struct LiveWatch {
 struct Watched {
     records: HashMap<RecordKey, WatchedRecord>,
     has_task: bool,
-    /// Times that the task read a record.
+    /// How often the task has read a record.
     #[cfg(test)]
     reads: usize,
 }
@@ -77,13 +78,13 @@ impl LiveWatch {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows a record that is watched already.
+    /// Returns the events of a record that is already watched; `None` for any other record.
     fn follow(&self, key: RecordKey) -> Option<watch::Receiver<LiveEvent>> {
         let watched = self.lock();
         Some(watched.records.get(&key)?.events.subscribe())
     }
 
-    /// Enters a record whose state was just read. Returns its events, and whether a task must be started.
+    /// Adds a record whose state was just read. Returns its events, and whether the task must be started.
     fn enter(&self, key: RecordKey, state: &LiveState) -> (watch::Receiver<LiveEvent>, bool) {
         let mut watched = self.lock();
         let record = watched.records.entry(key).or_insert_with(|| WatchedRecord {
@@ -96,8 +97,8 @@ impl LiveWatch {
         (events, needs_task)
     }
 
-    /// Forgets records that nobody follows. Returns those that remain, and whether one of them is new; `None` if
-    /// the task ends.
+    /// Removes the records that no stream follows. Returns the remaining records, and whether one of them is new.
+    /// Returns `None` if no record remains, so that the task ends.
     fn list_followed(&self) -> Option<(Vec<RecordKey>, bool)> {
         let mut watched = self.lock();
         watched
@@ -112,7 +113,7 @@ impl LiveWatch {
         Some((keys, has_new))
     }
 
-    /// Sends what has changed of a record.
+    /// Sends an event if the state of a record has changed.
     fn send(&self, key: RecordKey, state: Option<&LiveState>) {
         let mut watched = self.lock();
         #[cfg(test)]
@@ -145,10 +146,10 @@ impl LiveWatch {
     }
 }
 
-/// Returns the events of a record, and starts the watcher if it is the first one.
+/// Returns the events of a record. Starts the task if this is the first watched record.
 ///
 /// # Errors
-/// There is no such record, or the store cannot be read.
+/// The record does not exist, or the store cannot be read.
 pub(crate) async fn follow_record(
     site: &Arc<Site>,
     kind: RecordKind,
@@ -176,7 +177,7 @@ pub(crate) async fn follow_record(
     Ok(events)
 }
 
-/// Looks at the store until nobody follows a record any more.
+/// Compares the mark of the store regularly, until no stream follows a record any more.
 async fn watch_store(site: Arc<Site>) {
     let mut last = None;
     loop {
@@ -194,8 +195,8 @@ async fn watch_store(site: Arc<Site>) {
     }
 }
 
-/// Reads the followed records if something was written since the mark `last`. Returns the new mark; `None` if the
-/// store must be read again.
+/// Reads the followed records if the store has changed since the mark `last`. Returns the new mark; `None` if the store
+/// must be read again.
 fn look_at_store(
     site: &Site,
     keys: &[RecordKey],

@@ -1,4 +1,4 @@
-//! Findings of the catalogue on a machine, with evidence, from its newest stored bundle.
+//! Findings of the catalogue on a machine with their evidence, from the newest stored bundle.
 
 use crate::site::Site;
 use assay_advice::{accept, findings};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of cached checks; if it is exceeded, all are dropped.
+/// Maximum number of cached checks. If it is exceeded, the cache is emptied.
 const MOST_CHECKS: usize = 600;
 
 /// Facts and findings of a machine, from its newest bundle.
@@ -23,11 +23,12 @@ pub(crate) struct MachineCheck {
     pub(crate) at: Timestamp,
     pub(crate) facts: Facts,
     pub(crate) checked: Checked,
-    /// The layers below `/`; `None` if the bundle does not contain them.
+    /// Layers below `/`; `None` if the bundle does not contain them.
     pub(crate) stack: Option<Stack>,
 }
 
-/// Cache of checks by the hash of the bundle. Neither a bundle nor the catalogue of a running server changes.
+/// Cache of checks, by the hash of the bundle. A cached check stays valid, because bundles and the catalogue of a
+/// running server do not change.
 #[derive(Debug, Default)]
 pub(crate) struct CheckCache(Mutex<HashMap<String, Arc<MachineCheck>>>);
 
@@ -35,7 +36,7 @@ impl Site {
     /// Returns the check of the newest bundle of a machine; `None` without a bundle.
     ///
     /// # Errors
-    /// A stored bundle cannot be read; the text is a sentence for the user.
+    /// A stored bundle cannot be read. The text is a sentence for the user.
     pub(crate) fn check_machine(&self, host: &str) -> Result<Option<Arc<MachineCheck>>, String> {
         let entries = self
             .history
@@ -92,8 +93,8 @@ impl Site {
         Ok(Some(check))
     }
 
-    /// Returns path and content of the file with accepted findings; `None` if the file cannot be read, and then nothing
-    /// is accepted.
+    /// Returns the path and the content of the file with accepted findings. Returns `None` if the file cannot be read;
+    /// then no finding is accepted.
     fn read_accepted(&self) -> Option<(String, String)> {
         let path = self.options.accept.as_ref()?;
         let text = LiveHost.read_text(path).ok()?;

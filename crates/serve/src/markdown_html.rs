@@ -1,5 +1,5 @@
-//! The text of advice pages as HTML. Raw HTML in a page is shown as text, and links lead to pages of this site or to
-//! `https`.
+//! Converts the text of advice pages to HTML. Raw HTML in a page is shown as text. Links lead to pages of this site or
+//! to `https`.
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
@@ -43,7 +43,7 @@ fn lower(level: HeadingLevel) -> HeadingLevel {
     }
 }
 
-/// Returns the URL on this site for a hyperlink in the book: `../web/nginx-gzip.md` becomes the page of that advice.
+/// Returns the URL on this site for a hyperlink in the book. `../web/nginx-gzip.md` becomes the page of that advice.
 /// Other chapters of the book are not part of this site.
 fn choose_destination(url: &str) -> String {
     if url.starts_with("https://") || url.starts_with("http://") {

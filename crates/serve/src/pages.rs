@@ -1,4 +1,5 @@
-//! The pages: one module each, with its template in `templates/`. A page function takes the request and returns a page.
+//! The pages of the site. Each page has its own module, and its template in `templates/`. A page function receives the
+//! request and returns the page.
 
 pub(crate) mod about;
 pub(crate) mod actions;
@@ -31,27 +32,28 @@ use assay_render::text::{escape_line, shorten_line};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Maximum characters of a foreign name on a page; the whole name is in its tooltip and on its own page.
+/// Maximum number of characters of a foreign name that a page shows. The whole name is in its tooltip and on its own
+/// page.
 const MOST_NAME: usize = 80;
 
-/// Maximum bytes of a name in a hyperlink, because servers refuse very long URLs.
+/// Maximum number of bytes of a name in a hyperlink, because servers refuse very long URLs.
 const MOST_LINKED: usize = 600;
 
-/// A hyperlink: text and address.
+/// A hyperlink, with its text and its address.
 #[derive(Clone, Debug, Serialize)]
 struct LinkView {
     text: String,
     href: String,
 }
 
-/// A point in time in several formats.
+/// A point in time, in several formats.
 #[derive(Clone, Debug, Serialize)]
 struct TimeView {
-    /// `3 h ago`.
+    /// Time relative to now, such as `3 h ago`.
     ago: String,
-    /// Exact time, for people.
+    /// Exact time for users.
     exact: String,
-    /// Exact time, for programs (ISO 8601).
+    /// Exact time for programs (ISO 8601).
     iso: String,
 }
 
@@ -76,7 +78,7 @@ fn format_ago(seconds: i64) -> String {
     }
 }
 
-/// Escapes a foreign name and cuts it to what fits into a cell.
+/// Escapes a foreign name, and shortens it so that it fits into a table cell.
 fn short_name(name: &str) -> String {
     shorten_line(name, MOST_NAME)
 }
@@ -92,13 +94,13 @@ fn machine_link(name: &str) -> LinkView {
     }
 }
 
-/// Returns the part of a finding's HTML id that identifies its rule.
+/// Returns the HTML id of the finding of a rule, as far as the id depends on the rule.
 fn finding_anchor(rule: &str) -> String {
     let start: String = rule.chars().take(MOST_NAME).collect();
     encode_segment(&start)
 }
 
-/// Joins values for a tooltip or a cell: `a, b and 3 more`.
+/// Joins values for a tooltip or a table cell, as in `a, b and 3 more`.
 fn join_some(names: &[String], most: usize) -> String {
     let shown: Vec<String> = names
         .iter()
@@ -111,10 +113,10 @@ fn join_some(names: &[String], most: usize) -> String {
     }
 }
 
-/// Number of rows on one page of a list.
+/// Number of rows that one page of a list shows.
 const ROWS: usize = 100;
 
-/// Position in a long list, and hyperlinks to its other pages.
+/// Position in a long list, with hyperlinks to its other pages.
 #[derive(Clone, Debug, Serialize)]
 struct PagerView {
     from: usize,
@@ -143,7 +145,7 @@ impl PagerView {
     }
 }
 
-/// An option of a filter.
+/// An option that a filter offers.
 #[derive(Clone, Debug, Serialize)]
 struct OptionView {
     value: String,
@@ -151,10 +153,10 @@ struct OptionView {
     chosen: bool,
 }
 
-/// Maximum number of options of a filter; a longer list would not be usable.
+/// Maximum number of options that a filter offers. A longer list would not be usable.
 const MOST_OPTIONS: usize = 300;
 
-/// Builds the options of a filter from the values that occur, in order.
+/// Builds the options of a filter from the values that occur, in their order.
 fn filter_options<'a>(
     values: impl Iterator<Item = &'a str>,
     chosen: Option<&str>,

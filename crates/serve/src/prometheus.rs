@@ -1,4 +1,4 @@
-//! `/metrics`: the state of machines, runs and trials for Prometheus.
+//! The page `/metrics`, which contains the state of machines, runs and trials for Prometheus.
 
 use crate::answer::{Answer, Refusal};
 use crate::api::{as_asked, check_machines};
@@ -11,10 +11,10 @@ use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Prometheus's text format.
+/// MIME type of the text format of Prometheus.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers `/metrics`.
+/// Answers `/metrics` with the metrics.
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let checks = check_machines(site)?;
@@ -28,7 +28,7 @@ fn write_head(out: &mut String, name: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge");
 }
 
-/// Escapes a value of a label.
+/// Escapes the value of a Prometheus label.
 fn label(text: &str) -> String {
     escape_line(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,18 +1,19 @@
-//! The query of a URL: filters and choices. The URL contains the whole state of a page.
+//! The query of a URL, which contains filters and choices. Together with the path, it describes the whole state of a
+//! page.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of parameters; the rest of the query is ignored.
+/// Maximum number of parameters. Further parameters are ignored.
 const MOST_PARAMETERS: usize = 64;
-/// Maximum characters of a value; the rest is ignored.
+/// Maximum number of characters of a value. Further characters are ignored.
 const MOST_CHARACTERS: usize = 512;
 
-/// Decoded parameters, each with its values in order.
+/// Decoded parameters of a query, each with its values in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueryParameters(BTreeMap<String, Vec<String>>);
 
 impl QueryParameters {
-    /// Decodes a query: `a=1&b=two+words`.
+    /// Decodes a query such as `a=1&b=two+words`.
     pub(crate) fn parse(query: &str) -> Self {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()).take(MOST_PARAMETERS) {
@@ -24,23 +25,23 @@ impl QueryParameters {
         Self(all)
     }
 
-    /// Returns the first value of a parameter; an empty one counts as missing.
+    /// Returns the first value of a parameter. An empty value counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.first().map(String::as_str)
     }
 
-    /// Returns all values of a parameter.
+    /// Returns all values of a parameter; empty if the parameter is missing.
     pub(crate) fn all(&self, name: &str) -> &[String] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the page number, from 1; 1 if the parameter is missing or invalid.
+    /// Returns the requested page number, from 1. Returns 1 if the parameter is missing or invalid.
     pub(crate) fn page(&self) -> usize {
         let number = self.get("page").and_then(|text| text.parse().ok());
         number.unwrap_or(1).clamp(1, 1_000_000)
     }
 
-    /// Encodes the parameters with one of them replaced, or removed.
+    /// Encodes the query with one parameter replaced, or removed if `value` is `None`.
     pub(crate) fn with(&self, name: &str, value: Option<&str>) -> String {
         let mut encoder = form_urlencoded::Serializer::new(String::new());
         for (key, values) in self.0.iter().filter(|(key, _)| *key != name) {
@@ -55,7 +56,7 @@ impl QueryParameters {
     }
 }
 
-/// Encodes parameters for a link: `a=1&b=two+words`.
+/// Encodes parameters for a link, as in `a=1&b=two+words`.
 pub(crate) fn encode(pairs: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)

@@ -1,4 +1,4 @@
-//! The report of a run as a page, with the job files to run it again by hand.
+//! The report of a run as a page, with the fio job files for repeating the run by hand.
 
 use assay_model::Sample;
 use assay_model::result::{Judged, RunComparison};
@@ -6,7 +6,7 @@ use assay_model::run::{Origin, Run};
 use assay_model::target::TargetKind;
 use std::path::Path;
 
-/// The page of a run, alone or beside another.
+/// Renders the page of a run, alone or compared with another run.
 #[must_use]
 pub fn render_run_record(
     run: &Run,
@@ -34,7 +34,7 @@ pub fn render_run_record(
     }
 }
 
-/// Returns the results of `assay web`, if the run was measured by it.
+/// Returns the results of `assay web`; `None` if another command measured the run.
 #[must_use]
 pub fn find_web_results(run: &Run, samples: &[Sample]) -> Option<assay_report::web::Stored> {
     let steps = assay_web::record::steps(run, samples)?;
@@ -42,8 +42,8 @@ pub fn find_web_results(run: &Run, samples: &[Sample]) -> Option<assay_report::w
     Some(assay_report::web::Stored::of(run, steps, judged))
 }
 
-/// Returns name and text of every fio job file. The scratch files of the run are gone, so for a directory target the
-/// first job creates a new file with a descriptive name.
+/// Returns the name and the text of every fio job file. The scratch files of the run do not exist any more, so for a
+/// directory target the first job creates a new file with a descriptive name.
 fn job_files(run: &Run) -> Vec<(String, String)> {
     if run.origin != Origin::Measured {
         return Vec::new();

@@ -11,12 +11,13 @@ use axum::middleware::Next;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Longest path with its query.
+/// Maximum length of a path with its query, in bytes.
 const MOST_URL_BYTES: usize = 8 << 10;
-/// Cookie that replaces the token after the first visit.
+/// Name of the cookie that replaces the token after the first visit.
 const COOKIE: &str = "assay_session";
 
-/// Security headers of every answer. Scripts, styles and requests may only come from this server.
+/// Security headers of every answer. With them, browsers load scripts and styles, and send requests, only from and to
+/// this server.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -36,7 +37,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// Checks a request, passes it on, and adds the headers to the answer.
+/// Checks a request, passes it on, and adds the security headers to the answer.
 pub(crate) async fn guard(
     State(site): State<Arc<Site>>,
     request: Request,
@@ -56,10 +57,10 @@ pub(crate) async fn guard(
     response
 }
 
-/// Answer to a request that does not reach a page.
+/// Answer to a request that does not reach a page function.
 enum Refused {
     Answer(Box<Answer>),
-    /// The token was correct: a redirection that sets the session cookie.
+    /// The token was correct. The answer is a redirection that sets the session cookie.
     Signed(Box<Response<Body>>),
 }
 
@@ -147,8 +148,8 @@ fn check(site: &Site, request: &Request) -> Result<(), Refused> {
     )))
 }
 
-/// Returns whether `Host` is an IP address, `localhost`, or a name that the user configured. This prevents DNS
-/// rebinding: a stranger's host name that resolves to this machine is refused.
+/// Returns whether `Host` is an IP address, `localhost`, or a name that the user configured. Any other name is refused,
+/// because an attacker's host name can resolve to this machine (DNS rebinding).
 fn is_known_host(site: &Site, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -170,8 +171,9 @@ fn is_known_host(site: &Site, headers: &HeaderMap) -> bool {
             .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Returns whether a page of this server sent the form: `Origin` names the host of the request, and `Sec-Fetch-Site`
-/// (sent by newer browsers) is same-origin. Browsers send `Origin` with every POST, and a page cannot change it.
+/// Returns whether a page of this server sent the form. `Origin` must be the host of the request, and `Sec-Fetch-Site`
+/// (which newer browsers send) must be same-origin. Browsers send `Origin` with every POST, and a page cannot change
+/// it.
 fn is_same_origin(headers: &HeaderMap) -> bool {
     let single = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
@@ -191,7 +193,7 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     is_own_site && origin_host.is_some_and(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// Removes the default port: `name:80` becomes `name`. An IPv6 address keeps its brackets.
+/// Removes the default port, so that `name:80` becomes `name`. An IPv6 address keeps its brackets.
 fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => {

@@ -1,4 +1,4 @@
-//! Maps each path to the function that answers it.
+//! Maps each path to the function that answers requests for it.
 
 use crate::answer::{Answer, Refusal};
 use crate::query::QueryParameters;
@@ -14,15 +14,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Parameters of a page request.
+/// The parts of a request that a page function needs.
 pub(crate) struct PageRequest {
-    /// The variable part of the path; empty without one.
+    /// Variable part of the path; empty if the path has none.
     pub(crate) name: String,
-    /// The query.
+    /// Parameters of the URL's query.
     pub(crate) query: QueryParameters,
 }
 
-/// Builds a page from a request.
+/// Function that builds the answer to a request.
 pub(crate) type PageFunction = fn(&Site, &PageRequest) -> Result<Answer, Refusal>;
 
 /// Builds the router of all pages.
@@ -86,7 +86,7 @@ fn show_trial(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     site.drawn.get_or_draw(site, address, draw)
 }
 
-/// Returns what a page depends on besides the store: its address, and the jobs that can be stopped.
+/// Returns a key for everything except the store that determines a page: its address, and the jobs that can be stopped.
 fn shared_address(site: &Site, path: &str, request: &PageRequest) -> String {
     let jobs = site.jobs.as_ref().map(|jobs| jobs.list_running());
     format!("{path} {:?} {:?} {jobs:?}", request.name, request.query)
@@ -123,7 +123,7 @@ async fn stop_action(State(site): State<Arc<Site>>, request: Request) -> Respons
     take_form(site, request, pages::actions::stop).await
 }
 
-/// Receives a form and passes it to its function.
+/// Receives a form and passes it to the function that handles it.
 async fn take_form(
     site: Arc<Site>,
     request: Request,

@@ -1,4 +1,4 @@
-//! The listening socket: accepts connections within limits and hands them to the router.
+//! The listening socket. It accepts connections within limits, and passes them to the router.
 
 use crate::connection::LimitedStream;
 use crate::routes;
@@ -19,26 +19,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const MOST_CONNECTIONS: usize = 1_500;
 /// Number of threads that read the store and render pages.
 const PAGE_THREADS: usize = 4;
-/// Time limit for receiving the head of a request; then the connection is closed.
+/// Time limit for receiving the head of a request, after which the connection is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of a request's head in bytes.
 const MOST_HEAD_BYTES: usize = 32 << 10;
 /// Interval at which the server checks whether to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(250);
-/// Answer if there are too many connections.
+/// Answer that is sent if there are too many connections.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n\
     Retry-After: 5\r\nConnection: close\r\n\r\ntoo many connections; try again in a moment\n";
 
-/// Why the server does not start.
+/// Reason why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is in use or does not belong to this machine.
     #[error("cannot listen on {address}: {source}. {way_out}")]
     Listen {
-        /// The address.
+        /// Address from the options.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
         /// What the user can do.
         way_out: &'static str,
@@ -49,7 +49,7 @@ pub enum ServeError {
          127.0.0.1 and use `ssh -L`."
     )]
     NoToken {
-        /// The address.
+        /// Address from the options.
         address: SocketAddr,
     },
     /// No token is set, although other users of this machine could start measurements.
@@ -81,14 +81,14 @@ pub enum ServeError {
 /// Minimum length of a token in characters.
 const LEAST_TOKEN: usize = 16;
 
-/// A listening server.
+/// A server that listens, but does not serve yet.
 pub struct Server {
     listener: TcpListener,
     site: Arc<Site>,
 }
 
 impl Server {
-    /// Opens the socket.
+    /// Opens the listening socket.
     ///
     /// # Errors
     /// The port is in use or not permitted, or other machines can reach the address and no token is set.
@@ -108,10 +108,10 @@ impl Server {
         Self::on(TcpListener::bind(address).map_err(fail)?, options)
     }
 
-    /// Uses a socket that already listens, such as one passed by systemd.
+    /// Uses a socket that already listens, such as a socket from systemd.
     ///
     /// # Errors
-    /// As [`Server::bind`].
+    /// See [`Server::bind`].
     pub fn on(listener: TcpListener, options: SiteOptions) -> Result<Self, ServeError> {
         let address = listener.local_addr().map_err(ServeError::Runtime)?;
         Self::check(address, &options)?;
@@ -124,7 +124,7 @@ impl Server {
         })
     }
 
-    /// Refuses options that would give strangers access.
+    /// Refuses options that would give other users or machines access without a token.
     fn check(address: SocketAddr, options: &SiteOptions) -> Result<(), ServeError> {
         match &options.token {
             None if !address.ip().is_loopback() => return Err(ServeError::NoToken { address }),

@@ -1,4 +1,4 @@
-//! Trials from machines of other people: bundles that `assay fleet pool add` stores beside the store.
+//! Trials from machines of other people, in bundles that `assay fleet pool add` stores beside the store.
 
 use crate::site::Site;
 use assay_host::{Host as _, LiveHost};
@@ -7,15 +7,15 @@ use assay_pool::{Pool, Pooled, page_effects};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// File name extension of bundles.
+/// Extension of the file names of bundles.
 const ENDING: &str = ".pool";
 
-/// Cache of the parsed bundles, with the file names for which it is valid.
+/// Cache of the parsed bundles. The cache is valid for the file names in it.
 #[derive(Debug, Default)]
 pub(crate) struct PoolCache(Mutex<Option<(Vec<String>, Arc<Pool>)>>);
 
 impl Site {
-    /// Returns the combined effects of the shared trials of a piece of advice; empty without bundles.
+    /// Returns the combined effects of the shared trials of a piece of advice; empty if there are no bundles.
     pub(crate) fn pooled_effects(&self, advice: &Advice) -> Vec<Pooled> {
         let Some(dir) = &self.options.pool else {
             return Vec::new();
@@ -50,8 +50,8 @@ impl Site {
     }
 }
 
-/// Returns the file names of the bundles, sorted. A name contains the hash of the content, so equal names mean equal
-/// content.
+/// Returns the file names of the bundles in sorted order. A name contains the hash of the content, so equal names mean
+/// equal content.
 fn list_bundles(dir: &Path) -> Vec<String> {
     let names = LiveHost.list(dir).unwrap_or_default();
     let mut names: Vec<String> = names

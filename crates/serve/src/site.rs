@@ -1,4 +1,4 @@
-//! State that all requests share: the store, the catalogue, caches, and limits for rendering pages.
+//! State that all requests have in common: the store, the catalogue, caches, and limits for rendering pages.
 
 use crate::answer::{Answer, Refusal};
 use crate::drawn_pages::DrawnPages;
@@ -23,47 +23,48 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Maximum number of requests that wait for a thread; more are refused.
+/// Maximum number of requests that wait for a thread. Further requests are refused.
 const MOST_WAITING: usize = 256;
-/// Time limit for a page, including the time that it waits for a thread.
+/// Time limit for a page. It includes the time that the request waits for a thread.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Reads the facts of this machine and of the file system for which advice is judged.
+/// Function that reads the facts of this machine, and of the file system for which advice is judged.
 pub type ReadFacts = Box<dyn Fn() -> (Facts, Option<TargetInfo>) + Send + Sync>;
 
-/// Configuration of the site: what it shows, and who may see it.
+/// Configuration of the site: what it shows, and who can see it.
 pub struct SiteOptions {
-    /// The store: a file, or a URL.
+    /// Location of the store: the path of a file, or a URL.
     pub store: PathBuf,
-    /// Directory with the bundles of machines; their findings are shown with evidence.
+    /// Directory with the bundles of machines. Their findings are shown with evidence.
     pub history: PathBuf,
-    /// File with the findings that the user accepts; it need not exist.
+    /// File with the findings that the user accepts. The file need not exist.
     pub accept: Option<PathBuf>,
-    /// Directory with trials of other people's machines; it need not exist.
+    /// Directory with trials of other people's machines. The directory need not exist.
     pub pool: Option<PathBuf>,
-    /// Index of duplicate files; it need not exist.
+    /// Index of duplicate files. The index need not exist.
     pub duplicates: Option<PathBuf>,
-    /// The catalogue of advice.
+    /// Catalogue of advice that the site shows.
     pub catalogue: Catalogue,
-    /// Facts of this machine, for "applies here"; read once when they are needed first.
+    /// Function that reads the facts of this machine. It is called once, when a page needs the facts for the first
+    /// time.
     pub read_facts: ReadFacts,
-    /// Token that every visitor needs.
+    /// Token that every visitor needs; `None` permits access without a token.
     pub token: Option<String>,
-    /// Host names of the server, besides IP addresses and `localhost`.
+    /// Host names of the server, in addition to IP addresses and `localhost`.
     pub names: Vec<String>,
-    /// Version of assay.
+    /// Version of assay that serves the pages.
     pub version: &'static str,
-    /// Name of this machine in the records of the store.
+    /// Name that this machine has in the records of the store; `None` if unknown.
     pub machine: Option<String>,
-    /// Commands that visitors may start; `None` for a read-only server.
+    /// Configuration of the commands that visitors can start; `None` for a read-only server.
     pub actions: Option<ActionOptions>,
-    /// Notice above every page, for example that the figures are invented.
+    /// Notice above every page, for example that the figures are invented; `None` without a notice.
     pub notice: Option<String>,
 }
 
 #[cfg(test)]
 impl SiteOptions {
-    /// Options for a store in a directory of a test.
+    /// Returns options for a store in the directory of a test.
     pub(crate) fn of_test(dir: &std::path::Path) -> Self {
         Self {
             store: dir.join("s.db"),
@@ -83,7 +84,7 @@ impl SiteOptions {
     }
 }
 
-/// The state of a running server.
+/// State of a running server, which all requests share.
 pub(crate) struct Site {
     pub(crate) options: SiteOptions,
     pub(crate) store: StoreAccess,
@@ -104,7 +105,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Prepares a site.
+    /// Creates the state of a server from its options.
     ///
     /// # Errors
     /// The log of actions cannot be written.
@@ -132,12 +133,12 @@ impl Site {
         })
     }
 
-    /// Returns the hash of the token, if visitors need one.
+    /// Returns the hash of the token; `None` if visitors need no token.
     pub(crate) fn token_hash(&self) -> Option<&blake3::Hash> {
         self.token.as_ref()
     }
 
-    /// Returns the names of the server besides addresses and `localhost`.
+    /// Returns the host names of the server, in addition to IP addresses and `localhost`.
     pub(crate) fn names(&self) -> &[String] {
         &self.options.names
     }
@@ -147,9 +148,9 @@ impl Site {
         self.facts.get_or_init(|| (self.options.read_facts)())
     }
 
-    /// Returns the advice with this id. Ids come from the store and may contain anything.
+    /// Returns the advice with this id. The id comes from the store, so it may be any text.
     pub(crate) fn find_advice(&self, id: &str) -> Option<&Advice> {
-        /// Maximum length of an id that is looked up. A catalogue id is shorter, and the search for an unknown id
+        /// Maximum length of an id that is searched. Ids in the catalogue are shorter, and searching an unknown id
         /// compares it with all others.
         const MOST: usize = 100;
         match id.len() <= MOST {
@@ -158,8 +159,8 @@ impl Site {
         }
     }
 
-    /// Runs a page function on a thread, within the limits. If the function panics, the visitor still receives an
-    /// answer.
+    /// Runs a page function on a thread, within the limits of the site. If the function panics, the visitor still
+    /// receives an answer.
     pub(crate) async fn draw(
         self: &Arc<Self>,
         function: PageFunction,
@@ -204,7 +205,7 @@ impl Site {
         }
     }
 
-    /// Renders the form for the token.
+    /// Renders the form that requests the token.
     pub(crate) fn token_page(&self, was_wrong: bool) -> Answer {
         let template = include_str!("templates/token.html");
         let values = minijinja::context! { was_wrong };

@@ -1,5 +1,5 @@
-//! The frame of every page: head, navigation and assets around a body. Bodies come from templates of this crate or from
-//! the reports of `assay-report`.
+//! The frame of every page, which consists of head, navigation and assets. Bodies come from templates of this crate or
+//! from the reports of `assay-report`.
 
 use crate::site::Site;
 use assay_render::html::{
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Section of the site to which a page belongs; it is marked in the navigation.
+/// Section of the site to which a page belongs. The navigation marks this section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
@@ -22,9 +22,9 @@ pub(crate) enum Section {
     Plan,
     Duplicates,
     Measure,
-    /// No section: an error page, or the page about the server.
+    /// No section, for error pages and the page about the server.
     None,
-    /// The form for the token, which shows no navigation.
+    /// The form for the token, which has no navigation.
     Closed,
 }
 
@@ -59,9 +59,9 @@ const PARTIALS: [(&str, &str); 6] = [
     ("filter.html", include_str!("templates/filter.html")),
 ];
 
-/// An asset that is part of the program.
+/// An asset that is compiled into the program.
 pub(crate) struct Asset {
-    /// Name with the hash of the contents.
+    /// Name of the asset, which contains the hash of its content.
     pub(crate) name: String,
     pub(crate) kind: &'static str,
     pub(crate) body: String,
@@ -80,7 +80,7 @@ impl Asset {
 
 const CSS: &str = "text/css; charset=utf-8";
 
-/// Assets of every page: style of reports, style of this site, script, icon.
+/// Assets of every page: style of reports, style of this site, script, and icon.
 pub(crate) static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
     let own = |text: &str| text.to_owned();
     [
@@ -101,12 +101,12 @@ pub(crate) static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// CSS of single kinds of reports, by asset name. The CSS is compiled into assay, so there is at most one for each kind
-/// of report.
+/// CSS of the different kinds of reports, by asset name. The CSS is compiled into assay, so there is at most one for
+/// each kind of report.
 #[derive(Debug, Default)]
 pub(crate) struct StyleRegistry(Mutex<HashMap<String, String>>);
 
-/// Maximum number of styles, well above the number of kinds of reports.
+/// Maximum number of styles. It is much larger than the number of kinds of reports.
 const MOST_STYLES: usize = 64;
 
 impl StyleRegistry {
@@ -120,14 +120,14 @@ impl StyleRegistry {
         asset.name
     }
 
-    /// Returns a style by the name of its asset.
+    /// Returns the style with this asset name.
     pub(crate) fn find(&self, name: &str) -> Option<String> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned()
     }
 }
 
-/// Removes the skip link at the start of a report, because the frame has its own.
+/// Removes the skip link at the start of a report, because the frame already has a skip link.
 fn drop_skip_link(body: &str) -> &str {
     match body.trim_start().strip_prefix("<a class=\"skip\"") {
         Some(rest) => rest.split_once("</a>").map_or(body, |(_, rest)| rest),
@@ -136,7 +136,7 @@ fn drop_skip_link(body: &str) -> &str {
 }
 
 impl Site {
-    /// Renders a template of this crate. It may use the macros of `parts.html`, as reports do.
+    /// Renders a template of this crate. Like reports, it can use the macros of `parts.html`.
     pub(crate) fn render_page(
         &self,
         title: &str,
@@ -154,7 +154,7 @@ impl Site {
         split_page(&page).map_or_else(String::new, |parts| parts.body.to_owned())
     }
 
-    /// Puts the frame and a toolbar around a page of `assay-report`.
+    /// Adds the frame and a toolbar to a page of `assay-report`.
     pub(crate) fn frame_with_toolbar(&self, page: &str, section: Section, toolbar: &str) -> String {
         match split_page(page) {
             Some(parts) => self.frame(&parts, section, toolbar),

@@ -1,4 +1,5 @@
-//! Read-only access to the store for requests: a few open connections, which are reopened if the file is replaced.
+//! Read-only access to the store for requests. A few connections stay open, and are opened again if the file is
+//! replaced.
 
 use assay_store::{Store, StoreError, is_url};
 use std::os::unix::fs::MetadataExt as _;
@@ -6,22 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of open connections that are kept between requests.
+/// Maximum number of connections that stay open between requests.
 const MOST_IDLE: usize = 4;
 
-/// Device and inode of the store's file; `None` for a URL.
+/// Device and inode of the store's file; `None` if the store is a URL.
 type FileIdentity = Option<(u64, u64)>;
 
-/// A mark of the content: two equal marks stand for the same content.
+/// A mark of the store's content. Two equal marks mean equal content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ContentMark {
-    /// Number of the connection that returned the mark. Marks of different connections are not comparable.
+    /// Number of the connection that returned the mark, because marks of different connections cannot be compared.
     connection: u64,
-    /// Mark of that connection; `None` without a store.
+    /// Mark from this connection; `None` without a store.
     mark: Option<String>,
 }
 
-/// The connection that is asked for marks.
+/// The connection from which marks are read.
 #[derive(Debug)]
 struct MarkConnection {
     number: u64,
@@ -29,13 +30,13 @@ struct MarkConnection {
     store: Store,
 }
 
-/// The store, which is opened when the first request needs it.
+/// Access to the store, which is opened when a request needs it for the first time.
 #[derive(Debug)]
 pub(crate) struct StoreAccess {
     path: PathBuf,
     idle: Mutex<Vec<(FileIdentity, Store)>>,
     marks: Mutex<Option<MarkConnection>>,
-    /// Connections for marks that were opened so far.
+    /// Number of connections that were opened for marks.
     opened: AtomicU64,
 }
 
@@ -50,10 +51,10 @@ impl StoreAccess {
         }
     }
 
-    /// Returns a mark of the content. That costs much less than reading something.
+    /// Returns a mark of the content, which costs much less than reading records.
     ///
     /// # Errors
-    /// The store is locked, newer, damaged, or of another program.
+    /// The store is locked or damaged, or belongs to a newer version or to another program.
     pub(crate) fn mark(&self) -> Result<ContentMark, StoreError> {
         let identity = identify(&self.path);
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +84,7 @@ impl StoreAccess {
         Ok(mark)
     }
 
-    /// Returns the path or URL, without a password.
+    /// Returns the location of the store: a path, or a URL without its password.
     pub(crate) fn shown(&self) -> String {
         let path: PathBuf = assay_store::shown(&self.path);
         path.to_string_lossy().into_owned()
@@ -92,7 +93,7 @@ impl StoreAccess {
     /// Runs `read` on the store. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// The store is locked, damaged, from a newer version or from another program; or `read` failed.
+    /// The store is locked or damaged, or belongs to a newer version or to another program; or `read` failed.
     pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, StoreError>,

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A trial with its slots and everything derived from them.
+/// A trial with its slots, its judgement, and everything that is derived from them.
 pub struct StoredTrial {
-    /// The trial.
+    /// Trial, as it is stored.
     pub trial: Trial,
     slots: Vec<Slot>,
     pairs: Vec<PairOutcome>,
@@ -22,7 +22,7 @@ pub struct StoredTrial {
 }
 
 impl StoredTrial {
-    /// Judges a trial.
+    /// Judges a trial from its slots.
     #[must_use]
     pub fn new(trial: Trial, slots: Vec<Slot>) -> Self {
         let (pairs, judgement) = judge_trial(&trial, &slots);
@@ -110,29 +110,29 @@ pub(crate) struct TrialSummary {
     pub(crate) state: TrialState,
     pub(crate) verdict: Verdict,
     pub(crate) is_aa: bool,
-    /// Improvement factor; above 1 is better.
+    /// Improvement factor, where above 1 is better; `None` without a figure.
     pub(crate) improvement: Option<f64>,
-    /// Ends of the interval of `improvement`.
+    /// Lower and upper end of the interval of `improvement`.
     pub(crate) interval: Option<[f64; 2]>,
-    /// Figure of B ÷ figure of A.
+    /// Figure of B divided by figure of A.
     pub(crate) change: Option<f64>,
-    /// Fraction below which a change does not matter.
+    /// Smallest relevant difference as a fraction.
     pub(crate) margin: f64,
     pub(crate) pairs: u32,
     pub(crate) most_pairs: u32,
     pub(crate) kept: Option<Kept>,
-    /// The verdict is better, but the change was reverted; the user may still keep it.
+    /// Whether the verdict is "better" but the change was reverted, so that the user may still keep it.
     pub(crate) waits_for_keep: bool,
-    /// Name of the machine.
+    /// Name of the machine; `None` if unknown.
     pub(crate) machine: Option<String>,
 }
 
-/// Cache of the summaries of trials that have ended, because judging a trial takes milliseconds.
+/// Cache of the summaries of trials that have ended, because judging a trial takes some milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct TrialCache(Mutex<HashMap<String, Arc<TrialSummary>>>);
 
 impl TrialCache {
-    /// Returns the summaries of all trials, the newest first.
+    /// Returns the summaries of all trials of the store, the newest first.
     pub(crate) fn read_all(&self, store: &Store) -> Result<Vec<Arc<TrialSummary>>, StoreError> {
         let mut all = Vec::new();
         for trial in store.trials()? {

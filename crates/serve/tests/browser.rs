@@ -1,5 +1,6 @@
-//! The pages in Chromium: they load without errors, nothing overflows at three widths, names that are markup stay text,
-//! forms work with and without the script. `ASSAY_PICTURES=DIR` keeps pictures of them.
+//! Tests the pages in Chromium. They must load without errors, must not overflow at three widths, and must show names
+//! that contain markup as text. Forms must work with and without the script. `ASSAY_PICTURES=DIR` stores pictures of
+//! the pages.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -17,16 +18,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use test_server::TestServer;
 
-/// Widths of a screen, a tablet and a phone, with the height of each.
+/// Width and height of a screen, a tablet and a phone.
 const SIZES: [(u32, u32); 3] = [(1400, 900), (800, 1000), (390, 844)];
 
-/// True if no part of the page is broader than the screen, but in boxes that scroll. A phone zooms out of a page that
-/// is too broad and enlarges `innerWidth`, so that the width is that of the emulated screen.
+/// Returns a script that is true if no part of the page is wider than the screen, except in boxes that scroll. The
+/// width is the width of the emulated screen, because a phone zooms out of a page that is too wide and enlarges
+/// `innerWidth`.
 fn fits(width: u32) -> String {
     format!("document.documentElement.scrollWidth <= {width}")
 }
 
-/// Names of elements that stick out, for the message of a failure.
+/// Returns a script that lists the elements which are too wide, for the message of a failure.
 fn sticks_out(width: u32) -> String {
     format!(
         "[...document.querySelectorAll('body *')].filter(e => \
@@ -37,7 +39,7 @@ fn sticks_out(width: u32) -> String {
     )
 }
 
-/// Every kind of page of the demo, with a name for its picture.
+/// Pages of the demonstration fleet, one of every kind, each with a name for its picture.
 const PAGES: [(&str, &str); 25] = [
     ("overview", "/"),
     ("machines", "/machines"),
@@ -87,7 +89,7 @@ fn go(browser: &mut Browser, session: &str, url: &str) {
     browser.until(session, &loaded);
 }
 
-/// Keeps a picture of the whole page, if somebody wants pictures.
+/// Stores a picture of the whole page if `ASSAY_PICTURES` is set.
 fn keep_picture(browser: &mut Browser, session: &str, name: &str) {
     let Some(dir) = std::env::var_os("ASSAY_PICTURES").map(PathBuf::from) else {
         return;

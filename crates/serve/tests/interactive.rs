@@ -1,5 +1,5 @@
-//! What one does with the pages, in Chromium: a disk is dragged and moved by keyboard, a history is zoomed, and
-//! axe-core finds no barrier on any page, in light and dark.
+//! Tests interactions with the pages in Chromium. A disk is dragged, and moved by keyboard; a history is zoomed.
+//! axe-core must find no accessibility barrier on any page, in light and dark.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use std::process::Command;
 use test_server::TestServer;
 
-/// axe-core 4.14.1 by Deque Systems, MPL-2.0: only for this test.
+/// axe-core 4.14.1 by Deque Systems, MPL-2.0. It is only used in this test.
 const AXE: &str = include_str!("site/axe.min.js");
 
-/// Violations as text, nothing without one.
+/// Script that returns the accessibility violations as text; empty without violations.
 const RUN_AXE: &str = "axe.run(document, { resultTypes: ['violations'] }).then(found => \
     found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 120)).join(' | ')) \
     .join('; '))";
 
-/// A history with a shift.
+/// Address of a figure over time that contains a shift.
 const HISTORY: &str = "/figures?machine=db1&plan=nightly&workload=randread-4k-qd32&\
     target=%2Fvar%2Flib%2Fpostgresql&metric=iops";
 
@@ -69,7 +69,7 @@ impl Tab {
         ));
     }
 
-    /// Returns the middle of an element, moved by a share of its width.
+    /// Returns the middle of an element, moved to the side by the fraction `share` of the element's width.
     fn point(&mut self, selector: &str, share: f64) -> (f64, f64) {
         let place = self.evaluate(&format!(
             "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{ block: 'center' }}); \

@@ -1,4 +1,4 @@
-//! What a hostile or broken client gets, and what one sees without a store.
+//! Tests the answers to hostile and broken clients, and the pages without a store.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"

@@ -1,4 +1,5 @@
-//! Every page over a made-up fleet, over an empty store, and over hostile names: structure, links and escaping.
+//! Tests the structure, links and escaping of every page, with the demonstration fleet, with an empty store, and with
+//! hostile names.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -10,7 +11,7 @@ mod test_server;
 use std::collections::BTreeSet;
 use test_server::{TestServer, index_hostile_duplicates, links};
 
-/// Checks what every page has, and returns its links.
+/// Checks the properties that every page must have, and returns the links on the page.
 fn check_page(server: &TestServer, path: &str, status: u16) -> Vec<String> {
     let answer = server.get(path);
     assert_eq!(answer.status, status, "{path}: {}", answer.body);

@@ -1,4 +1,4 @@
-//! What happens when the store is gone, replaced, locked or newer, and when clients read nothing.
+//! Tests requests while the store is missing, replaced, locked or newer, and while clients do not read.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -49,7 +49,7 @@ fn a_store_that_is_gone_or_foreign_is_named() {
     assert_eq!(server.get("/runs").status, 200);
 }
 
-/// Puts a copy of the store in its place, after `change` with a connection to it.
+/// Puts a copy of the store in its place, after executing `change` on the copy.
 fn replace(server: &TestServer, change: &str) -> rusqlite::Connection {
     let copy = server.dir.path().join("copy.db");
     std::fs::copy(server.store(), &copy).unwrap();

@@ -1,58 +1,59 @@
-//! Judges the transfers: whether the share fills a network of 1 Gbit/s, and what limited the transfers. Pure.
+//! Judges the transfers: whether the share fills a network of 1 Gbit/s, and what limited the transfers. Performs no
+//! I/O.
 
 use crate::link::ShareLink;
 use crate::{Protection, ShareTransfers};
 use serde::Serialize;
 
-/// Bytes of the criterion's transfer.
+/// Size in bytes of the transfer for which the criterion computes the time.
 const BYTES: f64 = 10e9;
-/// Maximum payload of 1 Gbit/s in bytes per second: an Ethernet frame of 1538 bytes on the wire carries 1448 bytes of
+/// Maximum payload of 1 Gbit/s in bytes per second. An Ethernet frame of 1538 bytes on the wire carries 1448 bytes of
 /// TCP payload.
 const GIGABIT: f64 = 1e9 / 8.0 * 1448.0 / 1538.0;
-/// Fraction of the maximum rate from which the rate counts as reached; the rest is headers of the protocol and
+/// Fraction of the maximum rate from which the maximum counts as reached. The rest are headers of the protocol, and
 /// rounding.
 const REACHED: f64 = 0.95;
-/// CPU usage (1 is one full CPU) from which the client counts as the limit.
+/// CPU usage from which the client counts as the limit; 1 is one full CPU.
 const FULL: f64 = 0.9;
 
-/// Whether 10 GB are written and read as fast as 1 Gbit/s permits.
+/// Whether 10 GB are written and read as fast as 1 Gbit/s permits, and how long this takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ShareCriterion")]
 pub struct Criterion {
     /// Whether writes and reads both reach the rate, with the weakest protection that the server allows.
     pub met: bool,
-    /// Seconds for writing 10 GB.
+    /// Time to write 10 GB, in seconds.
     pub write_seconds: f64,
-    /// Seconds for reading 10 GB.
+    /// Time to read 10 GB, in seconds.
     pub read_seconds: f64,
-    /// Seconds for 10 GB at the maximum payload of 1 Gbit/s.
+    /// Time to transfer 10 GB at the maximum payload of 1 Gbit/s, in seconds.
     pub link_seconds: f64,
 }
 
-/// What limited the transfers.
+/// Component that limited the transfers, with the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareLimit {
-    /// The limiting part.
+    /// Component that limited the transfers.
     pub by: LimitedBy,
-    /// Evidence, in a sentence.
+    /// Evidence for the limit, as a sentence.
     pub evidence: String,
 }
 
-/// Part that can limit a transfer.
+/// Component that can limit a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
     /// The network between client and server.
     Link,
-    /// The client's CPU.
+    /// The CPU of the client.
     Client,
-    /// Signing or encryption: the transfers without it are faster.
+    /// Signing or encryption, because the transfers without it are faster.
     Protection,
-    /// The server, its disk or its CPU: nothing on the client's side was the limit.
+    /// The server, its disk or its CPU, because nothing on the client's side was the limit.
     ServerSide,
 }
 
-/// Returns the median.
+/// Returns the median of the values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -67,7 +68,7 @@ fn measured(transfers: &[ShareTransfers]) -> impl Iterator<Item = &ShareTransfer
     transfers.iter().filter(|one| one.refused.is_none())
 }
 
-/// Judges the first kind of protection that the server allows.
+/// Computes the criterion from the transfers with the weakest protection that the server allows.
 pub(crate) fn judge_criterion(transfers: &[ShareTransfers]) -> Criterion {
     let first = measured(transfers).next();
     let rate = |values: fn(&ShareTransfers) -> &[f64]| first.map_or(0.0, |one| median(values(one)));

@@ -8,19 +8,19 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A test file on a share.
+/// A test file on a share, as it is recorded.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    /// `//server/share`.
+    /// Share in the form `//server/share`.
     share: String,
     port: u16,
     directory: String,
-    /// Name of the file.
+    /// Name of the test file.
     file: String,
 }
 
 /// Record of a test file that may exist on a share. The record is locked while the file is in use, so that another
-/// measurement does not remove the file. The lock ends with the process.
+/// measurement does not remove the file. The kernel releases the lock when the process ends.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     path: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Leftover {
 }
 
 impl Leftover {
-    /// Writes the record. Called before the file is created.
+    /// Writes the record. Must be called before the file is created.
     pub(crate) fn record(dir: &Path, url: &ShareUrl, file: &str) -> Result<Self, ShareError> {
         let path = dir.join(format!("{file}.json"));
         let record = Record {
@@ -52,7 +52,7 @@ impl Leftover {
         }
     }
 
-    /// Removes the record. Called after the file was removed.
+    /// Removes the record. Must be called after the file was removed.
     pub(crate) fn forget(self) -> Result<(), ShareError> {
         match fs::remove_file(&self.path) {
             // The measurement that wrote it ended just now.
@@ -65,7 +65,7 @@ impl Leftover {
     }
 }
 
-/// Opens and locks a record; `None` if a running measurement holds it or if it is invalid.
+/// Opens and locks a record. Returns `None` if a running measurement has locked it, or if it is invalid.
 fn open_record(path: &Path) -> Option<(Leftover, Record)> {
     let mut lock = File::open(path).ok()?;
     lock.try_lock().ok()?;
@@ -79,7 +79,7 @@ fn open_record(path: &Path) -> Option<(Leftover, Record)> {
     plain.then_some((Leftover { path, _lock: lock }, record))
 }
 
-/// Removes the files of earlier measurements from the client's directory; returns their names.
+/// Removes the files of earlier measurements from the client's directory. Returns the names of the removed files.
 pub(crate) fn remove_earlier(
     dir: &Path,
     client: &SmbClient<'_>,

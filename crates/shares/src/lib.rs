@@ -1,6 +1,6 @@
-//! Measures a share of a file server: writes and reads one file with each kind of protection, and compares with the
-//! local disk, the network and the client's CPU. `smbclient` speaks SMB; nothing is mounted. The text of a result is in
-//! `assay`.
+//! Measures a share of a file server. Writes and reads one file with each kind of protection, and compares the rates
+//! with the local disk, the network and the client's CPU. The program `smbclient` transfers the file; nothing is
+//! mounted. The text of a result is in `assay`.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate starts smbclient, measures time and owns its files"
@@ -23,34 +23,34 @@ use serde::Serialize;
 use smb_client::{LONGEST, SmbClient};
 use std::path::{Path, PathBuf};
 
-/// Reasons why a share cannot be measured.
+/// Reason why a share cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ShareError {
     /// The text is not the URL of a share.
     #[error("cannot measure {url}: {why}")]
     Url {
-        /// URL as given, without a password.
+        /// URL from the user, without a password.
         url: String,
-        /// Fault, and the expected form.
+        /// What is wrong with the URL, and the expected form.
         why: String,
     },
     /// A file cannot be read or written.
     #[error("cannot use {path}: {source}")]
     File {
-        /// Path.
+        /// Path of the file.
         path: PathBuf,
-        /// Cause.
+        /// Error of the kernel.
         source: std::io::Error,
     },
     /// `smbclient` cannot be started.
     #[error("cannot start smbclient: {0}. Install the package smbclient.")]
     Client(std::io::Error),
-    /// The server refused, or a transfer failed.
+    /// The server refused the connection, or a transfer failed.
     #[error("cannot use {share}: {why}")]
     Refused {
-        /// `//server/share`.
+        /// Share in the form `//server/share`.
         share: String,
-        /// Message of `smbclient`, with the way out.
+        /// Message of `smbclient`, with a way to proceed.
         why: String,
     },
     /// The user interrupted the measurement.
@@ -62,7 +62,7 @@ pub enum ShareError {
         LONGEST.as_secs() / 60
     )]
     TooLong {
-        /// `//server/share`.
+        /// Share in the form `//server/share`.
         share: String,
     },
     /// The measurement failed, and the test file could not be removed.
@@ -70,7 +70,7 @@ pub enum ShareError {
         "{cause}; the test file {file} may still be there: the next measurement of the same share removes it"
     )]
     FileLeft {
-        /// Why the measurement failed.
+        /// Reason why the measurement failed.
         cause: Box<ShareError>,
         /// Name of the test file.
         file: String,
@@ -92,35 +92,35 @@ impl ShareError {
 /// Prefix of the name of every test file.
 pub const FILE_PREFIX: &str = "assay-share-";
 
-/// Parameters of a measurement.
+/// What to measure, and how.
 #[derive(Debug)]
 pub struct ShareRequest<'a> {
-    /// Share.
+    /// Share to measure.
     pub url: &'a ShareUrl,
-    /// File with `username=`, `password=` and `domain=` lines; anonymous if absent.
+    /// File with lines `username=`, `password=` and `domain=`; `None` connects anonymously.
     pub auth_file: Option<&'a Path>,
     /// Size of the test file in bytes.
     pub file_bytes: u64,
-    /// Number of transfers of each kind.
+    /// Number of writes and of reads with each kind of protection.
     pub rounds: u32,
-    /// Directory in which assay records the files that it has on shares.
+    /// Directory in which assay records the test files that it creates on shares.
     pub records: &'a Path,
     /// Name of the test file: [`FILE_PREFIX`] followed by letters or digits that are unique to this measurement.
     pub file_name: &'a str,
-    /// Seed of the data.
+    /// Seed of the random data in the test file.
     pub seed: u64,
 }
 
-/// Protection of the messages between client and server.
+/// How the messages between client and server are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ShareProtection")]
 pub enum Protection {
-    /// Neither signed nor encrypted.
+    /// Messages are neither signed nor encrypted.
     Plain,
-    /// Signed.
+    /// Messages are signed but not encrypted.
     Signed,
-    /// Encrypted.
+    /// Messages are encrypted, which also authenticates them.
     Encrypted,
 }
 
@@ -137,25 +137,25 @@ impl Protection {
     }
 }
 
-/// Transfers with one kind of protection.
+/// Transfers of the test file with one kind of protection.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareTransfers {
-    /// Kind.
+    /// Protection with which the file was transferred.
     pub protection: Protection,
-    /// Bytes per second of each write, in order.
+    /// Rate of each write in bytes per second, in order.
     pub writes: Vec<f64>,
-    /// Bytes per second of each read, in order.
+    /// Rate of each read in bytes per second, in order.
     pub reads: Vec<f64>,
     /// CPU time of the client ÷ duration of the transfers.
     pub client_cpu: f64,
-    /// Why there are no figures: the server refused this kind.
+    /// Message of the server if it refused this kind of protection; then there are no rates.
     pub refused: Option<String>,
 }
 
-/// Result of a measurement.
+/// Result of measuring a share.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareResult {
-    /// `//server/share`.
+    /// Share in the form `//server/share`.
     pub share: String,
     /// Name and version of the SMB client program.
     pub client: String,
@@ -163,27 +163,27 @@ pub struct ShareResult {
     pub dialect: Option<String>,
     /// Size of the test file in bytes.
     pub file_bytes: u64,
-    /// Bytes per second of writing the file to the local disk, with an fsync at the end.
+    /// Rate of writing the file to the local disk, in bytes per second, with an fsync at the end.
     pub local_write: f64,
-    /// Directory of the local file.
+    /// Directory of the file on the local disk.
     pub local_directory: PathBuf,
-    /// Link to the server.
+    /// Network path to the server.
     pub link: ShareLink,
-    /// Transfers, by protection.
+    /// Transfers with each kind of protection.
     pub transfers: Vec<ShareTransfers>,
     /// Whether the share fills a network of 1 Gbit/s.
     pub criterion: Criterion,
-    /// What limited the transfers.
+    /// Component that limited the transfers.
     pub limit: ShareLimit,
-    /// Names of test files left by earlier, killed measurements; they were removed.
+    /// Names of test files that earlier, killed measurements left, and that were removed.
     pub swept: Vec<String>,
 }
 
-/// Progress of a measurement: protection, round from 1.
+/// Callback that receives the protection and the number of the round, from 1, when a round begins.
 pub type OnRound<'a> = &'a mut dyn FnMut(Protection, u32);
 
-/// Measures a share. The test file is recorded before it is made, and removed at the end or, after a crash, by the
-/// next measurement of the same share.
+/// Measures a share. The test file is recorded before it is created, and removed at the end. After a crash, the next
+/// measurement of the same share removes it.
 ///
 /// # Errors
 /// The share cannot be used with any kind of protection, or `stop` returned true.

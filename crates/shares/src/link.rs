@@ -1,4 +1,4 @@
-//! The network path to a server: interface, its speed, and the time to open a connection.
+//! The network path to a server: the interface, its speed, and the time to open a connection.
 
 use serde::Serialize;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 /// Network path to a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareLink {
-    /// Interface of the route to the server, such as `eth0`; `lo` if the server is this machine.
+    /// Network interface on the route to the server, such as `eth0`; `lo` if the server is this machine.
     pub interface: Option<String>,
-    /// Speed of the interface in Mbit/s; null if the interface reports none.
+    /// Speed of the interface in Mbit/s; null if the interface does not report a speed.
     pub mbit_per_s: Option<u64>,
     /// Time to open a TCP connection in milliseconds, about one round trip.
     pub connect_ms: Option<f64>,
 }
 
-/// Time limit for opening the connection.
+/// Time limit for opening the TCP connection.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Finds the network path to a server. Values that cannot be determined are `None`.

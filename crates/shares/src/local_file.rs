@@ -1,4 +1,4 @@
-//! The local test file: data that does not compress, written with an fsync, removed at the end.
+//! The local test file. Its data does not compress, it is written with an fsync, and it is removed at the end.
 
 use crate::ShareError;
 use rand_chacha::ChaCha8Rng;
@@ -7,10 +7,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes written at once.
+/// Number of bytes that are written at once.
 const CHUNK: usize = 1 << 20;
 
-/// Returns `TMPDIR`, or else `/var/tmp`. Not `/tmp`, which is often in memory and therefore no disk to compare with.
+/// Returns `TMPDIR`; without this variable, `/var/tmp`. `/tmp` is not used, because it is often in memory and therefore
+/// not comparable with a disk.
 fn choose_directory() -> PathBuf {
     match std::env::var_os("TMPDIR") {
         Some(chosen) => PathBuf::from(chosen),
@@ -24,8 +25,8 @@ pub(crate) struct LocalFile {
 }
 
 impl LocalFile {
-    /// Writes a file of random bytes and returns it with its rate in bytes per second. The time to generate the data is
-    /// not counted.
+    /// Writes a file of random bytes. Returns the file and the write rate in bytes per second. The time to generate the
+    /// data is not counted.
     pub(crate) fn create(
         bytes: u64,
         seed: u64,

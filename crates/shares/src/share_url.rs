@@ -2,10 +2,10 @@
 
 use crate::ShareError;
 
-/// Port of SMB.
+/// Default TCP port of SMB.
 const PORT: u16 = 445;
 
-/// A share of a server.
+/// A share on a server, from a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareUrl {
     host: String,
@@ -16,7 +16,7 @@ pub struct ShareUrl {
 }
 
 impl ShareUrl {
-    /// Whether a word is a URL of a share.
+    /// Returns whether a text is a URL of a share.
     #[must_use]
     pub fn is_share(word: &str) -> bool {
         let scheme = word
@@ -81,38 +81,38 @@ impl ShareUrl {
         })
     }
 
-    /// Returns the server's name or address.
+    /// Returns the name or address of the server.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns the port.
+    /// Returns the TCP port of the server.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the user, if the URL contains one.
+    /// Returns the name of the user; `None` if the URL contains none.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// Returns the directory in the share; empty for its root.
+    /// Returns the directory in the share; empty for the root of the share.
     #[must_use]
     pub fn directory(&self) -> &str {
         &self.directory
     }
 
-    /// Returns `//server/share`.
+    /// Returns the share in the form `//server/share`.
     #[must_use]
     pub fn share_name(&self) -> String {
         format!("//{}/{}", self.host, self.share)
     }
 }
 
-/// Splits `host:port` and `[address]:port`.
+/// Splits `host:port` or `[address]:port` into host and port.
 fn split_port(server: &str) -> Option<(&str, u16)> {
     if let Some(rest) = server.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;

@@ -1,4 +1,4 @@
-//! Runs `smbclient`: its arguments, its output and its errors.
+//! Runs `smbclient`: builds its arguments, and interprets its output and errors.
 
 use crate::{Protection, ShareError, ShareUrl};
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
@@ -6,27 +6,27 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limit for one call of `smbclient`; then it is killed.
+/// Time limit for one call of `smbclient`, after which it is killed.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1800);
-/// How much of the client's output is kept.
+/// How much of the output of `smbclient` is kept.
 const KEEP: Keep = Keep {
     stdout: 64 << 10,
     stderr: 64 << 10,
     leftovers: Leftovers::Kill,
 };
 
-/// `smbclient` for one directory of one share; each call is one connection.
+/// `smbclient` for one directory of one share. Each call opens one connection.
 pub(crate) struct SmbClient<'a> {
     url: &'a ShareUrl,
     auth_file: Option<&'a Path>,
 }
 
-/// A write and a read of the test file.
+/// Result of one write and one read of the test file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transfer {
-    /// Bytes per second.
+    /// Rate of the write, in bytes per second.
     pub write: f64,
-    /// Bytes per second.
+    /// Rate of the read, in bytes per second.
     pub read: f64,
     /// CPU time of the client ÷ duration of the connection.
     pub client_cpu: f64,
@@ -48,7 +48,7 @@ impl<'a> SmbClient<'a> {
             && self.url.directory() == directory
     }
 
-    /// Returns name and version of the client.
+    /// Returns the name and version of the client program.
     pub(crate) fn find_version(&self, stop: &dyn Fn() -> bool) -> Result<String, ShareError> {
         let mut command = Command::new("smbclient");
         command.arg("--version");
@@ -62,7 +62,7 @@ impl<'a> SmbClient<'a> {
         Ok(format!("smbclient {version}").trim_end().to_owned())
     }
 
-    /// Connects once, and returns the dialect that both ends agreed on.
+    /// Connects once, and returns the dialect on which client and server agreed.
     pub(crate) fn connect(&self, stop: &dyn Fn() -> bool) -> Result<Option<String>, ShareError> {
         let mut command = self.command(None, "exit");
         // The dialect is in messages of this level; messages of level 10 would contain keys.
@@ -81,7 +81,7 @@ impl<'a> SmbClient<'a> {
         Ok(dialect)
     }
 
-    /// Writes the file to the share, reads it and removes it.
+    /// Writes the file to the share, reads it back and removes it.
     pub(crate) fn transfer(
         &self,
         protection: Protection,
@@ -143,7 +143,7 @@ impl<'a> SmbClient<'a> {
         command
     }
 
-    /// Runs a client until it ends; returns its output and its duration.
+    /// Runs the client until it ends. Returns its output and its duration.
     fn run(
         &self,
         mut command: Command,
@@ -226,8 +226,9 @@ fn join_output(done: &Collected) -> String {
     text(&done.stdout) + &text(&done.stderr)
 }
 
-/// Finds the rate of a transfer in the output, in bytes per second: `putting file … (42778.1 kb/s) (average …)`,
-/// `getting file … (125188.2 KiloBytes/sec) (average …)`. A kilobyte of smbclient has 1024 bytes.
+/// Finds the rate of a transfer in the output, in bytes per second. The output contains lines such as
+/// `putting file … (42778.1 kb/s) (average …)` and `getting file … (125188.2 KiloBytes/sec) (average …)`. A kilobyte of
+/// smbclient has 1024 bytes.
 fn find_rate(text: &str, start: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with(start))?;
     let (before, _) = line.rsplit_once(" (average")?;

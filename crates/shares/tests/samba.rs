@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server of the share `data` with a guest that may write.
+/// A Samba server with the share `data`, to which a guest may write.
 struct Samba {
     dir: tempfile::TempDir,
     port: u16,

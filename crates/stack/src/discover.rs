@@ -1,4 +1,4 @@
-//! Finds the layers below a target. There is one module for each kind of layer.
+//! Finds the layers below a target. Each kind of layer has its own module.
 
 mod crypt;
 mod device;
@@ -25,16 +25,16 @@ use std::time::Duration;
 pub use guest::RUNS;
 pub use users::find_users;
 
-/// Target whose layers are searched.
+/// Target below which layers are searched, as the user named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackTarget {
-    /// An absolute path: a directory, a file, an image, a block device.
+    /// An absolute path of a directory, file, image or block device.
     Path(PathBuf),
-    /// A virtual machine: libvirt name, Proxmox number, process id, or QEMU's `-name`.
+    /// A virtual machine, by its libvirt name, Proxmox number, process id, or QEMU's `-name`.
     Guest(String),
 }
 
-/// Reason why there is no stack.
+/// Reason why no layers can be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
     /// The path does not exist, is not storage, or cannot be read.
@@ -46,22 +46,22 @@ pub enum StackError {
         describe_others(known)
     )]
     NoGuest {
-        /// Requested name.
+        /// Name that the user requested.
         name: String,
-        /// Existing virtual machines.
+        /// Names of the existing virtual machines.
         known: Vec<String>,
     },
-    /// Several virtual machines match.
+    /// Several virtual machines have this name.
     #[error(
         "{name:?} is the name of several virtual machines: give the process number of one: {pids:?}"
     )]
     Ambiguous {
-        /// Requested name.
+        /// Name that the user requested.
         name: String,
         /// Process ids of the matching virtual machines.
         pids: Vec<u32>,
     },
-    /// Processes cannot be listed.
+    /// The processes of this machine cannot be listed.
     #[error("virtual machines cannot be looked for: {0}")]
     Unreadable(#[source] HostError),
 }
@@ -73,9 +73,8 @@ fn describe_others(known: &[String]) -> String {
     }
 }
 
-/// Finds the layers under a target. Properties that cannot be determined are listed in
-/// [`Layer::unknown`]. The machine is read through [`Redacted`], so layers contain only harmless
-/// text.
+/// Finds the layers below a target. Properties that cannot be determined are listed in [`Layer::unknown`]. The machine
+/// is read through [`Redacted`], so that layers contain no secrets.
 ///
 /// # Errors
 /// The target does not exist, or the machine cannot be read at all.
@@ -96,25 +95,27 @@ pub fn discover(host: &dyn Host, target: &StackTarget) -> Result<Stack, StackErr
     Ok(finder.stack)
 }
 
-/// Maximum nesting depth of layers; a deeper stack is treated as a cycle.
+/// Maximum depth of the layers. A deeper stack counts as a cycle.
 const DEPTH: usize = 48;
 /// Maximum number of layers below one target.
 const MANY: usize = 4096;
 
-/// Limits of the tools that are run. The time limit is long because some tools scan every device of the machine.
+/// Time and output limits of the tools that are run. The time limit is long because some tools scan every device of the
+/// machine.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(20),
 };
 
-/// State of the search with the layers found so far.
+/// State of the search, with the layers found until now.
 struct Finder<'a> {
     host: &'a dyn Host,
-    /// Unredacted access for reading image headers; only numbers and a file name are taken from a header.
+    /// Unredacted access to the machine, for reading image headers. Only numbers and a file name are taken from a
+    /// header.
     headers: Option<&'a dyn Host>,
     stack: Stack,
-    /// Index of each layer by its identity, so that none is added twice.
+    /// Index of each layer by its identity, so that no layer is added twice.
     seen: BTreeMap<String, usize>,
-    /// Layers on the current path downwards.
+    /// Indices of the layers on the current path from the target downwards.
     above: Vec<usize>,
     mounts: Option<Result<Vec<Mount>, String>>,
     lvm: Option<Result<Vec<Row>, String>>,
@@ -135,7 +136,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Adds a layer once, and finds those below it.
+    /// Adds a layer unless it exists already. If it is new, calls `below` to find the layers below it.
     fn enter(&mut self, key: String, layer: Layer, below: impl FnOnce(&mut Self, usize)) -> usize {
         if let Some(&at) = self.seen.get(&key) {
             return at;
@@ -153,8 +154,8 @@ impl<'a> Finder<'a> {
         at
     }
 
-    /// Connects a layer with the layer below it. A connection that would create a cycle is reported as unknown and not
-    /// added.
+    /// Connects a layer with the layer below it. A connection that would create a cycle is not added, but reported as
+    /// unknown.
     fn stand(&mut self, at: usize, below: usize) {
         if self.above.contains(&below) {
             let name = self.stack.layers[below].name.clone();
@@ -182,7 +183,7 @@ impl<'a> Finder<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Runs a read-only tool.
+    /// Runs a tool that only reads.
     fn ask(&self, argv: &[&OsStr]) -> Result<CommandOutput, String> {
         self.ask_within(argv, LIMITS)
     }
@@ -212,7 +213,7 @@ impl<'a> Finder<'a> {
         self.ask(&argv).map(|output| output.text())
     }
 
-    /// Returns the mounts.
+    /// Returns the mounts of the machine, which are read once.
     fn mounts(&mut self) -> Result<Vec<Mount>, String> {
         const FILE: &str = "/proc/self/mountinfo";
         let host = self.host;
@@ -251,7 +252,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Shortens 65536 to `64k`; other text is unchanged.
+/// Shortens a number such as 65536 to `64k`. Returns other text unchanged.
 fn shorten_size(number: &str) -> String {
     match number.parse() {
         Ok(bytes) => assay_model::Bytes(bytes).short(),

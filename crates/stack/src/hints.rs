@@ -1,26 +1,26 @@
-//! Hints: short remarks on settings, each with its facts and source.
+//! Hints: short remarks on settings, each with its facts and its source.
 //!
-//! A hint suggests what to examine and is not a verdict. A trial or a measurement of the layers shows the cost of a
-//! setting on this machine.
+//! A hint suggests what to examine and is not a verdict. A trial, or a measurement of the layers, shows what a setting
+//! costs on this machine.
 
 mod guest;
 mod storage;
 
 use assay_model::stack::{Hint, Layer, LayerKind, Stack};
 
-/// A rule about one layer and the layers below it.
+/// A check of one layer and the layers below it. Returns a hint if it applies.
 type Rule = fn(&Look<'_>) -> Option<Said>;
 
-/// Result of a rule.
+/// Hint of a check, before its layer is added.
 struct Said {
     text: String,
     because: String,
-    /// Id of the page in the advice catalogue, which has the current state of knowledge and a trial.
+    /// Id of the advice page on the subject, which has the current state of knowledge and a trial.
     page: &'static str,
     source: &'static str,
 }
 
-/// A layer and its stack.
+/// The layer that a check examines, with its stack.
 struct Look<'a> {
     stack: &'a Stack,
     at: usize,
@@ -36,7 +36,7 @@ impl Look<'_> {
         self.layer.get(key) == Some(value)
     }
 
-    /// Returns the lower layers of a kind, nearest first.
+    /// Returns the layers of a kind below this layer, nearest first.
     fn below(&self, kind: LayerKind) -> impl Iterator<Item = &Layer> {
         let under = self.stack.under(self.at).into_iter();
         under.filter_map(move |at| {

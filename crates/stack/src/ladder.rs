@@ -1,8 +1,9 @@
-//! Measures the same workload at every layer of a stack that can be measured safely: on temporary objects, in rounds
-//! with all layers in random order.
+//! Measures the same workload at every layer of a stack that can be measured safely. The layers are temporary objects.
+//! They are measured in rounds, each with all layers in random order.
 //!
-//! [`prepare`] plans the ladder and changes nothing; [`execute`] creates the rungs, measures them and removes
-//! everything. The samples are stored as a run; its targets are the rungs.
+//! A rung is a measured layer, and a ladder is the list of all rungs. [`prepare`] plans the ladder and changes nothing;
+//! [`execute`] creates the rungs, measures them and removes everything. The samples are stored as a run whose targets
+//! are the rungs.
 
 mod bench;
 mod error;
@@ -29,19 +30,19 @@ pub use sibling_layers::Scratch;
 
 use assay_lab::Image;
 
-/// Resources of guests.
+/// Resources that are needed to boot guests.
 #[derive(Clone, Copy, Debug)]
 pub struct Lab<'a> {
-    /// The guest image.
+    /// Image from which guests boot.
     pub image: &'a Image,
-    /// Registry of guests.
+    /// Registry that records running guests, so that they can be removed after a crash.
     pub state: &'a assay_lab::GuestRegistry,
 }
 
 pub use assay_measure::engine::{Environment, MeasureEvent, Tell};
 
-/// Default plan.
+/// Plan of a stack measurement for users who give no plan.
 pub const DEFAULT_PLAN: &str = include_str!("ladder/stack.toml");
 
-/// Label of the journal session of a measurement.
+/// Label of a measurement's session in the journal.
 pub const LABEL: &str = "measuring a stack";

@@ -1,4 +1,4 @@
-//! The layers under a path, a disk or a virtual machine: [`discover()`] reads the machine through
+//! Finds the layers below a path, a disk or a virtual machine. [`discover()`] reads the machine through
 //! [`assay_host::Host`] and changes nothing; [`hints()`] returns known costs of the settings.
 
 mod discover;

@@ -1,4 +1,5 @@
-//! A real guest with all kinds of layers: read from inside through its agent, and from outside by its process.
+//! Tests a real guest with all kinds of layers, which are read from inside through the guest's agent, and from outside
+//! by the process of QEMU.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look for the image of guests"

@@ -1,4 +1,4 @@
-//! A domain that libvirt started: `virt-qemu-run` in a temporary directory.
+//! Tests a domain that libvirt started, with `virt-qemu-run` in a temporary directory.
 #![allow(clippy::disallowed_methods, reason = "tests start the real program")]
 
 use assay_host::{LiveHost, Root};
@@ -7,7 +7,7 @@ use assay_stack::{StackTarget, discover};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Ends the domain together with its program.
+/// Ends the domain together with its program when the value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -33,7 +33,7 @@ fn domain(dir: &str, name: &str) -> String {
     )
 }
 
-/// Returns the limits of a process in a capture with this state of the domain.
+/// Returns the limits of a process that a capture with this state of the domain contains.
 fn limited(status: &str, name: &str, cmdline: &[u8], pid: u32) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in [

@@ -16,14 +16,14 @@ fn run(argv: &[&str]) -> Option<String> {
     output.status.success().then_some(text)
 }
 
-/// A file system on a loop device; all objects are removed on drop.
+/// A file system on a loop device. Dropping the value removes all objects.
 struct Mounted {
     dir: tempfile::TempDir,
     device: String,
 }
 
 impl Mounted {
-    /// Creates it; `None` with a message if this machine does not support it.
+    /// Creates the file system; returns `None` and prints a message if this machine does not support it.
     fn new(make: &[&str], name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             assay_testing::skipped("loop", "needs root for loop devices");
@@ -98,8 +98,8 @@ fn file_systems_on_loop_devices() {
     }
 }
 
-/// For every n, repeats the search in a capture whose n-th call fails: nothing panics or hangs, and
-/// missing parts are reported.
+/// Repeats the search with captures in which one call fails: for every n, the n-th call. The search must not panic or
+/// hang, and must report the missing parts.
 #[test]
 fn things_that_cannot_be_read_are_said() {
     let Some(mounted) = Mounted::new(&["mkfs.ext4", "-q", "-F"], "a.img") else {

@@ -1,4 +1,4 @@
-//! Encodes the body of a record: the model's JSON, compressed.
+//! Encodes the body of a record, which is the model's JSON, compressed with zstd.
 
 use crate::StoreError;
 use crate::error::Cause;
@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// zstd level. Level 3 compresses histograms to a tenth in negligible time.
+/// Compression level of zstd. Level 3 compresses histograms to a tenth of their size in negligible time.
 const COMPRESSION: i32 = 3;
-/// Maximum declared length of a body in bytes; longer bodies are refused.
+/// Maximum declared length of a body in bytes. Longer bodies are refused.
 const MAX_BODY: u64 = 1 << 30;
 
-/// Encodes a value and checks that it decodes again. JSON has no NaN or infinity, and measured data must not
-/// be lost because of one.
+/// Encodes a value and checks that it decodes again. JSON cannot represent NaN and infinity, and such a value must not
+/// make measured data unreadable.
 pub(crate) fn pack<T: Serialize + DeserializeOwned>(
     path: &Path,
     what: &str,
@@ -30,7 +30,7 @@ pub(crate) fn pack<T: Serialize + DeserializeOwned>(
     compress().map_err(|error: std::io::Error| fail(error.into()))
 }
 
-/// Decodes a body.
+/// Decompresses and decodes a body.
 pub(crate) fn unpack<T: DeserializeOwned>(
     path: &Path,
     what: &str,

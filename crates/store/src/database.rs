@@ -1,4 +1,4 @@
-//! Interface of a database for the store. The rest of the crate works with records and supports SQLite and
+//! Interface between the store and its database. The rest of the crate works with records, and supports SQLite and
 //! PostgreSQL through this interface.
 
 use crate::StoreError;
@@ -9,7 +9,7 @@ use assay_model::Machine;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Kind of a record. All kinds have the same columns, and each numbers its own records.
+/// Kind of a record. The tables of all kinds have the same columns. Each kind has its own sequence of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Run,
@@ -30,8 +30,8 @@ impl Kind {
         }
     }
 
-    /// Returns the table of the parts, and its column that contains the record's number; `None` if records of this kind
-    /// have no parts.
+    /// Returns the table that contains the parts of records of this kind, and the column with the record's number;
+    /// `None` if records of this kind have no parts.
     pub(crate) fn parts_table(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Run => Some(("sample", "run")),
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// Returns SQL that sets the column `tabled` to null if the state is final, which causes the SQL rows of the record
+    /// Returns SQL that sets the column `tabled` to null if the state is final. This causes the SQL rows of the record
     /// to be written again.
     pub(crate) fn without_rows_when_ended(self, state: &str) -> String {
         match self {
@@ -50,21 +50,22 @@ impl Kind {
     }
 }
 
-/// A record to store: its body, and the columns for lists.
+/// A record to store: its body, and the columns that lists need.
 pub(crate) struct Record<'a> {
     pub(crate) uid: &'a str,
     pub(crate) started: Timestamp,
     pub(crate) ended: Option<Timestamp>,
     pub(crate) state: String,
     pub(crate) name: &'a str,
-    /// Subject of the record: targets of a run as JSON, target of a trial, or subject of an observation as JSON.
+    /// Subject of the record: the targets of a run as JSON, the target of a trial, or the subject of an observation as
+    /// JSON.
     pub(crate) about: String,
     /// Number of parts of the complete record.
     pub(crate) planned: usize,
     pub(crate) body: Vec<u8>,
 }
 
-/// A record in a list.
+/// A record as lists contain it, without its body.
 pub(crate) struct Listed {
     pub(crate) id: i64,
     pub(crate) uid: String,
@@ -77,19 +78,19 @@ pub(crate) struct Listed {
     pub(crate) machine: Option<Machine>,
 }
 
-/// Which records to list.
+/// Selection of the records that a list contains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listing<'a> {
-    /// Only records with a smaller number.
+    /// Only records whose number is smaller than this.
     pub(crate) before: i64,
-    /// As many at most.
+    /// Maximum number of records.
     pub(crate) most: usize,
     pub(crate) name: Option<&'a str>,
     pub(crate) about: Option<&'a str>,
 }
 
 impl Listing<'_> {
-    /// All records.
+    /// Selects all records of a kind.
     pub(crate) const ALL: Listing<'static> = Listing {
         before: i64::MAX,
         most: usize::MAX,
@@ -97,54 +98,54 @@ impl Listing<'_> {
         about: None,
     };
 
-    /// Returns the maximum number as SQL takes it.
+    /// Returns the maximum number of records as an SQL integer.
     pub(crate) fn limit(&self) -> i64 {
         i64::try_from(self.most).unwrap_or(i64::MAX)
     }
 }
 
-/// Start time of a sample as stored, and its duration in nanoseconds; missing in rows of an old store.
+/// Start time of a sample as stored, and its duration in nanoseconds. Rows of an old store have no value.
 pub(crate) type PartTime = (Option<String>, Option<i64>);
 
 /// A part of a record: a sample of a run, or one side of a pair of a trial.
 pub(crate) struct Part {
-    /// Slot of the run, or pair of the trial.
+    /// Number of the slot of a run, or of the pair of a trial.
     pub(crate) at: u32,
-    /// Side of the pair; empty for a run.
+    /// Side of the pair; empty for a sample of a run.
     pub(crate) side: String,
     pub(crate) body: Vec<u8>,
-    /// Row of the part for SQL.
+    /// Columns of the part for SQL queries.
     pub(crate) row: PartRow,
 }
 
 /// Database operations for the history of machines.
 pub(crate) trait Timeline {
-    /// Returns a machine.
+    /// Returns the state of a machine; `None` if the machine is unknown.
     fn host(&self, name: &str) -> Result<Option<Host>, StoreError>;
 
-    /// Returns all machines, ordered by name.
+    /// Returns the states of all machines, ordered by name.
     fn hosts(&self) -> Result<Vec<Host>, StoreError>;
 
     /// Returns the rows of a machine, ordered by key and time, or only the newest row of each key.
     fn rows(&self, name: &str, newest: bool) -> Result<Vec<Row>, StoreError>;
 
-    /// Writes all changes or none. Returns false if the machine differs from the expected state.
+    /// Writes all changes or none. Returns false if the stored machine differs from the expected state.
     fn write(&mut self, changes: &Changes<'_>) -> Result<bool, StoreError>;
 
     /// Returns the rows of a query.
     fn spans(&self, ask: &Ask<'_>) -> Result<Vec<Span>, StoreError>;
 
-    /// Removes a machine with its rows. Returns false if it does not exist.
+    /// Removes a machine with its rows. Returns false if the machine does not exist.
     fn forget_host(&mut self, name: &str) -> Result<bool, StoreError>;
 
-    /// Returns how many days ended rows are kept, if configured.
+    /// Returns how many days ended rows are kept; `None` if this is not configured.
     fn days(&self) -> Result<Option<u32>, StoreError>;
 
     /// Sets how many days ended rows are kept.
     fn keep_days(&mut self, days: u32) -> Result<(), StoreError>;
 }
 
-/// Database operations for SQL tables.
+/// Database operations for the tables of SQL queries.
 pub(crate) trait RowStore {
     /// Returns the records whose SQL rows are missing, or were written before the record ended.
     fn without_rows(&self, kind: Kind) -> Result<Vec<i64>, StoreError>;
@@ -158,37 +159,37 @@ pub(crate) trait RowStore {
 
 /// Database operations for lists of records, without bodies.
 pub(crate) trait RecordLists {
-    /// Returns the newest records of a listing, newest first.
+    /// Returns the records that a listing selects, newest first.
     fn list(&self, kind: Kind, listing: &Listing<'_>) -> Result<Vec<Listed>, StoreError>;
 
-    /// Returns the record of a number as lists show it.
+    /// Returns the record with this number as lists show it.
     fn head(&self, kind: Kind, id: i64) -> Result<Option<Listed>, StoreError>;
 
-    /// Returns the numbers of `most` records, newest first, after leaving out `skipped`.
+    /// Returns the numbers of at most `most` records, newest first, after skipping the `skipped` newest.
     fn newest(&self, kind: Kind, skipped: usize, most: usize) -> Result<Vec<i64>, StoreError>;
 
     /// Returns the numbers of at most `most` records whose uid starts with these hexadecimal digits, ascending.
     fn starting_with(&self, kind: Kind, digits: &str, most: usize) -> Result<Vec<i64>, StoreError>;
 
-    /// Returns the number of samples of each of these runs, as far as they have some.
+    /// Returns the number of samples of each of these runs. Runs without samples are omitted.
     fn count_samples(&self, runs: &[i64]) -> Result<Vec<(i64, i64)>, StoreError>;
 
-    /// Returns the times of the first and the last sample of a run by slot.
+    /// Returns the times of the first and the last sample of a run, in the order of slots.
     fn sample_times(&self, run: i64) -> Result<Option<[PartTime; 2]>, StoreError>;
 
-    /// Returns a mark of the content: while this connection returns the same mark, nobody has changed the store.
+    /// Returns a mark of the content. As long as this connection returns the same mark, the store is unchanged.
     fn mark(&self) -> Result<String, StoreError>;
 }
 
-/// An open database.
+/// An open database with all operations that the store needs.
 pub(crate) trait Database:
     Timeline + RowStore + RecordLists + std::fmt::Debug + Send
 {
     /// Returns the location for display, without a password.
     fn path(&self) -> &Path;
 
-    /// Stores a record with all parts or not at all. Returns its number and whether it is new. An existing
-    /// record with the same uid stays unchanged.
+    /// Stores a record with all its parts, or stores nothing. Returns the record's number and whether the record is
+    /// new. An existing record with the same uid stays unchanged.
     fn insert(
         &mut self,
         kind: Kind,
@@ -197,19 +198,19 @@ pub(crate) trait Database:
         parts: &[Part],
     ) -> Result<(i64, bool), StoreError>;
 
-    /// Updates a record during its measurement. Returns false if it does not exist.
+    /// Updates a record during its measurement. Returns false if the record does not exist.
     fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError>;
 
     /// Stores or replaces a part. Returns false if the record does not exist.
     fn put_part(&mut self, kind: Kind, id: i64, part: &Part) -> Result<bool, StoreError>;
 
-    /// Removes a record and its parts. Returns false if it does not exist.
+    /// Removes a record and its parts. Returns false if the record does not exist.
     fn delete(&mut self, kind: Kind, id: i64) -> Result<bool, StoreError>;
 
     /// Returns the body of a record.
     fn body(&self, kind: Kind, id: i64) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Returns the number of a record.
+    /// Returns the number of the record with this uid.
     fn number(&self, kind: Kind, uid: &str) -> Result<Option<i64>, StoreError>;
 
     /// Returns numbers and bodies of all records, newest first.
@@ -218,19 +219,20 @@ pub(crate) trait Database:
     /// Returns numbers, uids and names of all records, newest first.
     fn names(&self, kind: Kind) -> Result<Vec<(i64, String, String)>, StoreError>;
 
-    /// Returns the position and body of each part.
+    /// Returns the position and the body of each part of a record.
     fn parts(&self, kind: Kind, id: i64) -> Result<Vec<(i64, Vec<u8>)>, StoreError>;
 
-    /// Returns number and size of every record: the bytes of its body and of its parts.
+    /// Returns the number and the size of every record. The size is the number of bytes of the record's body and its
+    /// parts.
     fn sizes(&self, kind: Kind) -> Result<Vec<(i64, u64)>, StoreError>;
 
-    /// Removes records with their parts, all or none. Returns how many existed.
+    /// Removes records with their parts, all or none. Returns how many of them existed.
     fn delete_many(&mut self, kind: Kind, ids: &[i64]) -> Result<u64, StoreError>;
 
-    /// Returns unused space to the file system if there is much of it. Returns the bytes returned; `None` if the
-    /// database does that by itself, or cannot now.
+    /// Returns unused space to the file system if there is much unused space. Returns the number of freed bytes; `None`
+    /// if the database frees space automatically, or cannot free space now.
     fn compact(&mut self) -> Result<Option<u64>, StoreError>;
 
-    /// Returns the machine of a record, if known.
+    /// Returns the machine of a record; `None` if unknown.
     fn machine(&self, kind: Kind, id: i64) -> Result<Option<Machine>, StoreError>;
 }

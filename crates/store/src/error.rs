@@ -1,20 +1,20 @@
-//! Errors of the store, with a way out.
+//! Errors of the store. Each message contains a way to proceed.
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// An error of a library, or a description.
+/// An error of a library, or a description of the cause.
 pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
-/// Errors of the store.
+/// Reason why the store could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The directory cannot be created.
+    /// The directory of the store cannot be created.
     #[error("{path}: {source}: say with --store where runs are kept")]
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
         /// Error of the kernel.
         source: std::io::Error,
@@ -24,9 +24,9 @@ pub enum StoreError {
         "{path} is not a store of assay's: {reason}; name another file with --store, or move this one away"
     )]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Description of the file.
+        /// Description of the file's content.
         reason: String,
     },
     /// A newer version of assay wrote the store.
@@ -34,11 +34,11 @@ pub enum StoreError {
         "{path} was written by a newer assay (store version {found}, this one knows {known}); it is left as it is: use that assay, or name another file with --store"
     )]
     Newer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Version of the store.
+        /// Version of the store in the file.
         found: i64,
-        /// Newest supported version.
+        /// Newest version that this build supports.
         known: i64,
     },
     /// The file system is full.
@@ -46,23 +46,23 @@ pub enum StoreError {
         "{path}: the file system is full; what was stored before is intact: free some space, or name a store elsewhere with --store"
     )]
     Full {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// The file or its file system is read-only.
+    /// The file, its directory or its file system is read-only.
     #[error(
         "{path}: the store, its directory or its file system is read-only, and SQLite writes beside the file even to read it: copy it to a writable place and name the copy with --store"
     )]
     ReadOnly {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Another process kept the file locked.
+    /// Another process locked the file for too long.
     #[error("{path}: another process kept the store locked for {seconds} s: try again")]
     Busy {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Waiting time.
+        /// Time that this process waited, in seconds.
         seconds: u64,
     },
     /// The store is damaged.
@@ -70,7 +70,7 @@ pub enum StoreError {
         "{path} is damaged ({source}): move it away and begin a new one; `sqlite3 FILE .recover` may save what it holds"
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of SQLite.
         source: rusqlite::Error,
@@ -78,19 +78,19 @@ pub enum StoreError {
     /// The version or a table of the store is missing.
     #[error("{path} is a damaged store: {reason}. {way_out}; or name another store with --store")]
     Incomplete {
-        /// The file, or the URL without its password.
+        /// Path of the file, or the URL without its password.
         path: PathBuf,
-        /// Description of the missing part.
+        /// Description of what is missing.
         reason: String,
-        /// Way out.
+        /// What the user can do.
         way_out: String,
     },
-    /// Another error of SQLite.
+    /// SQLite reported another error.
     #[error("{path}: {source}")]
     Sqlite {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The error.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
     /// PostgreSQL reported an error or is not reachable.
@@ -98,7 +98,7 @@ pub enum StoreError {
     Postgres {
         /// URL without its password.
         path: PathBuf,
-        /// The error and the way out.
+        /// Error, and what the user can do.
         reason: String,
     },
     /// The feature `postgres` is not part of this build.
@@ -110,37 +110,37 @@ pub enum StoreError {
         /// URL without its password.
         path: PathBuf,
     },
-    /// A row cannot be decoded. Also returned before writing, if the row could not be decoded later.
+    /// A row cannot be decoded. This error also occurs before writing, if the row could not be decoded later.
     #[error(
         "{path}: {what} cannot be read back ({source}); other runs are not affected, and `assay report runs delete` removes a damaged one"
     )]
     Row {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// The run or sample.
+        /// Description of the run or sample.
         what: String,
-        /// Reason.
+        /// Reason why the row cannot be decoded.
         source: Cause,
     },
     /// The run, trial or study does not exist.
     #[error("there is no {what} `{asked}`; {known}")]
     Missing {
-        /// `run`, `trial` or `study`.
+        /// Kind of the record: `run`, `trial` or `study`.
         what: &'static str,
         /// Name that the user gave.
         asked: String,
-        /// Existing records, as text for the user.
+        /// Description of the existing records, for the user.
         known: String,
     },
-    /// Several records match.
+    /// Several records match the name.
     #[error("`{asked}` fits several: {ids}; give more characters of the uid, or the number")]
     Ambiguous {
         /// Name that the user gave.
         asked: String,
-        /// Numbers of the matching records.
+        /// Numbers of the matching records, as text.
         ids: String,
     },
-    /// The text does not name a record.
+    /// The text is not a valid name of a record.
     #[error(
         "`{asked}` does not name one: use its number, `last`, `last~1` for the one before, or at least four characters of its uid"
     )]
@@ -148,13 +148,13 @@ pub enum StoreError {
         /// Text that the user gave.
         asked: String,
     },
-    /// The document is not an export.
+    /// The document is not an export of assay.
     #[error("not an export of assay's: {0}")]
     Export(#[source] Cause),
 }
 
 impl StoreError {
-    /// Maps an SQLite error to one with a way out.
+    /// Converts an SQLite error to an error that contains a way to proceed.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
@@ -187,7 +187,7 @@ impl StoreError {
         }
     }
 
-    /// Maps a kernel error about the file.
+    /// Converts an error of the kernel about the file.
     pub(crate) fn file(path: &Path, source: &std::io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

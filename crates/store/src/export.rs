@@ -5,24 +5,24 @@ use assay_model::run::Run;
 use assay_model::{Machine, SCHEMA_VERSION, Sample};
 use serde::{Deserialize, Serialize};
 
-/// The exported document.
+/// Exported document: a run with its samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Export {
-    /// Always `run`.
+    /// Kind of the document; always `run`.
     pub assay: String,
-    /// Schema version.
+    /// Version of the document's schema.
     pub schema: u32,
-    /// The run.
+    /// Description of the run, without its samples.
     pub run: Run,
-    /// Samples of the run.
+    /// Samples of the run, in the order of its plan.
     pub samples: Vec<Sample>,
-    /// Id of the machine, if known. The machine's name is not exported.
+    /// Id of the machine; `None` if unknown. The machine's name is not exported.
     #[serde(default)]
     pub machine: Option<String>,
 }
 
 impl Export {
-    /// Returns the machine of the run, if known.
+    /// Returns the machine of the run; `None` if unknown.
     #[must_use]
     pub fn machine(&self) -> Option<Machine> {
         let id = self.machine.clone()?;
@@ -30,7 +30,7 @@ impl Export {
     }
 }
 
-/// Encodes the document.
+/// Encodes a run as a document.
 ///
 /// # Errors
 /// JSON cannot represent a value.
@@ -49,7 +49,7 @@ pub fn to_json(
     serde_json::to_string(&export).map_err(|error| StoreError::Export(error.into()))
 }
 
-/// Parses the document.
+/// Parses a document.
 ///
 /// # Errors
 /// The text is not an export, or has a newer schema.

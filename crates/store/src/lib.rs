@@ -1,13 +1,12 @@
-//! Runs, trials, studies, sessions of tuning and observations with all that was measured: raw, durable when a call
-//! returns, shared by many processes.
+//! Stores runs, trials, studies, tuning sessions and observations with all raw data. Data is durable when a call
+//! returns, and many processes can use a store at the same time.
 //!
-//! A record is one row, and each of its parts (sample, slot) is one row. Bodies are the model's JSON,
-//! compressed. Further columns and rows serve lists and SQL ([`tables`]); they are derived and never read
-//! back. A record belongs to the machine on which it was measured, and has a uid that is the same in every
-//! store.
+//! A record is one row, and each of its parts (sample, slot) is one row. Bodies are the model's JSON, compressed.
+//! Further columns and rows exist for lists and SQL ([`tables`]). They are derived from the bodies and never read back.
+//! A record belongs to the machine on which it was measured, and has a uid that is the same in every store.
 //!
-//! The history of machines is stored in separate rows ([`SpanSurvey`], [`Span`]), which are derived, small and
-//! queried by key. Only the modules `sqlite` and `postgres` depend on the database; `postgres` is a feature.
+//! The history of machines is stored in separate rows ([`SpanSurvey`], [`Span`]), which are derived, small and queried
+//! by key. Only the modules `sqlite` and `postgres` depend on the database; `postgres` is a feature.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate owns its database file"
@@ -54,7 +53,7 @@ use serde::de::DeserializeOwned;
 use sqlite::Sqlite;
 use std::path::Path;
 
-/// A store of runs, trials and studies.
+/// A store of runs, trials, studies, tuning sessions and observations.
 #[derive(Debug)]
 pub struct Store {
     sql: Box<dyn Database>,
@@ -78,7 +77,7 @@ impl Store {
     /// Opens an existing store; returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// See [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         if is_url(path) {
             let store = postgres::open_existing(path)?.map(Self::of);
@@ -98,20 +97,20 @@ impl Store {
         Self { sql, here: None }
     }
 
-    /// Sets the machine of records stored from now on. By default it is unknown.
+    /// Sets the machine to which records belong that are stored from now on. By default, their machine is unknown.
     #[must_use]
     pub fn on(mut self, machine: Option<Machine>) -> Self {
         self.here = machine;
         self
     }
 
-    /// Returns the location of the store.
+    /// Returns the location of the store: a path, or a URL.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.sql.path()
     }
 
-    /// Returns a mark of the content. While this store, opened once, returns the same mark, its content is the same.
+    /// Returns a mark of the content. As long as this opened store returns the same mark, its content is the same.
     ///
     /// # Errors
     /// The database reports an error.
@@ -150,7 +149,7 @@ impl Store {
     }
 }
 
-/// Returns the serialised name of a state or side, as `assay_model` defines it.
+/// Returns the serialised name of a state or side, which `assay_model` defines.
 fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -1,18 +1,18 @@
-//! Merges one store into another. Records are identified by uid and machines by name, so repeating a merge
-//! adds nothing.
+//! Merges one store into another. Records are identified by uid and machines by name, so that repeating a merge adds
+//! nothing.
 
 use crate::database::Kind;
 use crate::{Store, StoreError};
 use serde::Serialize;
 
-/// Counts of a merge.
+/// Result of a merge: numbers of records, including histories of machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Merged {
-    /// Records that were new.
+    /// Number of records that were new in the other store.
     pub new: u64,
-    /// Existing records that were extended.
+    /// Number of existing records that were extended.
     pub grown: u64,
-    /// Records that already existed.
+    /// Number of records that already existed completely.
     pub known: u64,
 }
 
@@ -26,11 +26,11 @@ impl Merged {
     }
 }
 
-/// Copies every record into another store, each completely or not at all. The source stays unchanged. `tell`
-/// receives the numbers of finished and of all records, and returns whether to continue.
+/// Copies every record into another store. Each record is copied completely or not at all. The source stays unchanged.
+/// `tell` receives the number of finished records and of all records, and returns whether to continue.
 ///
 /// # Errors
-/// A record cannot be read back, or a database reports an error. Records copied before stay.
+/// A record cannot be read back, or a database reports an error. Records that were copied before the error remain.
 pub fn merge(
     from: &Store,
     to: &mut Store,

@@ -1,5 +1,5 @@
-//! Observations, made without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi. Each is
-//! stored as one record.
+//! Observations, which are made without an experiment: answers of `assay why`, runs of `assay net` and checks of Wi-Fi.
+//! Each observation is stored as one record.
 
 use crate::database::{Kind, Listing, Record};
 use crate::error::Cause;
@@ -8,7 +8,7 @@ use assay_model::Machine;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Number of an observation.
+/// Number of an observation in one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ObservationId(pub i64);
 
@@ -18,20 +18,20 @@ impl std::fmt::Display for ObservationId {
     }
 }
 
-/// The verb that made the observation.
+/// Command that made an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observer {
-    /// `assay why`.
+    /// `assay why`, which explains what a machine waits for.
     Why,
-    /// `assay net run`.
+    /// `assay net run`, which measures a network for several people.
     Net,
-    /// `assay check wifi`.
+    /// `assay check wifi`, which checks files about Wi-Fi networks.
     Wifi,
 }
 
 impl Observer {
-    /// Returns the name of the verb.
+    /// Returns the name of the command.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,46 +42,46 @@ impl Observer {
     }
 }
 
-/// An observation.
+/// Result of an observation, as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// Uid, the same in every store.
+    /// Unique id, which is the same in every store.
     pub uid: String,
-    /// The verb that made the observation.
+    /// Command that made the observation.
     pub by: Observer,
-    /// Start time.
+    /// Time at which the observation began.
     pub started: Timestamp,
-    /// End time.
+    /// Time at which the observation ended.
     pub ended: Timestamp,
-    /// What was observed: a machine, unit, process, path or plan. Not escaped.
+    /// Observed machine, unit, process, path or plan. Control characters are not escaped.
     pub subject: String,
-    /// The result in one line. Not escaped.
+    /// Result in one line. Control characters are not escaped.
     pub summary: String,
-    /// Result of the verb as JSON; the report is rendered from this document.
+    /// Result of the command as JSON, from which the report is rendered.
     pub document: serde_json::Value,
 }
 
-/// An observation in a list.
+/// An observation in a list, without its document.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ObservationRow {
-    /// Number in this store.
+    /// Number of the observation in this store.
     #[schemars(with = "i64")]
     pub id: ObservationId,
-    /// Uid, the same in every store.
+    /// Unique id, which is the same in every store.
     pub uid: String,
-    /// The verb that made the observation.
+    /// Command that made the observation.
     pub by: Observer,
-    /// Start time.
+    /// Time at which the observation began.
     pub started: Timestamp,
-    /// What was observed. Not escaped.
+    /// Observed machine, unit, process, path or plan. Control characters are not escaped.
     pub subject: String,
-    /// The result in one line. Not escaped.
+    /// Result in one line. Control characters are not escaped.
     pub summary: String,
-    /// The machine; none if unknown.
+    /// Machine on which the observation was made; `None` if unknown.
     pub machine: Option<Machine>,
 }
 
-/// Columns of a list, stored as JSON.
+/// Columns that only lists of observations need, stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct ListedAbout {
     subject: String,
@@ -92,13 +92,13 @@ impl Store {
     /// Stores an observation of this machine.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only.
+    /// The database reports an error, for example because it is full, locked or read-only.
     pub fn add_observation(&mut self, one: &Observation) -> Result<ObservationId, StoreError> {
         let record = self.observation_record(one)?;
         self.create(Kind::Observation, &record).map(ObservationId)
     }
 
-    /// Stores an observation of another machine. Returns whether it is new.
+    /// Stores an observation of another machine. Returns whether the observation is new.
     ///
     /// # Errors
     /// The database reports an error.
@@ -112,7 +112,7 @@ impl Store {
         Ok(is_new)
     }
 
-    /// Returns the newest observations, newest first.
+    /// Returns at most `most` observations, newest first.
     ///
     /// # Errors
     /// A row cannot be read back, or the database reports an error.
@@ -144,10 +144,10 @@ impl Store {
         rows.into_iter().map(read).collect()
     }
 
-    /// Returns an observation.
+    /// Returns the observation with this number.
     ///
     /// # Errors
-    /// It does not exist or cannot be read back.
+    /// The observation does not exist or cannot be read back.
     pub fn observation(&self, id: ObservationId) -> Result<Observation, StoreError> {
         self.read(Kind::Observation, id.0)
     }

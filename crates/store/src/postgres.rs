@@ -1,5 +1,5 @@
-//! PostgreSQL: tables, rows and transactions. Each operation is one transaction and can be repeated; it is repeated if
-//! the server restarted during the operation.
+//! Stores records in PostgreSQL: tables, rows and transactions. Each operation is one transaction and can be repeated.
+//! If the server restarts during an operation, the operation is repeated.
 
 mod connect;
 mod encryption;
@@ -22,13 +22,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time limit for waiting for a server that restarts.
+/// Time limit for waiting until a server has restarted.
 const LONGEST_RESTART: Duration = Duration::from_secs(30);
 
-/// An open database.
+/// A store in a PostgreSQL database.
 struct Postgres {
     address: Address,
-    /// The connection and its limits.
+    /// Connection to the server, and the guard that limits its answers.
     client: Mutex<(Client, Guard)>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Postgres {
     }
 }
 
-/// An error of the server or the connection.
+/// Error of the server or the connection.
 type Failed = ::postgres::Error;
 
 /// Opens the database and creates the tables if necessary.
@@ -70,7 +70,7 @@ impl Postgres {
         }
     }
 
-    /// Runs a repeatable operation. After a lost connection, reconnects and repeats it once.
+    /// Runs a repeatable operation. If the connection is lost, reconnects and repeats the operation once.
     fn done<T>(
         &self,
         mut what: impl FnMut(&mut Client) -> Result<T, Failed>,
@@ -305,7 +305,7 @@ fn machine(row: &Row, at: usize) -> Option<Machine> {
     id.map(|id| Machine { id, name })
 }
 
-/// Returns the number of a machine in this store. A given name replaces the stored name.
+/// Returns the number of a machine in this store. If `machine` has a name, it replaces the stored name.
 fn machine_number(client: &mut impl GenericClient, machine: &Machine) -> Result<i64, Failed> {
     let row = client.query_one(
         "INSERT INTO assay.machine (uid, name) VALUES ($1, $2)

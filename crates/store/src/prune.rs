@@ -1,5 +1,5 @@
-//! Removes old runs and observations. Trials, studies and sessions of tuning are never removed: changes that were kept
-//! and notebooks refer to them.
+//! Removes old runs and observations. Trials, studies and tuning sessions are never removed, because kept changes and
+//! notebooks refer to them.
 
 use crate::database::{Kind, Listed, Listing};
 use crate::error::Cause;
@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Records that can be pruned.
+/// Kind of records that can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PrunableKind {
-    /// Answers of `assay why`, runs of `assay net`, checks of Wi-Fi.
+    /// Answers of `assay why`, runs of `assay net` and checks of Wi-Fi.
     Observations,
     /// Runs with their samples.
     Runs,
@@ -28,35 +28,36 @@ impl PrunableKind {
     }
 }
 
-/// Rule for the records to remove. A record is removed only if both conditions are met: it began before `before`, and
-/// it is not among the newest `keep`.
+/// Rule that selects the records to remove. A record is removed only if it began before `before` and is not among the
+/// newest `keep` records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneRule {
     /// Records that began before this time.
     pub before: Timestamp,
-    /// Number of newest records to keep: per verb and machine for observations; per plan, targets and machine for runs.
+    /// Number of newest records to keep. For observations, this is the number per command and machine; for runs, per
+    /// plan, targets and machine.
     pub keep: usize,
 }
 
-/// A record to remove.
+/// A record that a rule removes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PrunableRecord {
-    /// Number in this store.
+    /// Number of the record in this store.
     pub id: i64,
-    /// Uid, the same in every store.
+    /// Unique id, which is the same in every store.
     pub uid: String,
-    /// Verb of the observation, or plan of the run. Not escaped.
+    /// Command of the observation, or plan of the run. Control characters are not escaped.
     pub name: String,
-    /// The machine; none if unknown.
+    /// Machine of the record; `None` if unknown.
     pub machine: Option<Machine>,
-    /// Start time.
+    /// Time at which the record began.
     pub started: Timestamp,
-    /// Stored bytes, compressed, without the derived SQL rows.
+    /// Compressed size in bytes, without the derived SQL rows.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Returns the records that a rule removes, oldest first. Runs that still go on or were interrupted are never
+    /// Returns the records that a rule removes, oldest first. Runs that are running or were interrupted are not
     /// included.
     ///
     /// # Errors
@@ -101,7 +102,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// Removes records by their numbers, all or none. Returns how many existed.
+    /// Removes records by their numbers, all or none. Returns how many of them existed.
     ///
     /// # Errors
     /// The database reports an error.
@@ -114,8 +115,8 @@ impl Store {
         self.sql.delete_many(kind.kind(), &ids)
     }
 
-    /// Rewrites the file if much of it is unused, and returns by how many bytes it shrank. Returns `None` if the space
-    /// is kept for later records: in PostgreSQL, or while other processes use the file.
+    /// Rewrites the file if much of it is unused, and returns by how many bytes the file shrank. Returns `None` if the
+    /// space stays available for later records: in PostgreSQL, or while other processes use the file.
     ///
     /// # Errors
     /// The database reports an error.
@@ -124,7 +125,7 @@ impl Store {
     }
 }
 
-/// Returns the key of a record's group. Within each group the newest records are kept.
+/// Returns the key of a record's group. The newest records of each group are kept.
 fn group_key(kind: Kind, row: &Listed) -> (Option<String>, String, String) {
     let machine = row.machine.as_ref().map(|machine| machine.id.clone());
     let targets = match kind {

@@ -1,4 +1,4 @@
-//! Resolves the names that people use for records: `12`, `last`, `last~1`, the start of a uid.
+//! Resolves names of records from users: `12`, `last`, `last~1`, or the start of a uid.
 
 use crate::database::{Kind, Listing};
 use crate::{ObservationId, Observer, Store, StoreError, StudyId};
@@ -18,53 +18,53 @@ impl Kind {
 }
 
 impl Store {
-    /// Resolves the name of a run.
+    /// Returns the run with this name.
     ///
     /// # Errors
-    /// No run or several runs match; the error lists them.
+    /// No run or several runs match. The error lists them.
     pub fn resolve(&self, asked: &str) -> Result<RunId, StoreError> {
         self.resolve_among(Kind::Run, asked).map(RunId)
     }
 
-    /// Resolves the name of a trial: `3`, `last`, `last~1`, the start of a uid.
+    /// Returns the trial with this name: `3`, `last`, `last~1`, or the start of a uid.
     ///
     /// # Errors
-    /// No trial or several trials match; the error lists them.
+    /// No trial or several trials match. The error lists them.
     pub fn resolve_trial(&self, asked: &str) -> Result<TrialId, StoreError> {
         self.resolve_among(Kind::Trial, asked).map(TrialId)
     }
 
-    /// Resolves the name of a study run: `3`, `last`, `last~1`, the start of a uid, or the name of a study for
-    /// its newest run.
+    /// Returns the study run with this name: `3`, `last`, `last~1`, the start of a uid, or the name of a study, which
+    /// means its newest run.
     ///
     /// # Errors
-    /// None or several match; the error lists them.
+    /// No study run or several match. The error lists them.
     pub fn resolve_study(&self, asked: &str) -> Result<StudyId, StoreError> {
         self.resolve_among(Kind::Study, asked).map(StudyId)
     }
 
-    /// Resolves the name of a tuning session: `3`, `last`, `last~1`, the start of a uid.
+    /// Returns the tuning session with this name: `3`, `last`, `last~1`, or the start of a uid.
     ///
     /// # Errors
-    /// No session or several sessions match; the error lists them.
+    /// No session or several sessions match. The error lists them.
     pub fn resolve_tune(&self, asked: &str) -> Result<TuneId, StoreError> {
         self.resolve_among(Kind::Tune, asked).map(TuneId)
     }
 
-    /// Resolves the name of an observation: `3`, `last`, `last~1`, the start of a uid.
+    /// Returns the observation with this name: `3`, `last`, `last~1`, or the start of a uid.
     ///
     /// # Errors
-    /// No observation or several match; the error lists them.
+    /// No observation or several match. The error lists them.
     pub fn resolve_observation(&self, asked: &str) -> Result<ObservationId, StoreError> {
         self.resolve_among(Kind::Observation, asked)
             .map(ObservationId)
     }
 
-    /// Resolves the name of an observation of a verb. `last` and `last~1` count only this verb's observations; a number
-    /// or uid may also name an observation of another verb.
+    /// Returns the observation of a command with this name. `last` and `last~1` count only observations of this
+    /// command. A number or uid may also belong to an observation of another command.
     ///
     /// # Errors
-    /// As [`Store::resolve_observation`].
+    /// See [`Store::resolve_observation`].
     pub fn resolve_observation_of(
         &self,
         by: Observer,
@@ -125,7 +125,7 @@ impl Store {
         found.ok_or_else(|| self.missing(kind, asked))
     }
 
-    /// Resolves the start of a uid.
+    /// Returns the number of the record whose uid starts with these characters.
     fn resolve_uid(
         &self,
         kind: Kind,
@@ -143,14 +143,14 @@ impl Store {
         }
     }
 
-    /// Builds the error for a missing record, with the command that lists the existing ones.
+    /// Builds the error for a missing record. It contains the command that lists the existing records.
     pub(crate) fn missing(&self, kind: Kind, asked: &str) -> StoreError {
         let newest = self.sql.newest(kind, 0, MOST_LISTED + 1);
         missing_among(kind, asked, newest.ok().as_deref())
     }
 }
 
-/// Builds the error for a record that is not among these numbers; `None` if they cannot be read.
+/// Builds the error for a record that is not among these numbers. `ids` is `None` if the numbers cannot be read.
 fn missing_among(kind: Kind, asked: &str, ids: Option<&[i64]>) -> StoreError {
     let (nothing, list) = match kind {
         Kind::Run => (
@@ -186,22 +186,22 @@ fn missing_among(kind: Kind, asked: &str, ids: Option<&[i64]>) -> StoreError {
     }
 }
 
-/// Numbers that an error lists.
+/// Maximum number of record numbers that an error lists.
 const MOST_LISTED: usize = 8;
 
-/// Joins the first numbers: `12, 7, …`.
+/// Joins the first numbers, as in `12, 7, …`.
 fn join_numbers(ids: &[i64]) -> String {
     let shown: Vec<String> = ids.iter().take(MOST_LISTED).map(i64::to_string).collect();
     let more = if ids.len() > MOST_LISTED { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
 }
 
-/// A name of a record as people type it.
+/// Name of a record from a user.
 #[derive(Debug, PartialEq)]
 enum RecordName {
-    /// `last`, `last~1`: how many records are newer.
+    /// `last` or `last~1`. Contains how many newer records there are.
     Back(usize),
-    /// A number. If there is none, and the digits are enough, the start of a uid.
+    /// A number. If no record has this number and there are enough digits, the start of a uid.
     Number {
         number: Option<i64>,
         digits: Option<String>,
@@ -214,7 +214,7 @@ enum RecordName {
 const UID_CHARS: usize = 4;
 
 impl RecordName {
-    /// Parses a name; `None` if no record can have it.
+    /// Parses a name; `None` if the text cannot be the name of a record.
     fn parse(asked: &str) -> Option<Self> {
         if let Some(back) = asked.strip_prefix("last") {
             let back = match back.strip_prefix('~') {

@@ -1,5 +1,5 @@
-//! Computes the SQL rows of a record ([`crate::tables`]) from its body and parts. They are written with the
-//! record, or when an older store is opened.
+//! Computes the SQL rows of a record ([`crate::tables`]) from its body and parts. The rows are written together with
+//! the record, or when an older store is opened.
 
 use crate::database::Kind;
 use crate::{Store, StoreError, word};
@@ -12,13 +12,13 @@ use assay_model::trial::{Slot, Trial, TrialId};
 use assay_model::{Facts, Run, RunId, Sample, TargetInfo};
 use std::collections::BTreeSet;
 
-/// Version of the derived SQL rows. It is stored in the column `tabled` when the rows are written; rows with an older
+/// Version of the derived SQL rows. It is stored in the column `tabled` when the rows are written. Rows of an older
 /// version are written again.
 pub(crate) const TABLED: i64 = 1;
-/// Value of `tabled` for a damaged record, which has no rows.
+/// Value of the column `tabled` for a damaged record, which has no SQL rows.
 pub(crate) const UNREADABLE: i64 = 0;
 
-/// Rows of a record.
+/// SQL rows of a record.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) tabled: i64,
@@ -30,12 +30,12 @@ pub(crate) struct Rows {
     pub(crate) parts: Vec<PartRow>,
 }
 
-/// Row of a part, in addition to its body.
+/// Columns of a part for SQL queries, in addition to its body.
 #[derive(Debug, Default)]
 pub(crate) struct PartRow {
-    /// Slot of the run, or pair of the trial.
+    /// Number of the slot of a run, or of the pair of a trial.
     pub(crate) at: i64,
-    /// Side of the pair; empty for a run.
+    /// Side of the pair; empty for a sample of a run.
     pub(crate) side: String,
     pub(crate) slot: i64,
     pub(crate) round: i64,
@@ -44,15 +44,15 @@ pub(crate) struct PartRow {
     pub(crate) started: String,
     pub(crate) wall_ns: i64,
     pub(crate) outcome: &'static str,
-    /// `None` until the record has ended.
+    /// Whether the part is valid; `None` until the record has ended.
     pub(crate) validity: Option<String>,
-    /// Codes of the doubts, separated by spaces.
+    /// Codes of the doubts (reasons to distrust a figure), separated by spaces.
     pub(crate) doubts: Option<String>,
-    /// Number and value of each metric.
+    /// Id and value of each metric.
     pub(crate) figures: Vec<(i64, f64)>,
 }
 
-/// A disk below a target. A target without disks has one row as well.
+/// A disk below a target. A target without disks also has one row.
 #[derive(Debug, Default)]
 pub(crate) struct DiskRow {
     pub(crate) target: String,
@@ -67,7 +67,7 @@ pub(crate) struct DiskRow {
     pub(crate) scheduler: Option<String>,
 }
 
-/// Verdict on a trial.
+/// Row of the verdict on a trial.
 #[derive(Debug)]
 pub(crate) struct VerdictRow {
     pub(crate) verdict: String,
@@ -82,7 +82,7 @@ pub(crate) struct VerdictRow {
     pub(crate) reason: String,
 }
 
-/// Returns all metrics; the position is the number in the table `metric`.
+/// Returns all metrics. The position of a metric is its number in the table `metric`.
 pub(crate) fn metrics() -> impl Iterator<Item = Metric> {
     let directions = [
         Direction::All,
@@ -178,7 +178,7 @@ fn disks<'a>(targets: impl IntoIterator<Item = &'a TargetInfo>, facts: &Facts) -
     rows
 }
 
-/// Computes the rows of a run, and judges its samples if given.
+/// Computes the rows of a run. If the samples are given, judges them.
 pub(crate) fn of_run(run: &Run, samples: Option<&[Sample]>) -> Rows {
     let samples = samples.unwrap_or_default();
     let judged = assay_judge::judge_run(run, samples);
@@ -201,7 +201,7 @@ pub(crate) fn of_run(run: &Run, samples: Option<&[Sample]>) -> Rows {
     }
 }
 
-/// Computes the rows of a trial, and judges it if its slots are given.
+/// Computes the rows of a trial. If the slots are given, judges the trial.
 pub(crate) fn of_trial(trial: &Trial, slots: Option<&[Slot]>) -> Rows {
     let verdict = slots.map(|slots| {
         let (_, judgement) = judge_trial(trial, slots);
@@ -236,7 +236,7 @@ pub(crate) fn of_trial(trial: &Trial, slots: Option<&[Slot]>) -> Rows {
 }
 
 impl Store {
-    /// Writes the rows of a run. Judges its samples if it is `whole`: ended, or imported.
+    /// Writes the rows of a run. Judges its samples if the run is `whole`, that is ended or imported.
     pub(crate) fn put_run_rows(
         &mut self,
         run: &Run,
@@ -248,7 +248,7 @@ impl Store {
         self.sql.put_rows(Kind::Run, id.0, &rows)
     }
 
-    /// Writes the rows of a trial. Judges it if it is `whole`: ended, or imported.
+    /// Writes the rows of a trial. Judges the trial if it is `whole`, that is ended or imported.
     pub(crate) fn put_trial_rows(
         &mut self,
         trial: &Trial,
@@ -260,8 +260,8 @@ impl Store {
         self.sql.put_rows(Kind::Trial, id.0, &rows)
     }
 
-    /// Writes the missing rows of all records, after an upgrade or a killed process. Two simultaneous
-    /// processes write the same rows. A damaged record gets no rows and is reported when it is read.
+    /// Writes the missing rows of all records, after an upgrade or a killed process. If two processes do this at the
+    /// same time, they write the same rows. A damaged record gets no rows, and is reported when it is read.
     pub(crate) fn fill_rows(mut self) -> Result<Self, StoreError> {
         for id in self.sql.without_rows(Kind::Run)? {
             let filled = match self.run(RunId(id)) {
@@ -286,7 +286,7 @@ impl Store {
     }
 }
 
-/// Maps an unreadable record to no rows, so that the rest of the store stays usable.
+/// Converts the error of an unreadable record to empty rows, so that the rest of the store stays usable.
 fn or_unreadable(rows: Result<Rows, StoreError>) -> Result<Rows, StoreError> {
     match rows {
         Err(StoreError::Row { .. }) => Ok(Rows {
@@ -297,7 +297,7 @@ fn or_unreadable(rows: Result<Rows, StoreError>) -> Result<Rows, StoreError> {
     }
 }
 
-/// Turns the error that the record is missing into success, because another process may have removed the record.
+/// Treats the error that the record is missing as success, because another process may have removed the record.
 fn removed_is_fine(filled: Result<(), StoreError>) -> Result<(), StoreError> {
     match filled {
         Err(StoreError::Missing { .. }) => Ok(()),

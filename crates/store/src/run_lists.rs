@@ -1,4 +1,4 @@
-//! Lists of runs, and how far a run is, without reading bodies.
+//! Lists of runs, and the progress of a run. Bodies are not read for these.
 
 use crate::database::{Kind, Listed, Listing, PartTime};
 use crate::error::Cause;
@@ -9,51 +9,51 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A run in a list.
+/// A run in a list, without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RunRow {
-    /// Number.
+    /// Number of the run in this store.
     pub id: RunId,
-    /// Uid, the same in every store.
+    /// Unique id, which is the same in every store.
     pub uid: String,
-    /// Start time.
+    /// Time at which the run began.
     pub started: Timestamp,
-    /// End time.
+    /// Time at which the run ended; `None` while it is running.
     pub ended: Option<Timestamp>,
-    /// State of the run.
+    /// Whether the run is running, complete or interrupted.
     pub state: RunState,
     /// Name of the plan.
     pub plan: String,
-    /// Targets.
+    /// Targets of the run, as the user named them.
     pub targets: Vec<String>,
     /// Number of stored samples.
     pub samples: u64,
     /// Number of planned samples.
     pub planned: u64,
-    /// Machine, if known.
+    /// Machine of the run; `None` if unknown.
     pub machine: Option<Machine>,
 }
 
-/// A run without the number of its samples, which costs a look at each of them.
+/// A run without the number of its samples, because counting samples takes time.
 #[derive(Clone, Debug)]
 pub struct RunHead {
-    /// Number.
+    /// Number of the run in this store.
     pub id: RunId,
-    /// Uid, the same in every store.
+    /// Unique id, which is the same in every store.
     pub uid: String,
-    /// Start time.
+    /// Time at which the run began.
     pub started: Timestamp,
-    /// End time.
+    /// Time at which the run ended; `None` while it is running.
     pub ended: Option<Timestamp>,
-    /// State of the run.
+    /// Whether the run is running, complete or interrupted.
     pub state: RunState,
     /// Name of the plan.
     pub plan: String,
-    /// Targets.
+    /// Targets of the run, as the user named them.
     pub targets: Vec<String>,
     /// Number of planned samples.
     pub planned: u64,
-    /// Machine, if known.
+    /// Machine of the run; `None` if unknown.
     pub machine: Option<Machine>,
 }
 
@@ -74,16 +74,16 @@ impl RunHead {
     }
 }
 
-/// Which runs to return.
+/// Conditions that a run in a list must meet. `None` means any value.
 #[derive(Clone, Copy, Debug)]
 pub struct RunFilter<'a> {
-    /// Name of the plan.
+    /// Name of the plan of the run.
     pub plan: Option<&'a str>,
-    /// One of the targets.
+    /// A target that the run must have.
     pub target: Option<&'a str>,
-    /// All targets in their order.
+    /// All targets that the run must have, in this order.
     pub targets: Option<&'a [String]>,
-    /// As many at most.
+    /// Maximum number of runs.
     pub most: usize,
 }
 
@@ -98,22 +98,22 @@ impl Default for RunFilter<'_> {
     }
 }
 
-/// How far a run is.
+/// Progress of a run, for displays of a running measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
-    /// State of the run.
+    /// Whether the run is running, complete or interrupted.
     pub state: RunState,
     /// Number of planned samples.
     pub planned: u64,
     /// Number of stored samples.
     pub samples: u64,
-    /// Start of the first sample.
+    /// Time at which the first sample began; `None` without samples.
     pub first: Option<Timestamp>,
-    /// Start and duration of the last sample.
+    /// Start time and duration of the last sample; `None` without samples.
     pub last: Option<(Timestamp, Nanos)>,
 }
 
-/// Runs that are read by one query.
+/// Maximum number of runs that one query reads.
 const MOST_AT_ONCE: usize = 1_000;
 
 impl Store {
@@ -125,7 +125,7 @@ impl Store {
         self.find_runs(&RunFilter::default())
     }
 
-    /// Returns the newest runs that a filter accepts, newest first. Samples are counted of these runs only.
+    /// Returns the newest runs that a filter accepts, newest first. Counts the samples of these runs only.
     ///
     /// # Errors
     /// The database reports an error.
@@ -158,7 +158,7 @@ impl Store {
         Ok(heads.into_iter().map(row).collect())
     }
 
-    /// Passes all runs to `visit`, newest first. Only some are in memory at a time.
+    /// Passes all runs to `visit`, newest first. Only a part of the runs is in memory at a time.
     ///
     /// # Errors
     /// The database reports an error.
@@ -169,7 +169,7 @@ impl Store {
         })
     }
 
-    /// Passes runs to `visit` until it returns false. `wanted` limits the first query.
+    /// Passes runs to `visit` until `visit` returns false. `wanted` limits the first query.
     fn visit(
         &self,
         listing: &Listing<'_>,
@@ -196,7 +196,7 @@ impl Store {
         }
     }
 
-    /// Returns the number of stored samples of runs. A run without samples is left out.
+    /// Returns the number of stored samples of each run. Runs without samples are omitted.
     ///
     /// # Errors
     /// The database reports an error.
@@ -211,7 +211,7 @@ impl Store {
         Ok(counts)
     }
 
-    /// Returns how far a run is, without reading its samples.
+    /// Returns the progress of a run without reading its samples.
     ///
     /// # Errors
     /// The run does not exist, or the database reports an error.

@@ -1,4 +1,4 @@
-//! Runs and their samples.
+//! Stores and reads runs and their samples.
 
 use crate::database::{Kind, Part, Record};
 use crate::rows::PartRow;
@@ -11,7 +11,7 @@ impl Store {
     /// Stores a new run and assigns its number.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only.
+    /// The database reports an error, for example because it is full, locked or read-only.
     pub fn create_run(&mut self, run: &mut Run) -> Result<(), StoreError> {
         let record = self.run_record(run)?;
         run.id = RunId(self.create(Kind::Run, &record)?);
@@ -21,7 +21,7 @@ impl Store {
     /// Updates a run without its samples.
     ///
     /// # Errors
-    /// As [`Store::create_run`], or the run does not exist.
+    /// See [`Store::create_run`]; or the run does not exist.
     pub fn update_run(&mut self, run: &Run) -> Result<(), StoreError> {
         let record = self.run_record(run)?;
         match self.sql.update(Kind::Run, &record)? {
@@ -34,10 +34,10 @@ impl Store {
         }
     }
 
-    /// Stores a sample durably. A sample of the same slot is replaced.
+    /// Stores a sample durably. Replaces an earlier sample of the same slot.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only, no such run.
+    /// The run does not exist, or the database reports an error, for example because it is full, locked or read-only.
     pub fn add_sample(&mut self, run: RunId, sample: &Sample) -> Result<(), StoreError> {
         let part = self.sample_part(sample)?;
         match self.sql.put_part(Kind::Run, run.0, &part)? {
@@ -62,7 +62,7 @@ impl Store {
         self.update_run(&run)
     }
 
-    /// Returns a run.
+    /// Returns the run with this number.
     ///
     /// # Errors
     /// The run does not exist or cannot be read back.
@@ -103,8 +103,8 @@ impl Store {
         }
     }
 
-    /// Stores a run of another machine with all its samples or not at all. A run with a known uid is stored
-    /// once. Returns the number here and whether the run is new.
+    /// Stores a run of another machine with all its samples, or stores nothing. A run whose uid already exists is not
+    /// stored again. Returns the run's number in this store, and whether the run is new.
     ///
     /// # Errors
     /// The database reports an error.

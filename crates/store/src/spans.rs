@@ -1,6 +1,6 @@
-//! History of machines: values of facts and severities of findings, each with the time for which it applied. A survey
-//! reads all values of a machine; only changes are written. A value that is unreadable for a time is not a change and
-//! does not end its row.
+//! History of machines: values of facts and severities of findings, each with the period in which it applied. A survey
+//! reads all values of a machine, but only changes are written. If a value is unreadable for a time, this is not a
+//! change and does not end the row of the value.
 
 mod decide;
 mod join;
@@ -15,18 +15,18 @@ pub use listing::{Ask, Span};
 
 /// Default number of days for which ended rows are kept.
 pub const DAYS: u32 = 2 * 365;
-/// Value of a key that was unreadable at the first survey and ever since. No real value is equal to it.
+/// Value of a key that was unreadable at the first survey and at all later ones. No real value is equal to this text.
 pub(crate) const UNREAD: &str = "?";
 
-/// Kind of a row.
+/// What a row describes: a fact or a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum About {
-    /// A fact.
+    /// A fact, identified by its name.
     Fact,
-    /// A finding, identified by its fingerprint; its value is the severity.
+    /// A finding, identified by its fingerprint. Its value is the severity.
     Finding,
 }
 
@@ -46,13 +46,13 @@ impl About {
     }
 }
 
-/// Kind and key of a row.
+/// Kind and key of a row, which identify it within a machine.
 pub type Key = (About, String);
 
-/// Observed value of a key. A key that is missing in the map was searched and does not exist.
+/// Value of a key in a survey. If the map has no entry for a key, the survey searched the key and it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanValue {
-    /// Value as JSON.
+    /// Value that was read, as JSON.
     Value(String),
     /// The value could not be read.
     Unread,
@@ -63,57 +63,57 @@ pub enum SpanValue {
 pub struct SpanSurvey<'a> {
     /// Name of the machine.
     pub host: &'a str,
-    /// Time in whole seconds.
+    /// Time of the survey in whole seconds.
     pub at: Timestamp,
-    /// Id of the set of rules that ran. A missing key counts as absent only if these rules check it. Surveys with
-    /// different scopes are compared only by the keys that both check.
+    /// Id of the set of checks that ran. A missing key counts as absent only if these checks search it. Surveys with
+    /// different scopes are compared only by keys that both of them search.
     pub scope: &'a str,
-    /// Observed values.
+    /// Value of each key that was found.
     pub seen: BTreeMap<Key, SpanValue>,
-    /// Rules whose findings could not be determined; earlier findings of these rules may still exist.
+    /// Checks whose findings could not be determined. Earlier findings of these checks may still exist.
     pub lost: Vec<String>,
 }
 
-/// State of a machine in the history.
+/// State of a machine in the history, after its last survey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) first: i64,
     pub(crate) last: i64,
     pub(crate) scope: String,
-    /// Time since which the surveys have had this scope, in seconds since 1970.
+    /// Time since which all surveys have had this scope, in seconds since 1970.
     pub(crate) scoped: i64,
     pub(crate) digest: Vec<u8>,
 }
 
-/// A row: the value of a key and the time for which it applied.
+/// A value of a key, and the period in which it applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) key: Key,
     pub(crate) since: i64,
-    /// Last time at which the value was seen; `None` means that the last survey saw it.
+    /// Last time at which the value was seen, in seconds since 1970; `None` means that the last survey saw the value.
     pub(crate) seen: Option<i64>,
-    /// Value; `None` means that the key was absent.
+    /// Value of the key; `None` means that the key was absent.
     pub(crate) value: Option<String>,
 }
 
-/// Changes of a machine, written in one transaction.
+/// Changes of a machine's history, which are written in one transaction.
 pub(crate) struct Changes<'a> {
-    /// New state of the machine.
+    /// State of the machine after the changes.
     pub(crate) host: &'a Host,
-    /// Expected state, to detect other writers; `None` if the machine must not exist.
+    /// State of the machine that the database must contain, to detect other writers; `None` if the machine must not
+    /// exist.
     pub(crate) expected: Option<&'a Host>,
-    /// Rows that are new or have a new end.
+    /// Rows that are new, or that have a new end.
     pub(crate) rows: &'a [Row],
-    /// Whether to remove all other rows of the machine.
+    /// Whether to remove all other rows of the machine first.
     pub(crate) instead: bool,
-    /// Remove rows that ended before this time, in seconds since 1970.
+    /// Rows that ended before this time are removed, in seconds since 1970.
     pub(crate) before: i64,
 }
 
 impl Store {
-    /// Stores a survey and returns the number of changed values. A survey that is not newer than the last one is
-    /// ignored.
+    /// Stores a survey and returns the number of changed values. Ignores a survey that is not newer than the last one.
     ///
     /// # Errors
     /// The database reports an error.
@@ -182,7 +182,7 @@ impl Store {
         self.sql.keep_days(days)
     }
 
-    /// Removes the history of a machine. Returns false if it is unknown.
+    /// Removes the history of a machine. Returns false if the machine is unknown.
     ///
     /// # Errors
     /// The database reports an error.
@@ -191,7 +191,8 @@ impl Store {
     }
 }
 
-/// Merges the history of a machine into another store. Returns whether it is new, extended or known there.
+/// Merges the history of a machine into another store. Returns whether the machine was new, extended or already
+/// complete in that store.
 pub(crate) fn merge_host(
     from: &Store,
     to: &mut Store,

@@ -1,4 +1,4 @@
-//! SQLite: tables, rows and transactions.
+//! Stores records in SQLite: tables, rows and transactions.
 
 mod compact;
 mod lists;
@@ -14,7 +14,7 @@ use assay_model::Machine;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 
-/// An open database.
+/// A store in an SQLite file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the database and creates it if necessary.
+    /// Opens the database, and creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         open::open(path).map(|connection| Self::of(path, connection))
     }
@@ -232,7 +232,7 @@ fn machine(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Machine>> {
     Ok(id.map(|id| Machine { id, name }))
 }
 
-/// Returns the number of a machine in this store. A given name replaces the stored name.
+/// Returns the number of a machine in this store. If `machine` has a name, it replaces the stored name.
 fn machine_number(connection: &Connection, machine: &Machine) -> rusqlite::Result<i64> {
     connection.query_row(
         "INSERT INTO machine (uid, name) VALUES (?1, ?2)

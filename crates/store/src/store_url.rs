@@ -1,15 +1,15 @@
-//! Names of stores: a file, or the URL of a PostgreSQL server, which is shown without its password.
+//! Locations of stores: a file, or the URL of a PostgreSQL server. A URL is shown without its password.
 
 use std::path::{Path, PathBuf};
 
-/// Returns whether a store is named by a PostgreSQL URL.
+/// Returns whether the location is a PostgreSQL URL.
 #[must_use]
 pub fn is_url(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.starts_with("postgresql://") || text.starts_with("postgres://")
 }
 
-/// Returns the store's name for display, without the password of a URL.
+/// Returns the location for display, without the password of a URL.
 #[must_use]
 pub fn shown(path: &Path) -> PathBuf {
     match is_url(path) {
@@ -18,8 +18,8 @@ pub fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// Removes the password and the parameters, which may contain a password, from a URL. A password may contain
-/// any character, so nothing between the user and the last `@` is shown.
+/// Removes the password from a URL, and also the parameters, which may contain a password. A password may contain any
+/// character, so the result contains nothing of the text between the user and the last `@`.
 pub(crate) fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return String::new();
@@ -49,7 +49,7 @@ pub(crate) fn masked(url: &str) -> String {
         .collect()
 }
 
-/// Returns whether the text after a host is a port number or missing.
+/// Returns whether the part after the host is empty or a port number.
 fn is_port(place: &str) -> bool {
     let behind = place.rsplit(']').next().unwrap_or_default();
     let (_, port) = behind.split_once(':').unwrap_or_default();

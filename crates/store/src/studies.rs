@@ -1,11 +1,11 @@
-//! Study runs, each stored as one record.
+//! Stores and reads study runs. Each run is one record.
 
 use crate::database::{Kind, Record};
 use crate::{Store, StoreError};
 use assay_model::Machine;
 use assay_model::study::StudyRun;
 
-/// Number of a study run.
+/// Number of a study run in one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct StudyId(pub i64);
 
@@ -16,10 +16,10 @@ impl std::fmt::Display for StudyId {
 }
 
 impl Store {
-    /// Stores or updates a study run durably.
+    /// Stores a study run durably, or updates it.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only.
+    /// The database reports an error, for example because it is full, locked or read-only.
     pub fn put_study(&mut self, run: &StudyRun) -> Result<StudyId, StoreError> {
         let record = self.study_record(run)?;
         let here = self.here.as_ref();
@@ -30,8 +30,8 @@ impl Store {
         Ok(StudyId(id))
     }
 
-    /// Stores a study run of another machine. Returns whether it is new, and whether an existing unfinished
-    /// one was extended.
+    /// Stores a study run of another machine. Returns whether the run is new, and whether an existing unfinished run
+    /// was extended.
     ///
     /// # Errors
     /// The database reports an error.
@@ -81,7 +81,7 @@ impl Store {
         bodies.iter().map(read).collect()
     }
 
-    /// Returns a study run.
+    /// Returns the study run with this number.
     ///
     /// # Errors
     /// The run does not exist or cannot be read back.

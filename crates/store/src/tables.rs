@@ -1,15 +1,15 @@
-//! Tables for queries: views with the same names and columns in SQLite, PostgreSQL and exports.
+//! Tables for queries. They are views with the same names and columns in SQLite, PostgreSQL and exports.
 //! `docs/src/store-schema.md` describes their content.
 
 use crate::{Store, StoreError};
 use jiff::Timestamp;
 
-/// Type of a column.
+/// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Text.
+    /// Text in UTF-8.
     Text,
-    /// 64-bit integer.
+    /// Signed 64-bit integer.
     Int,
     /// 64-bit floating point number.
     Float,
@@ -19,21 +19,21 @@ pub enum Kind {
     Time,
 }
 
-/// A column of a table.
+/// A column of a table for queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name of the column.
+    /// Name of the column in SQL.
     pub name: &'static str,
     /// Type of the values.
     pub kind: Kind,
-    /// A row may have no value in the column.
+    /// Whether a row may have no value in this column.
     pub optional: bool,
 }
 
-/// A table.
+/// A table for SQL queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Name; in PostgreSQL within the schema `assay`.
+    /// Name of the table. In PostgreSQL, the table is in the schema `assay`.
     pub name: &'static str,
     /// Columns of the table in order.
     pub columns: &'static [Column],
@@ -43,20 +43,20 @@ pub struct Table {
     pub order: &'static str,
 }
 
-/// A value of a row.
+/// A value of a row in a table for queries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// No value.
+    /// No value (null).
     None,
-    /// Value of [`Kind::Text`].
+    /// Text, for a column of [`Kind::Text`].
     Text(String),
-    /// Value of [`Kind::Int`].
+    /// Integer, for a column of [`Kind::Int`].
     Int(i64),
-    /// Value of [`Kind::Float`].
+    /// Number, for a column of [`Kind::Float`].
     Float(f64),
-    /// Value of [`Kind::Flag`].
+    /// Boolean, for a column of [`Kind::Flag`].
     Flag(bool),
-    /// Value of [`Kind::Time`].
+    /// Time, for a column of [`Kind::Time`].
     Time(Timestamp),
 }
 
@@ -78,7 +78,7 @@ const fn maybe(name: &'static str, kind: Kind) -> Column {
 
 use Kind::{Flag, Float, Int, Text, Time};
 
-/// All tables.
+/// All tables that SQL queries can use.
 pub const TABLES: [Table; 6] = [
     Table {
         name: "runs",

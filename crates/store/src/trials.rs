@@ -1,4 +1,4 @@
-//! Trials and their slots, stored like runs and their samples.
+//! Stores and reads trials and their slots, in the same way as runs and their samples.
 
 use crate::database::{Kind, Part, Record};
 use crate::rows::PartRow;
@@ -10,7 +10,7 @@ impl Store {
     /// Stores a new trial and assigns its number.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only.
+    /// The database reports an error, for example because it is full, locked or read-only.
     pub fn create_trial(&mut self, trial: &mut Trial) -> Result<(), StoreError> {
         let record = self.trial_record(trial)?;
         trial.id = TrialId(self.create(Kind::Trial, &record)?);
@@ -20,7 +20,7 @@ impl Store {
     /// Updates a trial without its slots.
     ///
     /// # Errors
-    /// As [`Store::create_trial`], or the trial does not exist.
+    /// See [`Store::create_trial`]; or the trial does not exist.
     pub fn update_trial(&mut self, trial: &Trial) -> Result<(), StoreError> {
         let record = self.trial_record(trial)?;
         match self.sql.update(Kind::Trial, &record)? {
@@ -35,10 +35,10 @@ impl Store {
         }
     }
 
-    /// Stores a slot durably. An earlier slot of the same side and pair is replaced.
+    /// Stores a slot durably. Replaces an earlier slot of the same side and pair.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only, no such trial.
+    /// The trial does not exist, or the database reports an error, for example because it is full, locked or read-only.
     pub fn add_slot(&mut self, trial: TrialId, slot: &Slot) -> Result<(), StoreError> {
         let part = self.slot_part(slot)?;
         match self.sql.put_part(Kind::Trial, trial.0, &part)? {
@@ -61,7 +61,7 @@ impl Store {
         bodies.iter().map(read).collect()
     }
 
-    /// Returns a trial.
+    /// Returns the trial with this number.
     ///
     /// # Errors
     /// The trial does not exist or cannot be read back.
@@ -92,8 +92,8 @@ impl Store {
         Ok(slots)
     }
 
-    /// Stores a trial of another machine with all its slots or not at all. A trial with a known uid is stored
-    /// once. Returns the number here and whether the trial is new.
+    /// Stores a trial of another machine with all its slots, or stores nothing. A trial whose uid already exists is not
+    /// stored again. Returns the trial's number in this store, and whether the trial is new.
     ///
     /// # Errors
     /// The database reports an error.

@@ -1,4 +1,4 @@
-//! Tuning sessions. Each is one record, which is written again completely after each step.
+//! Stores and reads tuning sessions. Each session is one record, which is written again completely after each step.
 
 use crate::database::{Kind, Record};
 use crate::{Store, StoreError, word};
@@ -6,10 +6,10 @@ use assay_model::Machine;
 use assay_tune::{TuneId, TuneRecord, TuneState};
 
 impl Store {
-    /// Stores a session durably, or replaces its earlier state.
+    /// Stores a session durably. Replaces an earlier state of the same session.
     ///
     /// # Errors
-    /// The database reports an error: full, locked, read-only.
+    /// The database reports an error, for example because it is full, locked or read-only.
     pub fn put_tune(&mut self, session: &TuneRecord) -> Result<TuneId, StoreError> {
         let record = self.tune_record(session)?;
         let here = self.here.as_ref();
@@ -20,8 +20,8 @@ impl Store {
         Ok(TuneId(id))
     }
 
-    /// Stores a session of another machine. Returns whether it is new, and whether it replaced an earlier state with
-    /// fewer observations.
+    /// Stores a session of another machine. Returns whether the session is new, and whether it replaced an earlier
+    /// state with fewer outcomes.
     ///
     /// # Errors
     /// The database reports an error.
@@ -44,7 +44,7 @@ impl Store {
         Ok((false, grown))
     }
 
-    /// Returns all sessions, newest first.
+    /// Returns all tuning sessions, newest first.
     ///
     /// # Errors
     /// A session cannot be decoded, or the database reports an error.
@@ -56,7 +56,7 @@ impl Store {
         bodies.iter().map(read).collect()
     }
 
-    /// Returns a session.
+    /// Returns the tuning session with this number.
     ///
     /// # Errors
     /// The session does not exist or cannot be decoded.

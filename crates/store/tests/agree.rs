@@ -1,5 +1,5 @@
-//! Figures printed together must be consistent: rate times latency is the number of requests in flight
-//! (Little's law), in every pair that a stored run prints.
+//! Checks that figures which are printed together are consistent. In every pair that a stored run prints, rate times
+//! latency is the number of requests in flight (Little's law).
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"

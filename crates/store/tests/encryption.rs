@@ -1,4 +1,4 @@
-//! A store in a real PostgreSQL over TLS, with the modes of libpq.
+//! Tests a store in a real PostgreSQL over TLS, with the modes of libpq.
 #![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
 
 mod common;
@@ -8,7 +8,8 @@ use assay_testing::servers::postgres::Postgres;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::path::{Path, PathBuf};
 
-/// An authority, and a certificate of it for a name: PEM of the authority, the certificate and its key.
+/// Creates a certificate authority, and a certificate for a name. Returns the authority, the certificate and its key,
+/// all in PEM.
 fn certificates(name: &str) -> (String, String, String) {
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();

@@ -1,4 +1,4 @@
-//! A store created by assay 0.1 remains readable: it is opened, migrated, read and written.
+//! Tests that a store created by assay 0.1 remains usable: it is opened, migrated, read and written.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -125,7 +125,7 @@ fn an_interrupted_run_of_it_goes_on_and_is_found_whole_after_opening_again() {
     assert_eq!(store.samples(run).unwrap(), wanted);
 }
 
-/// Two processes open an old store at the same time: one migrates it, the other waits.
+/// Several threads open an old store at the same time. One of them migrates it, and the others wait.
 #[test]
 fn many_open_it_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn many_open_it_at_once() {
     assert_eq!(counts, [8; 8]);
 }
 
-/// The migration needs disk space. Without space the store keeps its old state, and can be opened later.
+/// The migration needs disk space. Without free space, the store keeps its old state and can be opened later.
 #[test]
 fn a_full_disk_leaves_it_as_it_was() {
     if !rustix::process::geteuid().is_root() {
@@ -173,7 +173,7 @@ fn a_full_disk_leaves_it_as_it_was() {
     }
 }
 
-/// A flipped bit causes an error or changes nothing: no sample is returned with other contents.
+/// A flipped bit either causes an error or changes nothing. No sample is returned with other contents.
 #[test]
 fn attack_a_flipped_bit_changes_no_sample_unseen() {
     let dir = tempfile::tempdir().unwrap();

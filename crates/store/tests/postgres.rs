@@ -1,4 +1,4 @@
-//! A store in a real PostgreSQL: the same records as in SQLite, simultaneous users, and a server that becomes
+//! Tests a store in a real PostgreSQL: the same records as in SQLite, simultaneous users, and a server that becomes
 //! unavailable.
 #![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
 
@@ -204,7 +204,7 @@ fn many_at_once_make_it_once_and_fill_it_whole() {
     );
 }
 
-/// Returns a look at a machine; its values depend only on the time.
+/// Returns a survey of a machine whose values depend only on the time.
 fn look(host: &str, number: i64) -> SpanSurvey<'_> {
     let fact = |key: &str| (About::Fact, key.to_owned());
     let text = |value: i64| SpanValue::Value(format!("\"{value} \\u0000 é\""));
@@ -301,7 +301,7 @@ fn what_was_true_of_machines_is_the_same_in_both() {
     assert_eq!(there.days().unwrap(), 30);
 }
 
-/// Few rows are selected by their names, many rows by their time; the result must be the same.
+/// A query finds few rows by their names and many rows by their time. The result must be the same.
 #[test]
 fn a_listing_is_the_same_whichever_way_it_is_found() {
     let server = Postgres::start();
@@ -348,8 +348,8 @@ fn a_listing_is_the_same_whichever_way_it_is_found() {
     }
 }
 
-/// Several hubs that look at the same machines simultaneously, in any order, write one history without
-/// duplicate rows, while the server restarts.
+/// Several hubs survey the same machines at the same time and in any order, while the server restarts. They must write
+/// one history without duplicate rows.
 #[test]
 fn hubs_at_once_write_one_history() {
     let Some(mut server) = Postgres::start() else {

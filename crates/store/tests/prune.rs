@@ -1,4 +1,4 @@
-//! Removes old observations and runs, in a file and in PostgreSQL.
+//! Tests removing old observations and runs, in a file and in PostgreSQL.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -23,7 +23,7 @@ fn machine(digit: &str) -> Machine {
     }
 }
 
-/// Fills a store with ten days of observations of two machines and ten runs; the newest run goes on.
+/// Fills a store with ten days of observations of two machines and with ten runs. The newest run is still running.
 fn fill(mut store: Store) -> Store {
     for number in 0..10 {
         for (digit, by) in [

@@ -1,4 +1,4 @@
-//! Refused stores: each file stays unchanged, and the user gets an explanation.
+//! Tests that each file which is not a usable store stays unchanged, and that the error explains the reason.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests look at files and mount one file system"
@@ -258,7 +258,7 @@ fn one_damaged_record_does_not_hide_the_others() {
     store.delete_run(RunId(1)).unwrap();
 }
 
-/// A tmpfs of 1 MiB, unmounted at the end.
+/// A tmpfs of 1 MiB, which is unmounted when the value is dropped.
 struct Tiny(tempfile::TempDir);
 
 impl Tiny {
@@ -305,7 +305,7 @@ fn a_read_only_file_system_is_said() {
     assert!(said.to_string().contains("read-only"), "{said}: {said:?}");
 }
 
-/// Creates a store with a run and changes it with SQL.
+/// Creates a store with a run, and changes the store with SQL.
 fn changed(sql: &str) -> (tempfile::TempDir, PathBuf) {
     let (dir, path) = place();
     let mut store = Store::open(&path).unwrap();

@@ -1,5 +1,5 @@
-//! The store in typical situations: old, new, of another program, full, after a kill, and with many
-//! simultaneous users.
+//! Tests the store in typical situations: old, new, of another program, full, after a kill, and with many simultaneous
+//! users.
 #![allow(clippy::disallowed_methods, reason = "tests make files and processes")]
 
 use assay_model::plan::{Settings, builtin_plan};
@@ -179,8 +179,8 @@ fn an_unknown_run_says_which_there_are() {
     insta::assert_snapshot!(assay_testing::normalize_output(error, &[(dir.path(), "DIR")]), @"there is no run `7`; there are 1 (`assay report runs` lists them)");
 }
 
-/// Variable that makes the test a child process: it writes until it is killed, and prints a line after each
-/// stored sample.
+/// Environment variable that makes the test a child process. The child writes until it is killed, and prints a line
+/// after each stored sample.
 const WRITER: &str = "ASSAY_STORE_TEST_WRITER";
 
 #[test]

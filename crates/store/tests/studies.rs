@@ -1,4 +1,4 @@
-//! Runs of studies and observations: stored completely, and found by the usual names.
+//! Tests that study runs and observations are stored completely, and are found by their usual names.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"

@@ -1,5 +1,5 @@
-//! The tables for queries: the same rows in SQLite and PostgreSQL, written with each record, and created for
-//! stores of older versions when these are opened.
+//! Tests the tables for queries. The rows are the same in SQLite and PostgreSQL, are written with each record, and are
+//! created when a store of an older version is opened.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests work in directories of their own"
@@ -15,7 +15,7 @@ use assay_store::{Store, merge};
 use assay_testing::servers::postgres::Postgres;
 use std::path::{Path, PathBuf};
 
-/// Copies a store of an older version.
+/// Copies a compressed store of an older version.
 fn old(dir: &Path, packed: &[u8]) -> PathBuf {
     let path = dir.join("assay.db");
     std::fs::write(&path, zstd::decode_all(packed).unwrap()).unwrap();
@@ -29,7 +29,7 @@ fn table(name: &str) -> &'static Table {
     TABLES.iter().find(|table| table.name == name).unwrap()
 }
 
-/// Returns all rows of all tables without the numbers that each store assigns itself.
+/// Returns all rows of all tables, without the numbers that each store assigns.
 fn all(store: &Store) -> Vec<String> {
     let mut names: Vec<String> = store
         .runs()
@@ -348,7 +348,7 @@ fn a_damaged_record_has_no_rows_and_the_others_have() {
     store.update_run(&run).unwrap();
 }
 
-/// The book's queries run in both databases and give the same number of rows, at least one.
+/// The queries of the book run in both databases. They return the same number of rows, at least one.
 #[test]
 fn the_queries_of_the_book_give_rows() {
     use assay_store::{About, SpanSurvey, SpanValue};
@@ -396,7 +396,7 @@ fn the_queries_of_the_book_give_rows() {
     }
 }
 
-/// The page of the book lists each table with its columns, in order, and their types.
+/// The page of the book must list each table with its columns, in order, and with their types.
 #[test]
 fn the_page_of_the_book_describes_every_column() {
     use assay_store::tables::Kind;

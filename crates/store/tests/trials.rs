@@ -1,4 +1,4 @@
-//! Trials are stored like runs: completely, with their slots, and found by the usual names.
+//! Tests that trials are stored like runs: completely, with their slots, and found by their usual names.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! The environment that a bench receives from the study.
+//! The environment that a study passes to its bench.
 
 use crate::StudyError;
 use assay_changes::{ChangeSession, MadeId, OwnDirectory};
@@ -15,27 +15,27 @@ const BOOT_LIMIT: Duration = Duration::from_secs(900);
 
 /// Machine, directories and journal session of a study. Benches borrow the context for their lifetime.
 pub struct BenchContext<'a> {
-    /// Services that every measurement needs.
+    /// Machine, fio, journal and clock, which every measurement needs.
     pub env: Environment<'a>,
-    /// Existing directory on the storage to test. The user named the directory, and the caller holds it open
+    /// Directory on the storage to test, from the user. The caller keeps the directory open
     /// ([`assay_host::held::Directory::through`]).
     pub dir: PathBuf,
-    /// ZFS file system that the user named. If set, zvols and file systems are created below it on this
+    /// ZFS file system from the user. If set, zvols and file systems are created below this file system on this
     /// machine, and no guest has a pool.
     pub on: Option<String>,
-    /// Directories on particular file systems; the keys are the names that the study uses.
+    /// Directories from the user on particular file systems. The keys are the names that the study uses.
     pub dirs: BTreeMap<String, PathBuf>,
     /// Journal session in which objects are recorded before they are created.
     pub session: &'a ChangeSession,
-    /// Guest image; present if the bench needs guests.
+    /// Guest image; `None` if the bench needs no guests.
     pub image: Option<Image>,
-    /// Registry of guests.
+    /// Registry that records running guests, so that they can be removed after a crash.
     pub guests: &'a GuestRegistry,
-    /// KVM or TCG; detected if `None`.
+    /// Accelerator of the guests, KVM or TCG; `None` means that assay detects it.
     pub accel: Option<Accel>,
-    /// Seed of order, offsets and data.
+    /// Seed of the random order, the offsets and the data.
     pub seed: u64,
-    /// Callback that shows the current activity to the user, next to the progress.
+    /// Callback that shows the current activity to the user.
     pub say: &'a dyn Fn(&str),
 }
 
@@ -63,8 +63,9 @@ impl BenchContext<'_> {
         Ok(Guest::boot(image, &options, self.guests, self.env.cancel)?)
     }
 
-    /// Creates a private directory in [`BenchContext::dir`], recorded in the journal beforehand and used
-    /// through its descriptor. It is removed when the session closes, or by [`BenchContext::remove`].
+    /// Creates a private directory in [`BenchContext::dir`]. The directory is recorded in the journal before it is
+    /// created, and is used through its descriptor. Closing the session or [`BenchContext::remove`] removes the
+    /// directory.
     ///
     /// # Errors
     /// The journal cannot be written, or the directory cannot be created.
@@ -72,16 +73,16 @@ impl BenchContext<'_> {
         self.scratch_dir_in(&self.dir, name)
     }
 
-    /// Like [`BenchContext::scratch_dir`], in another directory that the user named.
+    /// Like [`BenchContext::scratch_dir`], but in another directory that the user named.
     ///
     /// # Errors
-    /// As [`BenchContext::scratch_dir`].
+    /// See [`BenchContext::scratch_dir`].
     pub fn scratch_dir_in(&self, dir: &Path, name: &str) -> Result<OwnDirectory, StudyError> {
         Ok(self.session.own_directory(self.env.host, dir, name)?)
     }
 
     /// Creates a directory in the session's own directory, for mounts and for programs that need a path. No other user
-    /// can replace it. It has little space.
+    /// can replace this directory. There is little space in it.
     ///
     /// # Errors
     /// The directory cannot be created.
@@ -95,18 +96,18 @@ impl BenchContext<'_> {
         Ok(dir)
     }
 
-    /// Removes an object that the journal contains.
+    /// Removes an object that is recorded in the journal.
     ///
     /// # Errors
-    /// The object cannot be removed; the removal is tried again when the session closes.
+    /// The object cannot be removed. Closing the session tries the removal again.
     pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
         Ok(self.session.unmake(self.env.host, id)?)
     }
 
-    /// Checks whether the user wants to stop.
+    /// Fails if the user wants to stop.
     ///
     /// # Errors
-    /// [`StudyError::Cancelled`] if so.
+    /// [`StudyError::Cancelled`].
     pub fn go_on(&self) -> Result<(), StudyError> {
         match self.env.cancel.is_cancelled() {
             true => Err(StudyError::Cancelled),

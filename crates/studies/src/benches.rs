@@ -1,4 +1,4 @@
-//! The benches, one module each.
+//! All benches, each in its own module.
 
 mod clones;
 mod commands;
@@ -12,35 +12,35 @@ mod zpool;
 
 use crate::{BenchContext, StudyBench, StudyError};
 
-/// A bench with its name.
+/// A bench, with the name by which studies select it.
 pub struct NamedBench {
-    /// Name in study files.
+    /// Name of the bench in study files.
     pub name: &'static str,
-    /// Storage that the user can name for this bench, besides the directory.
+    /// Storage that the user can name for this bench, in addition to the directory.
     pub own: UserTarget,
     make: for<'a> fn(&'a BenchContext<'a>) -> Box<dyn StudyBench + 'a>,
 }
 
-/// Storage that a user can name for a bench, besides the directory.
+/// Storage that a user can name for a bench, in addition to the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserTarget {
-    /// Nothing else.
+    /// The user can name only the directory.
     Nothing,
-    /// A ZFS file system ([`BenchContext::on`]). Then no guest image is needed.
+    /// A ZFS file system ([`BenchContext::on`]). If the user names one, no guest image is needed.
     Dataset,
-    /// Directories on file systems ([`BenchContext::dirs`]).
+    /// Directories on particular file systems ([`BenchContext::dirs`]).
     Directories,
 }
 
 impl NamedBench {
-    /// Creates the bench for an environment.
+    /// Creates the bench for one study.
     #[must_use]
     pub fn make<'a>(&self, place: &'a BenchContext<'a>) -> Box<dyn StudyBench + 'a> {
         (self.make)(place)
     }
 }
 
-/// Every bench.
+/// All benches that a study can use.
 pub const BENCHES: &[NamedBench] = &[
     NamedBench {
         name: "commands",
@@ -87,7 +87,7 @@ pub const BENCHES: &[NamedBench] = &[
 /// Returns the bench with this name.
 ///
 /// # Errors
-/// The bench does not exist; the error lists the known ones.
+/// The bench does not exist. The error lists the known benches.
 pub fn find_bench(name: &str) -> Result<&'static NamedBench, StudyError> {
     let known = BENCHES.iter().find(|known| known.name == name);
     known.ok_or_else(|| StudyError::Setting {

@@ -5,7 +5,7 @@ mod check;
 use crate::StudyError;
 use assay_model::study::Study;
 
-/// Name and text of each built-in study, in the order of lists.
+/// Name and text of each built-in study, in the order in which studies are listed.
 pub const BUILTIN: &[(&str, &str)] = &[
     (
         "kvm-cache-modes",
@@ -44,7 +44,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
 /// Returns all built-in studies.
 ///
 /// # Errors
-/// A study is invalid, which a test prevents.
+/// A study is invalid. A test ensures that this does not happen.
 pub fn builtin_studies() -> Result<Vec<Study>, StudyError> {
     let read = |(name, text): &(&str, &str)| parse(text, &format!("studies/{name}.toml"));
     BUILTIN.iter().map(read).collect()
@@ -53,7 +53,7 @@ pub fn builtin_studies() -> Result<Vec<Study>, StudyError> {
 /// Returns the built-in study with this name.
 ///
 /// # Errors
-/// The study does not exist; the error names similar ones.
+/// The study does not exist. The error contains similar names.
 pub fn builtin_study(name: &str) -> Result<Study, StudyError> {
     if let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return parse(text, &format!("studies/{name}.toml"));
@@ -72,8 +72,8 @@ pub fn builtin_study(name: &str) -> Result<Study, StudyError> {
     })
 }
 
-/// Updates a stored study with the published figures and conclusions of the current built-in study of the same name, if
-/// both measure the same configurations and figures.
+/// Updates a stored study with the published figures and conclusions of the current built-in study. Does nothing unless
+/// both studies have the same name and measure the same configurations and figures.
 #[must_use]
 pub fn with_current_text(stored: Study) -> Study {
     match builtin_study(&stored.name) {
@@ -89,10 +89,10 @@ pub fn with_current_text(stored: Study) -> Study {
     }
 }
 
-/// Parses a study; `file` is its name for messages.
+/// Parses a study. `file` is the file name for error messages.
 ///
 /// # Errors
-/// The study contains a mistake; the error names the file and the line.
+/// The study contains a mistake. The error contains the file and the line.
 pub fn parse(text: &str, file: &str) -> Result<Study, StudyError> {
     let study: Study = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());

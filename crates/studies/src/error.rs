@@ -1,8 +1,8 @@
-//! Errors of studies.
+//! Errors of reading a study and of carrying it out.
 
 use std::path::PathBuf;
 
-/// Reasons why a study cannot be used or carried out.
+/// Reason why a study cannot be used or carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// A study file contains a mistake.
@@ -10,42 +10,42 @@ pub enum StudyError {
     File {
         /// Name of the file.
         file: String,
-        /// Line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// The mistake and its correction.
+        /// Description of the mistake and how to correct it.
         message: String,
     },
     /// The study does not exist.
     #[error("there is no study `{asked}`; {known}")]
     Unknown {
-        /// Requested name.
+        /// Name that the user requested.
         asked: String,
-        /// Known names.
+        /// Names of the existing studies.
         known: String,
     },
-    /// A bench cannot use a setting.
+    /// The bench does not accept a setting.
     #[error("{of}: {message}")]
     Setting {
-        /// `configuration NAME`, `figure NAME`, `form quick`.
+        /// Table with the setting, such as `configuration NAME`, `figure NAME` or `form quick`.
         of: String,
-        /// The mistake and its correction.
+        /// Description of the mistake and how to correct it.
         message: String,
     },
     /// A configuration could not be created or measured.
     #[error("{what}: {reason}")]
     Measure {
-        /// The configuration or command.
+        /// Name of the configuration, or the command that failed.
         what: String,
-        /// Reason.
+        /// Reason of the failure.
         reason: String,
     },
-    /// The bench needs a guest, but there is no image.
+    /// The bench needs a guest, but there is no guest image.
     #[error("there is no guest image: `assay lab build` makes one")]
     NoImage,
     /// A file or directory cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Path.
+        /// Path of the file or directory.
         path: PathBuf,
         /// Error of the kernel.
         source: std::io::Error,
@@ -53,7 +53,7 @@ pub enum StudyError {
     /// The user stopped the study.
     #[error("interrupted")]
     Cancelled,
-    /// A guest failed.
+    /// A guest of the lab failed.
     #[error(transparent)]
     Lab(#[from] assay_lab::LabError),
     /// An image or file system could not be created.
@@ -62,13 +62,13 @@ pub enum StudyError {
     /// The journal cannot be written, so nothing is created.
     #[error(transparent)]
     Journal(#[from] assay_changes::ChangeError),
-    /// The machine did not answer.
+    /// A command or file of the machine could not be used.
     #[error(transparent)]
     Host(#[from] assay_host::HostError),
 }
 
 impl StudyError {
-    /// Builds [`StudyError::Measure`].
+    /// Builds [`StudyError::Measure`] from a description and a reason.
     pub fn measure(what: impl Into<String>, reason: impl ToString) -> Self {
         Self::Measure {
             what: what.into(),
@@ -76,7 +76,7 @@ impl StudyError {
         }
     }
 
-    /// Converts an I/O error of a path.
+    /// Returns a function that converts an I/O error to [`StudyError::Io`] with this path.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }

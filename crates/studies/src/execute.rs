@@ -9,27 +9,27 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use std::collections::BTreeSet;
 
-/// A study to carry out.
+/// A study to carry out, with the options of the user.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// The study.
+    /// Study from the catalogue or from the user.
     pub study: &'a Study,
-    /// Form, which sets the amount of work.
+    /// Form of the study, which sets the amount of work.
     pub form: &'a Form,
-    /// Seed of the random order.
+    /// Seed of the random order of steps.
     pub seed: u64,
-    /// Continue after an error.
+    /// Whether to continue after an error.
     pub keep_going: bool,
-    /// Observations from before an interruption; they are not measured again.
+    /// Observations from before an interruption. They are not measured again.
     pub done: &'a [Observation],
 }
 
 /// Arguments of one call of [`crate::StudyBench::measure`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyStep<'a> {
-    /// Round, from 1.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// Configuration to measure.
+    /// Configuration that is measured.
     pub configuration: &'a Configuration,
     /// Figures that are measured together.
     pub figures: Vec<&'a Figure>,
@@ -66,7 +66,7 @@ pub fn plan_steps<'a>(study: &'a Study, form: &Form, seed: u64) -> Vec<StudyStep
     all
 }
 
-/// Groups the figures that are measured together.
+/// Groups the figures of a study by what is measured together.
 pub(crate) fn group_figures(study: &Study) -> Vec<Vec<&Figure>> {
     let mut groups: Vec<Vec<&Figure>> = Vec::new();
     for figure in study.measured() {
@@ -82,7 +82,7 @@ pub(crate) fn group_figures(study: &Study) -> Vec<Vec<&Figure>> {
     groups
 }
 
-/// Runs every step and passes each observation to the caller immediately.
+/// Executes every step, and passes each observation to the caller immediately.
 ///
 /// # Errors
 /// The bench cannot start, or a step fails and `keep_going` is not set. Earlier observations stay valid.
@@ -121,13 +121,13 @@ struct Course<'a, 'b> {
     keep_going: bool,
     cancel: &'a Cancel,
     done: usize,
-    /// Configuration and first figure of steps that failed; they are not tried again in later rounds.
+    /// Failed steps, identified by the configuration and the first figure. They are not tried again in later rounds.
     failed: BTreeSet<(&'a str, &'a str)>,
 }
 
 impl<'a> Steps<StudyError> for Course<'a, '_> {
     type Step = &'a StudyStep<'a>;
-    /// Observations, or the failure.
+    /// Observations of a step, or the error that made the step fail.
     type Taken = Result<Vec<Observation>, StudyError>;
 
     fn next(&mut self, tell: &mut Tell<'_>) -> Result<Option<Self::Step>, StudyError> {
@@ -182,12 +182,12 @@ impl<'a> Steps<StudyError> for Course<'a, '_> {
 }
 
 impl<'a> StudyStep<'a> {
-    /// Returns the configuration and the first figure, as an identifier.
+    /// Returns the configuration and the first figure, which together identify a step in all rounds.
     fn key(&self) -> (&'a str, &'a str) {
         (&self.configuration.name, &self.figures[0].name)
     }
 
-    /// Lists the figures of the step for people.
+    /// Lists the figures of the step, for users.
     fn what(&self) -> String {
         let figures: Vec<&str> = self.figures.iter().map(|figure| figure.title()).collect();
         match figures[..] {
@@ -205,7 +205,7 @@ fn step_not_tried(step: &StudyStep<'_>, figure: &Figure, error: &StudyError) -> 
     }
 }
 
-/// Removes steps that cannot be tried or are already observed.
+/// Removes the steps that cannot be measured, and the steps whose observations exist already.
 fn leave_out(steps: &mut Vec<StudyStep<'_>>, not_tried: &[NotTried], done: &[Observation]) {
     let known: BTreeSet<(u32, &str, &str)> = done
         .iter()
@@ -227,8 +227,8 @@ fn leave_out(steps: &mut Vec<StudyStep<'_>>, not_tried: &[NotTried], done: &[Obs
     });
 }
 
-/// Checks the observations: a bench may omit figures, but must not return others, or values that are not
-/// numbers.
+/// Checks the observations of a bench. A bench may omit figures. It must not return figures that were not requested, or
+/// values that are not finite numbers.
 fn check_observations(
     step: &StudyStep<'_>,
     observed: Vec<Observation>,

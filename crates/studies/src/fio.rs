@@ -1,4 +1,4 @@
-//! Figures measured by fio: converts a figure into a workload and reads the result.
+//! Figures that fio measures: converts a figure to a workload, and computes the figure from fio's result.
 
 use crate::{StudyError, settings, to_observation};
 use assay_fio::json::FioDocument;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Name of the file, directory or device in job files for [`Work::run`].
 pub(crate) const TARGET: &str = "target";
 
-/// Workload settings of a figure.
+/// Settings that turn a figure into a workload of fio.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -41,13 +41,13 @@ fn default_true() -> bool {
     true
 }
 
-/// The value of fio's result that a figure reports.
+/// Value of fio's result that a figure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Of {
-    /// I/Os per second.
+    /// I/O operations per second.
     Iops,
-    /// Bytes per second.
+    /// Bytes per second in the workload's direction.
     Rate,
     /// Mean latency in nanoseconds.
     Latency,
@@ -56,7 +56,7 @@ pub(crate) enum Of {
 /// Converts a figure to a workload that runs for `runtime`.
 ///
 /// # Errors
-/// A setting of the figure is invalid; the error names both.
+/// A setting of the figure is invalid. The error names the figure and the setting.
 pub(crate) fn to_workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, Of), StudyError> {
     let wanted: Wanted = settings::of_figure(figure)?;
     let workload = Workload {
@@ -78,15 +78,15 @@ pub(crate) fn to_workload(figure: &Figure, runtime: Nanos) -> Result<(Workload, 
     Ok((workload, wanted.of))
 }
 
-/// Workloads of figures that are measured together: they run one after the other in one fio process.
+/// Workloads of figures that are measured together. They run one after the other in one fio process.
 pub(crate) struct Jobs<'a>(Vec<(Workload, Vec<(&'a Figure, Of)>)>);
 
 impl<'a> Jobs<'a> {
-    /// Builds the jobs of figures; figures with equal workloads share a job. Each round starts with a different job, so
+    /// Builds the jobs of figures. Figures with equal workloads share a job. Each round starts with a different job, so
     /// that the order varies.
     ///
     /// # Errors
-    /// As [`to_workload`].
+    /// See [`to_workload`].
     pub fn of(figures: &[&'a Figure], runtime: Nanos, round: u32) -> Result<Self, StudyError> {
         let mut jobs: Vec<(Workload, Vec<(&Figure, Of)>)> = Vec::new();
         for figure in figures {
@@ -112,7 +112,7 @@ impl<'a> Jobs<'a> {
     /// Renders the job file.
     ///
     /// # Errors
-    /// A workload does not fit the file, or fio cannot use the file.
+    /// A workload does not fit the size of the file, or fio cannot use the file.
     pub fn render(&self, file: &Path, size: Bytes, seed: u64) -> Result<String, StudyError> {
         let mut text = String::new();
         for (workload, _) in &self.0 {
@@ -123,7 +123,7 @@ impl<'a> Jobs<'a> {
         Ok(text)
     }
 
-    /// Returns the measured time.
+    /// Returns the time that the jobs take together.
     pub fn time(&self) -> Duration {
         let times = self
             .0
@@ -132,7 +132,7 @@ impl<'a> Jobs<'a> {
         times.map(Duration::from).sum()
     }
 
-    /// Returns the observations from fio's result, with the judge's doubts.
+    /// Computes the observations from fio's result. They contain the judge's doubts (reasons to distrust a figure).
     pub fn observations(
         &self,
         configuration: &Configuration,
@@ -166,7 +166,7 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Returns rate, bytes per second and mean latency over all jobs, in the workload's direction.
+/// Returns operations per second, bytes per second and mean latency over all jobs, in the workload's direction.
 fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
     let side = |job: &Worker| match workload.pattern.reads() {
         true => job.read().cloned(),
@@ -185,11 +185,11 @@ fn total(jobs: &[Worker], workload: &Workload) -> (f64, f64, f64) {
     )
 }
 
-/// Private directory for job files and results of the host's fio.
+/// Private directory for the job files and results of the host's fio.
 pub(crate) struct Work(PathBuf);
 
 impl Work {
-    /// Creates the directory with private access.
+    /// Creates the directory so that no other user can access it.
     ///
     /// # Errors
     /// The directory cannot be created.
@@ -215,8 +215,8 @@ impl Work {
         self.run(place, file, &job, jobs.time() + Duration::from_secs(60))
     }
 
-    /// Runs a job file that refers to its file, directory or device as [`TARGET`]. fio never sees the real
-    /// name, so no name needs escaping.
+    /// Runs a job file that refers to its file, directory or device as [`TARGET`]. fio never receives the real name, so
+    /// names need no escaping.
     ///
     /// # Errors
     /// fio is missing, fails, exceeds `limit`, or was interrupted.

@@ -1,4 +1,4 @@
-//! Operations that several benches need in guests.
+//! Operations in guests that several benches need.
 
 use crate::StudyError;
 use assay_fio::json::FioDocument;
@@ -34,7 +34,7 @@ pub fn run_fio(guest: &Guest, job: &str, limit: Duration) -> Result<FioDocument,
     documents.pop().ok_or_else(|| fail(&"it printed no result"))
 }
 
-/// Describes a guest for the study's record.
+/// Returns a description of a guest for the study's record, as names and values.
 #[must_use]
 pub fn describe_guest(guest: &Guest) -> Vec<(String, String)> {
     let entry = guest.entry();
@@ -63,7 +63,7 @@ pub fn describe_guest(guest: &Guest) -> Vec<(String, String)> {
     lines
 }
 
-/// Returns whether a guest is emulated.
+/// Returns whether a guest is emulated, and not virtualised with KVM.
 #[must_use]
 pub fn is_emulated(guest: &Guest) -> bool {
     guest.accel().accel == Accel::Tcg

@@ -1,7 +1,7 @@
-//! Repeats published benchmarks: compares the author's figures with new ones and judges the conclusions.
+//! Repeats published benchmarks: compares the author's figures with new ones, and judges the author's conclusions.
 //!
-//! A study is a file (`studies/NAME.toml`) that a [`StudyBench`] carries out in a [`BenchContext`].
-//! Observations are returned raw; `assay_judge::study` judges them.
+//! A study is a file (`studies/NAME.toml`) that a [`StudyBench`] carries out in a [`BenchContext`]. Benches return raw
+//! observations; `assay_judge::study` judges them.
 
 #![allow(
     clippy::disallowed_methods,
@@ -26,30 +26,30 @@ pub use execute::{StudyStep, Task, execute, plan_steps};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
 use std::time::Duration;
 
-/// Carries out the configurations of a study. A bench serves all studies that need the same kind of objects: guests
-/// with virtual disks, pools in a guest, file systems on loop devices.
+/// Measures the configurations of a study. A bench serves all studies that need the same kind of objects, for example
+/// guests with virtual disks, pools in a guest, or file systems on loop devices.
 ///
-/// Order of calls: `outline` (changes nothing), `begin` once, then `measure` for each step. Dropping a bench removes
-/// everything it created.
+/// The calls have a fixed order: `outline` (which changes nothing), `begin` once, then `measure` for each step.
+/// Dropping a bench removes everything that the bench created.
 pub trait StudyBench {
-    /// Describes the work for the plan that is shown first. Parses every setting, so that mistakes are found
-    /// early.
+    /// Describes the work of the bench for the plan that the user sees first. Parses every setting, so that mistakes
+    /// are found early.
     ///
     /// # Errors
     /// A setting is missing, unknown or invalid.
     fn outline(&self, study: &Study, form: &Form) -> Result<Outline, StudyError>;
 
-    /// Creates guests, pools and files before the first round. Returns what cannot be tested here, with
-    /// reasons; these are not measured.
+    /// Creates guests, pools and files before the first round. Returns the figures that cannot be measured here, with
+    /// the reasons. They are left out.
     ///
     /// # Errors
-    /// Nothing can be tested.
+    /// Nothing can be measured.
     fn begin(&mut self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError>;
 
     /// Measures figures of one configuration that belong together, in one round.
     ///
     /// # Errors
-    /// This measurement failed; later ones may succeed.
+    /// This measurement failed. Later measurements may succeed.
     fn measure(
         &mut self,
         configuration: &Configuration,
@@ -57,7 +57,8 @@ pub trait StudyBench {
         round: u32,
     ) -> Result<Vec<Observation>, StudyError>;
 
-    /// Describes the tested system as names and values: versions, sizes. Called after `begin`.
+    /// Returns a description of the tested system, such as versions and sizes, as names and values. Called after
+    /// `begin`.
     fn machine(&self) -> Vec<(String, String)>;
 
     /// Returns whether the bench used an emulated guest (TCG). Called after `begin`.
@@ -66,18 +67,18 @@ pub trait StudyBench {
     }
 }
 
-/// Description of a bench's work.
+/// Description of the work of a bench, for the plan of a study.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Objects that the bench will create, and where; one line each.
+    /// Objects that the bench will create, and where; one line for each object.
     pub makes: Vec<String>,
     /// Names of configurations that cannot be measured on this machine.
     pub leaves_out: Vec<String>,
-    /// The bench needs the guest image.
+    /// Whether the bench needs the guest image.
     pub guest: bool,
-    /// Approximate time before the first round.
+    /// Approximate duration of the preparation before the first round.
     pub setup: Duration,
-    /// Approximate time of one call of `measure`.
+    /// Approximate duration of one call of `measure`.
     pub step: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Parses the settings of a study that only one bench knows; unknown settings are errors.
+//! Parses the settings of a study that only one bench uses. Unknown settings are errors.
 
 use crate::StudyError;
 use assay_model::study::{Configuration, Figure, Form};
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 /// Parses the settings of a configuration. `T` must deny unknown fields, so that misspelt settings are found.
 ///
 /// # Errors
-/// A setting is invalid; the error names the configuration and the setting.
+/// A setting is invalid. The error names the configuration and the setting.
 pub fn of_configuration<T: DeserializeOwned>(one: &Configuration) -> Result<T, StudyError> {
     read(format!("configuration `{}`", one.name), &one.settings)
 }
@@ -15,7 +15,7 @@ pub fn of_configuration<T: DeserializeOwned>(one: &Configuration) -> Result<T, S
 /// Parses the settings of a figure.
 ///
 /// # Errors
-/// A setting is invalid; the error names the figure and the setting.
+/// A setting is invalid. The error names the figure and the setting.
 pub fn of_figure<T: DeserializeOwned>(one: &Figure) -> Result<T, StudyError> {
     read(format!("figure `{}`", one.name), &one.settings)
 }
@@ -23,7 +23,7 @@ pub fn of_figure<T: DeserializeOwned>(one: &Figure) -> Result<T, StudyError> {
 /// Parses the settings of a form.
 ///
 /// # Errors
-/// A setting is invalid; the error names it.
+/// A setting is invalid. The error names the setting.
 pub fn of_form<T: DeserializeOwned>(one: &Form) -> Result<T, StudyError> {
     read("the form".to_owned(), &one.settings)
 }

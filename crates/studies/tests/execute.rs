@@ -1,5 +1,5 @@
-//! The order of steps, the requested figures, and the ends of a study. A substitute with known values replaces
-//! the bench; tests of the program use the real benches.
+//! Tests the order of steps, the requested figures, and how a study ends. A substitute with known values replaces the
+//! bench; the tests of the command line use the real benches.
 
 use assay_loads::Cancel;
 use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Study};
@@ -37,8 +37,8 @@ conclusion = []
     assay_studies::catalogue::parse(&text, "s.toml").unwrap()
 }
 
-/// Returns the round as the value of each figure. Figures in `broken` fail, figures in `missing` cannot be
-/// tried, and the user stops the study after `stop` steps.
+/// Bench that reports the number of the round as the value of each figure. Figures in `broken` fail and figures in
+/// `missing` cannot be measured. The user stops the study after `stop` steps.
 #[derive(Default)]
 struct Fake {
     broken: Option<&'static str>,
@@ -216,7 +216,7 @@ fn what_was_measured_before_an_interruption_is_not_measured_again() {
     assert_eq!(both, whole.fake.asked);
 }
 
-/// Returns figures that were not requested.
+/// Bench that returns figures which were not requested.
 struct Wrong(f64, &'static str);
 
 impl StudyBench for Wrong {

@@ -1,5 +1,5 @@
-//! The bench `zfs` with a real guest, a real pool and a real QEMU in the guest. Skipped if no guest image is
-//! cached (`assay lab build` creates one).
+//! Tests the bench `zfs` with a real guest, a real pool and a real QEMU in the guest. Skipped if no guest image is
+//! cached (`assay lab build` creates an image).
 #![allow(clippy::disallowed_methods, reason = "tests make directories")]
 
 use assay_changes::Journal;
@@ -12,7 +12,7 @@ use assay_studies::{
 };
 use std::collections::BTreeMap;
 
-/// One configuration of each kind with as little work as possible: one boot.
+/// A study with one configuration of each kind and as little work as possible, for a single boot.
 const STUDY: &str = r#"name = "tiny"
 title = "t"
 question = "q"

@@ -1,8 +1,8 @@
 //! Helpers for tests: how a test reports that it was skipped, or how many attacks it tried.
 //!
-//! A test that cannot run calls [`skipped`]; a test that attacks assay reports the number of attempts with
-//! [`attacked`]. `cargo test` hides the output of a passing test, so both reports are also written to the file named by
-//! `ASSAY_TEST_NOTES`. `scripts/test` and `scripts/attack` print tables from this file.
+//! A test that cannot run calls [`skipped`]. A test that attacks assay reports the number of attempts with
+//! [`attacked`]. `cargo test` hides the output of a passing test, so both reports are also written to the file that
+//! `ASSAY_TEST_NOTES` names. `scripts/test` and `scripts/attack` print tables from this file.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests write their notes to a file that the caller names"
@@ -14,11 +14,11 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Reports that a test does not run because `part` is missing, a short name such as `fio`, `root` or `guest-image`.
-/// `why` is the reason as text for people.
+/// Reports that a test does not run because `part` is missing. `part` is a short name such as `fio`, `root` or
+/// `guest-image`; `why` is the reason as text for people.
 ///
-/// With `ASSAY_NO_SKIP=1` a skipped test fails, unless the part is listed in `ASSAY_MAY_SKIP` (separated by commas),
-/// for parts that this machine cannot have.
+/// With `ASSAY_NO_SKIP=1`, a skipped test fails. The exceptions are parts that this machine cannot have;
+/// `ASSAY_MAY_SKIP` lists them, separated by commas.
 ///
 /// # Panics
 /// The test must not be skipped.
@@ -35,10 +35,10 @@ pub fn skipped(part: &str, why: impl Display) {
     }
 }
 
-/// Reports how many attacks were tried and how many assay withstood.
+/// Reports how many attacks were tried, and how many of them assay withstood.
 ///
 /// # Panics
-/// Nothing was tried, or an attack succeeded.
+/// No attack was tried, or an attack succeeded.
 pub fn attacked(name: &str, tried: u64, held: u64) {
     println!("attack: {name}: tried {tried}, held {held}");
     note(&format!("attack\t{name}\t{tried}\t{held}"));
@@ -50,7 +50,8 @@ fn hold(name: &str, tried: u64, held: u64) {
     assert_eq!(tried, held, "{name}: not all attacks were held");
 }
 
-/// Stops an attacking thread on drop, also after a panic, because a failing test must not wait for its attacker.
+/// Stops an attacking thread when the value is dropped, also after a panic. Otherwise a failing test would wait for its
+/// attacker forever.
 pub struct Stop<'a>(pub &'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -59,8 +60,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Normalises output for a snapshot: replaces each value that differs between runs, such as the test's directory, by a
-/// placeholder, in the given order.
+/// Normalises output for a snapshot. Replaces each value that differs between runs, such as the test's directory, by
+/// its placeholder, in the given order.
 #[must_use]
 pub fn normalize_output<K: AsRef<OsStr>>(said: impl Display, known: &[(K, &str)]) -> String {
     known.iter().fold(said.to_string(), |said, (thing, name)| {
@@ -82,7 +83,7 @@ pub fn without_figures(said: impl Display) -> String {
     out
 }
 
-/// Returns the multiplier for the number of attacks: `ASSAY_ATTACK`, at least 1.
+/// Returns the factor for the number of attacks, from the environment variable `ASSAY_ATTACK`; at least 1.
 #[must_use]
 pub fn attack_factor() -> u64 {
     let given = std::env::var("ASSAY_ATTACK").ok();

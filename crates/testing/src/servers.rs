@@ -1,9 +1,9 @@
 //! Real services for tests of advice.
 //!
-//! Every service runs in a temporary directory with its own configuration and a free port, does not touch the machine's
-//! own service, and is removed when it is dropped. Its processes end with the thread that started them, so a service
-//! must be created in the test that uses it. `start` returns an error that names what is missing; [`find_missing`]
-//! reports this in advance, so that a test can be skipped.
+//! Every service runs in a temporary directory with its own configuration and a free port, and does not touch the
+//! machine's own service. Dropping the value ends and removes the service. Its processes end with the thread that
+//! started them, so a service must be created in the test that uses it. `start` returns an error that contains what is
+//! missing; [`find_missing`] reports this in advance, so that a test can be skipped.
 //!
 //! - [`busybox`]: a root directory with only a shell.
 //! - [`shells`]: each shell with each awk that another machine may have.
@@ -45,8 +45,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Returns the missing requirements of a rig: programs, and root if required. `None` if there are
-/// none.
+/// Returns the missing requirements of a service, which are programs, and root if `root` is true; `None` if nothing is
+/// missing.
 #[must_use]
 pub fn find_missing(programs: &[&str], root: bool) -> Option<String> {
     if root && !rustix::process::geteuid().is_root() {
@@ -56,8 +56,8 @@ pub fn find_missing(programs: &[&str], root: bool) -> Option<String> {
     missing.map(|program| (*program).to_owned())
 }
 
-/// Whether a test must be skipped because [programs or root](find_missing) are missing; reports
-/// what is missing.
+/// Returns whether a test must be skipped because [programs or root](find_missing) are missing. Reports what is
+/// missing.
 #[must_use]
 pub fn skip(programs: &[&str], root: bool) -> bool {
     let missing = find_missing(programs, root);
@@ -82,7 +82,7 @@ fn find_program(program: &str) -> io::Result<PathBuf> {
     find(program).ok_or_else(|| io::Error::other(format!("{program} is not installed")))
 }
 
-/// Starts a service. Its master process is terminated gracefully, so that its workers end too.
+/// Starts a service. At the end, its master process is terminated gracefully, so that the workers end too.
 fn start(mut command: Command) -> io::Result<Running> {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Running::start(command, Dies::Asked)
@@ -107,7 +107,7 @@ fn free_port() -> io::Result<u16> {
         .port())
 }
 
-/// Starts a service and waits until it listens. Retries if another process takes the port first.
+/// Starts a service and waits until it listens. Tries again if another process takes the port first.
 fn start_listening(
     log: &Path,
     mut start: impl FnMut(u16) -> io::Result<Running>,

@@ -1,6 +1,7 @@
-//! The conventions of this repository that a program can check: names of files, types and pages, lengths of lines.
+//! Tests the conventions of this repository that a program can check: names of files, types and pages, and lengths of
+//! lines.
 //!
-//! The lists of exceptions only shrink: an entry that is no longer needed fails the test.
+//! The lists of exceptions can only become shorter: an entry that is no longer needed fails the test.
 #![allow(
     clippy::disallowed_methods,
     reason = "reads the sources of the workspace"
@@ -17,16 +18,17 @@ const BANNED_STEMS: &[&str] = &[
     "standing", "tell", "there", "thing", "things", "told", "up", "way", "what", "words", "worlds",
 ];
 
-/// Existing files with such a stem.
+/// Existing files whose stem is one of these.
 const KEPT_STEMS: &[&str] = &[];
 
-/// cargo requires `mod.rs` in tests; the other one is included by path from another crate.
+/// Existing files with the name `mod.rs`. cargo requires this name in tests. The other file is included by path from
+/// another crate.
 const KEPT_MOD_RS: &[&str] = &["crates/changes/src/side_by_side/nbd/mod.rs"];
 
-/// Names of public types that more than two crates still use for different things.
+/// Names of public types that more than two crates use for different things.
 const SHARED_TYPE_NAMES: &[&str] = &[];
 
-/// Words that no comment uses: they belong to stories, or a plain word says the same.
+/// Words that comments must not contain, because they belong to stories, or because a plain word says the same.
 const RETIRED_IN_COMMENTS: [&str; 13] = [
     "coins",
     "fortunes",
@@ -43,14 +45,15 @@ const RETIRED_IN_COMMENTS: [&str; 13] = [
     "whoever",
 ];
 
-/// Existing lines of more than 120 columns.
+/// Number of existing lines with more than 120 columns.
 const LONG_LINES: usize = 523;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns paths below `crates/*/src` or another directory of the workspace, relative to its root.
+/// Returns the paths of the files with this extension in `crates/*/src` or in another directory of the workspace,
+/// relative to the root of the workspace.
 fn files_below(directory: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![root().join(directory)];
@@ -82,7 +85,7 @@ fn stem(path: &str) -> &str {
         .expect("a name")
 }
 
-/// Compares the found items with the permitted ones in both directions.
+/// Compares the found items with the permitted items. Fails if an item is missing in one of the two sets.
 fn assert_same<T: Ord + std::fmt::Debug>(rule: &str, found: BTreeSet<T>, allowed: BTreeSet<T>) {
     let new: Vec<_> = found.difference(&allowed).collect();
     let gone: Vec<_> = allowed.difference(&found).collect();
@@ -113,8 +116,8 @@ fn modules_have_no_mod_rs() {
     assert_same("foo.rs and foo/ instead of foo/mod.rs", found, allowed);
 }
 
-/// Returns the words of a comment line in lower case, each with a space before and after it, without code in
-/// backticks. None for other lines.
+/// Returns the words of a comment line in lower case, without code in backticks. Each word has a space before and after
+/// it. Returns `None` for a line that is not a comment.
 fn comment_words(line: &str) -> Option<String> {
     let comment = line.trim_start().strip_prefix("//")?;
     let prose: String = comment.split('`').step_by(2).collect();
@@ -158,7 +161,7 @@ fn lines_have_at_most_120_columns() {
     assert_eq!(found, LONG_LINES, "fewer than allowed: lower LONG_LINES");
 }
 
-/// Returns the name of a public type that a line declares.
+/// Returns the name of the public type that a line declares; `None` if it declares none.
 fn public_type(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("pub ")?;
     let rest = ["struct ", "enum ", "trait ", "type "]

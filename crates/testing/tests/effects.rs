@@ -1,4 +1,4 @@
-//! Each rig shows the effect for which it exists.
+//! Tests that each service shows the effect for which it exists.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 use assay_config::{get, set};
@@ -17,7 +17,7 @@ const TIMING: Timing = Timing {
     limit: Nanos(20_000_000_000),
 };
 
-/// Changes one setting like a trial: validates it, then reloads.
+/// Changes one setting as a trial does: validates the configuration, then reloads it.
 fn change(
     language: assay_model::change::ConfigLanguage,
     file: &Path,
@@ -47,7 +47,7 @@ fn fastest(measured: &LoadResult) -> Duration {
     Duration::from_nanos(measured.worker.operations.values().next().unwrap().lat.min)
 }
 
-/// Regression: a stale lock in root's own start-up files made a login wait for a minute.
+/// Regression test: a stale lock in root's own start-up files once made a login wait for a minute.
 #[test]
 fn who_logs_in_has_nothing_of_the_machines_root() {
     if skip(&["ip", "unshare", "nsenter", "getent"], true) {

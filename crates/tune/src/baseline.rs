@@ -1,8 +1,8 @@
-//! Decides from the baseline whether the goal is met already and whether it can be reached at all.
+//! Decides from the baseline whether the goal is already met, and whether any change can reach it.
 //!
-//! A *visit* is several consecutive rounds. Consecutive rounds of a machine with other load are correlated: in
+//! A *visit* is several consecutive rounds. On a machine with other load, consecutive rounds are correlated: in
 //! simulations on recorded foreign load, a decision "met with 95 %" from five such rounds was wrong in 39 of 100
-//! sessions. A goal therefore counts as met only after several visits with pauses between them; each visit is one
+//! sessions. A goal therefore counts as met only after several visits with pauses between them. Each visit is one
 //! observation.
 
 use crate::goal::Want;
@@ -15,34 +15,33 @@ use serde::{Deserialize, Serialize};
 pub const SURE: f64 = 0.95;
 /// Number of visits needed to decide "met" if the rounds of a visit are not in a steady state.
 pub const VISITS: usize = 6;
-/// Number of visits needed to decide "met" if the rounds of each visit are in the steady state of
-/// SNIA.
+/// Number of visits needed to decide "met" if the rounds of each visit are in the steady state that SNIA defines.
 pub const STEADY_VISITS: usize = 3;
-/// Number of rounds of a visit. The steady-state window of SNIA has five.
+/// Number of rounds of a visit. The steady-state window of SNIA has five rounds.
 pub const ROUNDS: u32 = 8;
 
-/// Result of one visit: for each sub-goal, the figure of each round in base units.
+/// Result of one visit to the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
     /// For each sub-goal, the figure of each round in base units.
     pub figures: Vec<Vec<f64>>,
 }
 
-/// State of a sub-goal before anything is changed.
+/// How a sub-goal compares with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
 pub enum Standing {
-    /// The criterion is met.
+    /// The criterion is met with sufficient probability.
     Met {
         /// Probability that the criterion is met, 0 to 1.
         probability: f64,
     },
-    /// The criterion seems to be met, but there are too few visits to decide.
+    /// The criterion seems to be met, but there are too few visits for this decision.
     MetForNow {
         /// Probability that the criterion is met, 0 to 1.
         probability: f64,
     },
-    /// The criterion is missed, or the figure is too close to the threshold to call it met.
+    /// The criterion is missed, or the figure is too close to the threshold to count as met.
     Missed {
         /// Probability that the criterion is met, 0 to 1.
         probability: f64,
@@ -51,7 +50,7 @@ pub enum Standing {
     Open,
 }
 
-/// Returns the state of a sub-goal after these visits; `index` is its position in the goal.
+/// Compares a sub-goal with these visits. `index` is the position of the sub-goal in the goal.
 #[must_use]
 pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> Standing {
     let Some(criterion) = want.criterion() else {
@@ -81,8 +80,8 @@ fn probability_of(criterion: &Criterion, visits: &[Vec<f64>]) -> Option<f64> {
     }
 }
 
-/// Returns whether the rounds of each visit are in the steady state of SNIA, and the means of the visits too. SNIA's
-/// window needs five values; if there are fewer means, they are repeated.
+/// Returns whether the rounds of each visit are in the steady state that SNIA defines, and also the means of the
+/// visits. SNIA's window needs five values; fewer means are repeated.
 fn is_steady_across(visits: &[Vec<f64>]) -> bool {
     let means: Vec<f64> = visits.iter().filter_map(|rounds| mean(rounds)).collect();
     let window: Vec<f64> = means
@@ -94,22 +93,22 @@ fn is_steady_across(visits: &[Vec<f64>]) -> bool {
     visits.iter().all(|rounds| is_steady(rounds)) && is_steady(&window)
 }
 
-/// Returns the geometric mean; None without values.
+/// Returns the geometric mean; `None` if there are no values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().map(|value| value.ln()).sum();
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// Figure that the lowest layer alone reaches under the same load. No setting of a layer above it can improve the
-/// figure beyond that.
+/// Figure that the lowest layer alone reaches under the same load. A setting of a higher layer cannot improve the
+/// figure beyond this value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BottomRung {
-    /// What was measured: `vda alone`, `the flush of vda`.
+    /// Description of what was measured, such as `vda alone` or `the flush of vda`.
     pub what: String,
-    /// The objective's figure in base units, with its uncertainty.
+    /// Figure of the objective in base units, with its uncertainty.
     pub figure: Interval,
-    /// Whether candidates also change this figure. True for a server, because its settings also affect the smallest
-    /// answer that serves as its lowest layer.
+    /// Whether candidates also change this figure. This is true for a server, because its settings also affect the
+    /// smallest answer, which serves as its lowest layer.
     #[serde(default, skip_serializing_if = "is_no")]
     pub is_tunable: bool,
 }
@@ -120,8 +119,8 @@ fn is_no(value: &bool) -> bool {
 }
 
 impl BottomRung {
-    /// Returns whether even the lowest layer misses the criterion. The optimistic end of its interval counts, plus a
-    /// gain of `hope` (0.2 for 20 %) that candidates may bring to the lowest layer itself.
+    /// Returns whether even the lowest layer misses the criterion. Uses the favourable end of the figure's interval,
+    /// improved by `hope`: the gain that candidates may bring to the lowest layer itself (0.2 for 20 %).
     #[must_use]
     pub fn is_short_of(&self, criterion: &Criterion, hope: f64) -> bool {
         let best = match criterion.comparison {

@@ -1,38 +1,38 @@
-//! Time of a session: expected durations of the steps, time spent, and the reserve for the end.
+//! Time budget of a session: expected durations of the steps, time spent, and the reserve for the end.
 
 use crate::candidate::Candidate;
 use assay_model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Indices of the candidates that are switched on.
+/// Indices of the candidates that are in effect at the same time.
 pub type Row = BTreeSet<usize>;
 
-/// Expected durations of the steps, estimated before the first step.
+/// Expected durations of the parts of a step, estimated before the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Measured time of a slot.
+    /// Duration of the measured part of a slot.
     pub slot: Nanos,
-    /// Time the load runs before a slot is measured.
+    /// Duration of the load before the measured part of a slot.
     pub washout: Nanos,
-    /// Time to start and end the load.
+    /// Time that the load needs to start and end.
     pub start: Nanos,
-    /// Time to create scratch files, open the journal and start the watchdog process.
+    /// Time to create scratch files, to open the journal and to start the watchdog process.
     pub set_up: Nanos,
     /// Time to revert everything and to remove scratch files.
     pub set_back: Nanos,
 }
 
 impl Costs {
-    /// Returns the expected time of one slot: start of the load, washout, measured time. Switching candidates is not
-    /// included.
+    /// Returns the expected time of one slot: start of the load, washout, and measured time. The time to change
+    /// settings is not included.
     #[must_use]
     pub fn slot(&self) -> Nanos {
         add(self.slot, add(self.washout, self.start))
     }
 
-    /// Returns the expected time of a pair with this number of alternations. `differ` contains the candidates that are
-    /// switched between the sides.
+    /// Returns the expected time of a pair with `alternations` alternations. `differ` contains the candidates that
+    /// differ between the sides.
     #[must_use]
     pub fn pair(&self, candidates: &[Candidate], differ: &Row, alternations: u32) -> Nanos {
         let switches = differ.iter().map(|at| candidates[*at].switch.0).sum();
@@ -41,19 +41,19 @@ impl Costs {
     }
 }
 
-/// The budget and how much of it is spent.
+/// Time budget of a session, and how much of it is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// Whole budget, including set-up and reverting.
+    /// Whole budget, including the time to set up and to revert.
     pub budget: Nanos,
-    /// Time spent so far.
+    /// Time that the steps have taken until now.
     pub spent: Nanos,
-    /// For all steps with an expected duration: sum of the actual times, and sum of the expected times.
+    /// Sum of the actual durations and sum of the expected durations, over all steps with an expectation.
     foreseen: [Nanos; 2],
 }
 
 impl Clock {
-    /// Creates an unspent budget.
+    /// Creates a clock of which no time is spent.
     #[must_use]
     pub fn new(budget: Nanos) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Clock {
         self.foreseen[1] = add(self.foreseen[1], expected);
     }
 
-    /// Returns how many times longer than expected the steps take; at least 1.
+    /// Returns the ratio of actual to expected durations until now; at least 1.
     #[must_use]
     pub fn pace(&self) -> f64 {
         let [took, expected] = self.foreseen.map(|time| time.0 as f64);
@@ -81,8 +81,8 @@ impl Clock {
         }
     }
 
-    /// Returns the time left after keeping `reserve` for the end. The result is expected time: if steps take longer
-    /// than expected, less is left.
+    /// Returns the remaining time after subtracting `reserve` for the end. The result is in expected time: if steps
+    /// take longer than expected, less time remains.
     #[must_use]
     pub fn left(&self, reserve: Nanos) -> Nanos {
         let left = self.budget.0.saturating_sub(self.spent.0) as f64 / self.pace();
@@ -90,12 +90,12 @@ impl Clock {
     }
 }
 
-/// Adds without overflow.
+/// Adds two durations. Returns the maximum on overflow.
 pub(crate) fn add(one: Nanos, other: Nanos) -> Nanos {
     Nanos(one.0.saturating_add(other.0))
 }
 
-/// Multiplies without overflow.
+/// Multiplies a duration. Returns the maximum on overflow.
 pub(crate) fn times(one: Nanos, n: u32) -> Nanos {
     Nanos(one.0.saturating_mul(u64::from(n)))
 }

@@ -10,44 +10,44 @@ use assay_model::workload::{Durability, Engine};
 use assay_model::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// One change that may be tried.
+/// A change of settings that a session may try, made from an advice page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Name of the page, with the value if the page has several: `io-scheduler=none`.
+    /// Name of the advice page. If the page has several values, the name is followed by the value: `io-scheduler=none`.
     pub id: String,
-    /// Short title.
+    /// Title of the advice page.
     pub title: String,
     /// Whether the page applies to this machine and target.
     pub state: Applicability,
-    /// Names of the settings that the candidate changes: `queue/sda/scheduler`. Two candidates that change the same
-    /// setting are alternatives.
+    /// Names of the settings that the candidate changes, such as `queue/sda/scheduler`. Two candidates that change the
+    /// same setting are alternatives.
     pub touches: Vec<String>,
-    /// Ids of candidates that exclude this one, in addition to alternatives.
+    /// Ids of further candidates that cannot be combined with this one, in addition to the alternatives.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Highest risk of the change.
+    /// Highest risk that the change carries, from the page.
     pub risk: RiskLevel,
-    /// Reason why the candidate may be tried but never kept, or why it cannot be undone; `None` if it may be kept.
+    /// Reason why the candidate may be tried but not kept, or why it cannot be undone; `None` if it may be kept.
     #[serde(default)]
     pub never_kept: Option<String>,
-    /// Assessment of the literature for the versions on this machine.
+    /// Assessment in the literature, for the versions on this machine.
     pub literature: Standing,
-    /// The assessment as a sentence.
+    /// Assessment in the literature, as a sentence for users.
     #[serde(default)]
     pub literature_text: String,
-    /// What the change acts on.
+    /// Limits, loads and operations that the change influences.
     pub acts: Acts,
     /// The part of an operation that the candidate can influence; `None` if it was not measured.
     #[serde(default)]
     pub share: Option<OperationShare>,
-    /// Verdict of an earlier session on the same page, value, load and kernel.
+    /// Verdict of an earlier session on the same page, value, load and kernel; `None` without such a session.
     #[serde(default)]
     pub before: Option<Before>,
     /// Expected effect before anything is measured.
     pub prior: Prior,
-    /// How the candidate is switched on and off.
+    /// How the change is applied and reverted.
     pub toggle: Toggle,
-    /// Duration of one switch.
+    /// Time to apply or revert the change once.
     pub switch: Nanos,
 }
 
@@ -55,38 +55,38 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Applicability {
-    /// The page applies, and the current value differs.
+    /// The page applies, and the current value differs from the page's value.
     Applies,
     /// The page does not apply to this machine or target.
     DoesNotApply {
-        /// The text `otherwise` of the page, with facts inserted.
+        /// Text `otherwise` of the page, with facts inserted.
         why: String,
     },
-    /// The machine already has the value.
+    /// The setting already has the page's value.
     AlreadySo {
-        /// The value.
+        /// Current value of the setting.
         value: String,
     },
 }
 
-/// What a change acts on. This determines the order of the candidates and which of them are left out.
+/// What a change influences. This determines the order of the candidates and which candidates are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acts {
-    /// Limits that the change relieves.
+    /// Kinds of limits that the change relieves, such as the CPU or flushes.
     #[serde(default)]
     pub relieves: Vec<LimitKind>,
-    /// Kinds of loads for which the change makes sense: `fio`, `http`, `command`; empty for all.
+    /// Kinds of loads for which the change makes sense, such as `fio`, `http` or `command`; empty for all kinds.
     #[serde(default)]
     pub loads: Vec<String>,
-    /// Operations whose performance it changes; all operations if nothing is restricted.
+    /// Operations whose performance the change influences.
     #[serde(default)]
     pub moves: MovedOperations,
 }
 
-/// What the load of the session does.
+/// Properties of the session's load that decide which candidates make sense.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadShape {
-    /// `fio`, `http`, `imap`, `command`, …
+    /// Kind of the load: `fio`, `http`, `imap`, `command`, …
     pub kind: String,
     /// Whether the load reads.
     pub reads: bool,
@@ -96,23 +96,23 @@ pub struct LoadShape {
     pub flushes: bool,
     /// Whether the load bypasses the page cache.
     pub direct: bool,
-    /// Whether its storage operations are unknown, as those of a command or a server. No candidate
-    /// is then left out because of its operations.
+    /// Whether the storage operations of the load are unknown, as for a command or a server. Then no candidate is left
+    /// out because of its operations.
     #[serde(default)]
     pub opaque: bool,
-    /// Whether the offsets of the operations are random; `None` if unknown.
+    /// Whether the offsets of the operations are random; `None` if this is unknown.
     #[serde(default)]
     pub random: Option<bool>,
-    /// Size of one operation; `None` if unknown.
+    /// Size of one operation in bytes; `None` if unknown.
     #[serde(default)]
     pub block_size: Option<Bytes>,
-    /// Number of operations in flight; `None` if unknown.
+    /// Number of operations in flight (queue depth); `None` if unknown.
     #[serde(default)]
     pub in_flight: Option<u32>,
 }
 
 impl LoadShape {
-    /// Describes a load.
+    /// Derives the properties from a load.
     #[must_use]
     pub fn of(load: &Load) -> Self {
         let Load::Fio { workload, .. } = load else {
@@ -139,7 +139,7 @@ impl LoadShape {
         }
     }
 
-    /// Returns whether this load performs the operation and the metric covers it.
+    /// Returns whether this load performs the operation and the metric measures it.
     #[must_use]
     pub fn counts(&self, operation: MovedOperation, metric: Metric) -> bool {
         let counted = |direction: Direction, done: bool| {
@@ -159,9 +159,9 @@ impl LoadShape {
 /// The part of an operation that a change can influence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationShare {
-    /// Name of the part: `encryption`, `start of the process`.
+    /// Name of the part, such as `encryption` or `start of the process`.
     pub part: String,
-    /// Duration of the part.
+    /// Time that the part takes within an operation.
     pub takes: Nanos,
     /// Duration of the whole operation.
     pub of: Nanos,
@@ -181,22 +181,22 @@ impl OperationShare {
     }
 }
 
-/// An earlier verdict.
+/// A verdict of an earlier session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Before {
-    /// The verdict.
+    /// Verdict on the change in that session.
     pub verdict: Verdict,
-    /// Time and place of the verdict, as text: `session 3, 12 November`.
+    /// Session and date of the verdict, such as `session 3, 12 November`.
     pub when: String,
 }
 
-/// How a change is applied.
+/// How a change is applied and reverted, which determines its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Toggle {
     /// The change is written to the kernel and is effective at once.
     Cheap,
-    /// A service reads its configuration again.
+    /// A service reloads its configuration.
     Reload,
     /// A service is restarted.
     Restart,
@@ -211,12 +211,12 @@ pub enum Toggle {
 pub struct Prior {
     /// Probability that the candidate helps, 0 to 1.
     pub helps: f64,
-    /// Gain if it helps, 0.1 for 10 %.
+    /// Gain if the candidate helps, 0.1 for 10 %.
     pub gain: f64,
 }
 
 impl Prior {
-    /// Returns the expected effect according to the literature alone.
+    /// Returns the expected effect that follows from the literature alone.
     #[must_use]
     pub fn by_literature(standing: Standing) -> Self {
         let helps = match standing {
@@ -228,13 +228,14 @@ impl Prior {
     }
 }
 
-/// Returns whether `excluded` is the id `id`, or the id of its page without a value.
+/// Returns whether `excluded` names the candidate `id`: it is either the full id, or the part of the id before `=`,
+/// which is the name of the page.
 fn names_page(excluded: &str, id: &str) -> bool {
     excluded == id || id.split_once('=').is_some_and(|(page, _)| page == excluded)
 }
 
 impl Candidate {
-    /// Returns whether the two candidates cannot be on at the same time.
+    /// Returns whether the two candidates cannot be in effect at the same time.
     #[must_use]
     pub fn collides(&self, other: &Self) -> bool {
         self.touches.iter().any(|what| other.touches.contains(what))
@@ -242,9 +243,8 @@ impl Candidate {
             || other.excludes.iter().any(|id| names_page(id, &self.id))
     }
 
-    /// Returns the expected gain as a natural logarithm. The prior is multiplied by 3 if the
-    /// candidate relieves the limit that was found and divided by 3 if it does not; the ceiling
-    /// limits the result.
+    /// Returns the expected gain as a natural logarithm. The prior is multiplied by 3 if the candidate relieves the
+    /// limit that was found, and divided by 3 if it does not. The ceiling of the candidate bounds the result.
     #[must_use]
     pub fn worth(&self, limit: Option<LimitKind>) -> f64 {
         let factor = match limit {

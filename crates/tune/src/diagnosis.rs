@@ -1,6 +1,6 @@
-//! The diagnosis: what limits the load, measured once after the baseline. It determines the order of the candidates,
-//! bounds the gain of each, and shows whether the goal can be reached at all. The measurement is in
-//! `assay_measure::tuning`.
+//! The diagnosis, which is measured once after the baseline: it finds the resource that limits the load. The diagnosis
+//! determines the order of the candidates, bounds the gain of each candidate, and shows whether the goal can be reached
+//! at all. The measurement is in `assay_measure::tuning`.
 
 use crate::baseline::BottomRung;
 use crate::candidate::{Candidate, OperationShare};
@@ -10,10 +10,10 @@ use assay_model::advice::MovedOperation;
 use assay_model::result::{Limit, LimitKind};
 use serde::{Deserialize, Serialize};
 
-/// Result of the diagnosis, measured without changes.
+/// Result of the diagnosis, measured on the unchanged machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// What limits the load, with the evidence as text.
+    /// Resource that limits the load, with the evidence as text.
     #[serde(default)]
     pub limit: Option<Limit>,
     /// Parts of an operation whose duration is known.
@@ -22,29 +22,29 @@ pub struct Diagnosis {
     /// Figure that the lowest layer reaches under the same load; `None` if it was not measured.
     #[serde(default)]
     pub bottom: Option<BottomRung>,
-    /// Reason why there is no lowest layer to compare with.
+    /// Reason why no lowest layer was measured.
     #[serde(default)]
     pub no_bottom: Option<String>,
 }
 
-/// A part of an operation.
+/// A part of an operation whose duration can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationPart {
     /// The flush after a write.
     Flush,
-    /// CPU time of the whole machine: of the load, of servers and of everything else.
+    /// CPU time of the whole machine, by the load, by servers and by all other processes.
     Cpu,
 }
 
-/// Duration of a part of an operation.
+/// Duration of one part of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartTime {
-    /// The part.
+    /// Part that was measured.
     pub part: OperationPart,
     /// Time that the part takes within an operation.
     pub takes: Nanos,
-    /// Duration of the whole operation.
+    /// Duration of the whole operation, including this part.
     pub of: Nanos,
 }
 
@@ -71,8 +71,8 @@ impl OperationPart {
 }
 
 impl TunePlan {
-    /// Applies a diagnosis to the session's plan: the limit, the lowest layer, and for each candidate the part of an
-    /// operation that it can influence.
+    /// Adds a diagnosis to the session's plan: the limit, the lowest layer, and for each candidate the part of an
+    /// operation that the candidate can influence.
     pub(crate) fn enter_diagnosis(&mut self, diagnosis: &Diagnosis) {
         self.limit = diagnosis.limit.as_ref().map(|limit| limit.what);
         self.bottom.clone_from(&diagnosis.bottom);
@@ -92,8 +92,8 @@ impl TunePlan {
     }
 
     /// Returns the largest gain that a candidate in `order` is expected to bring to the lowest layer itself, 0.2 for 20
-    /// %. Candidates that act on the device count (such as a scheduler) and, if the lowest layer is the smallest answer
-    /// of a server, all candidates.
+    /// %. Only candidates that act on the device count, such as a scheduler. If the lowest layer is the smallest answer
+    /// of a server, all candidates count.
     pub(crate) fn hope_below_bottom(&self, order: &[usize]) -> f64 {
         let is_tunable = self.bottom.as_ref().is_some_and(|rung| rung.is_tunable);
         let below = |at: &&usize| is_tunable || self.candidates[**at].acts_on_device();
@@ -105,7 +105,7 @@ impl TunePlan {
 }
 
 impl Candidate {
-    /// Returns whether the candidate changes the device or its queue, not a layer above.
+    /// Returns whether the candidate changes the device or its queue, and not a higher layer.
     fn acts_on_device(&self) -> bool {
         let below = [
             "queue/",

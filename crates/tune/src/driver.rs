@@ -1,4 +1,4 @@
-//! The interface to the driver that executes the steps, and the loop over the steps.
+//! The interface of the driver that executes the steps, and the loop over the steps.
 
 use crate::baseline::Visit;
 use crate::budget::Row;
@@ -14,14 +14,14 @@ use assay_model::trial::PairOutcome;
 
 /// Executes steps on a machine with a load, or on a simulation with known effects.
 ///
-/// When a method returns, only the kept changes are switched on. A row contains indices of candidates of the plan. The
-/// driver has a reversible switch for each candidate. To apply a row, it sets every candidate of the pair, including
-/// those that already have the right state, so that both sides have the same history.
+/// When a method returns, only the kept changes are in effect. A row contains indices of candidates of the plan. The
+/// driver can apply and revert each candidate. To apply a row, the driver changes the setting of every candidate of the
+/// pair, even if the setting already has the right value, so that both sides have the same history.
 pub trait Driver {
     /// Error that ends the session.
     type Error: From<Unexpected>;
 
-    /// Returns the time since the session began, without pauses.
+    /// Returns the time since the session began. The time between an interruption and its resume does not count.
     fn elapsed(&self) -> Nanos;
 
     /// Creates scratch files, opens the journal and starts the watchdog process.
@@ -30,28 +30,28 @@ pub trait Driver {
     /// The target cannot be used.
     fn set_up(&mut self) -> Result<(), Self::Error>;
 
-    /// Waits for `wait`, then measures all sub-goals with nothing switched on.
+    /// Waits for `wait`, then measures all sub-goals on the unchanged machine.
     ///
     /// # Errors
     /// The load cannot be started.
     fn visit(&mut self, wants: &[Want], wait: Nanos, rounds: u32) -> Result<Visit, Self::Error>;
 
-    /// Finds out what limits the load without changes. Also measures the lowest layer for `rounds` rounds; 0 skips it.
+    /// Finds the resource that limits the load on the unchanged machine. Also measures the lowest layer for `rounds`
+    /// rounds; 0 skips the lowest layer.
     ///
     /// # Errors
-    /// The load cannot be started. It is no error if the lowest layer cannot be measured.
+    /// The load cannot be started. A lowest layer that cannot be measured is not an error.
     fn diagnose(&mut self, objective: &Want, rounds: u32) -> Result<Diagnosis, Self::Error>;
 
-    /// Runs the load for one slot with one candidate on. Returns the message of the load if it failed, otherwise
-    /// `None`.
+    /// Runs the load for one slot with only this candidate in effect. Returns the error message of the load if the load
+    /// failed, otherwise `None`.
     ///
     /// # Errors
-    /// The candidate cannot be switched off again.
+    /// The candidate cannot be reverted.
     fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, Self::Error>;
 
-    /// Measures one pair. Returns the outcome, with the worsening of each guardrail in the given
-    /// order, and the value of `metric` on both sides. Alternations are joined with
-    /// [`crate::combine`].
+    /// Measures one pair. Returns the outcome, which contains the worsening of each guardrail in the given order, and
+    /// the value of `metric` on both sides. Joins alternations with [`crate::combine`].
     ///
     /// # Errors
     /// A row cannot be applied or reverted.
@@ -65,7 +65,7 @@ pub trait Driver {
     /// Applies a row permanently, as one journal session that one command reverts.
     ///
     /// # Errors
-    /// The row cannot be kept; it was reverted.
+    /// The row cannot be kept; its changes were reverted.
     fn keep(&mut self, row: &Row) -> Result<(), Self::Error>;
 
     /// Reverts everything and removes scratch files.
@@ -74,8 +74,8 @@ pub trait Driver {
     /// A change cannot be reverted; it stays in the journal.
     fn revert(&mut self) -> Result<(), Self::Error>;
 
-    /// Called between steps: returns what ends the session, such as a signal, a failed guard
-    /// command, or a setting that another program changed.
+    /// Returns an event that ends the session, such as a signal, a failed guard command, or a setting that another
+    /// program changed. Called between steps.
     fn incident(&mut self) -> Option<Incident>;
 
     /// Stores the outcome of a step before the next step begins, so that the session can be resumed.

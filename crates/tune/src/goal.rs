@@ -1,5 +1,5 @@
-//! The goal of the user, which consists of sub-goals: a criterion as in `assay run`, `more FIGURE`, or `less FIGURE`.
-//! `baseline.rs` compares criteria with measurements.
+//! The goal of the user. A goal consists of sub-goals, each of which is a criterion as in `assay run`, `more FIGURE`,
+//! or `less FIGURE`. `baseline.rs` compares criteria with measurements.
 
 use assay_model::advice::Guard;
 use assay_model::criterion::{Comparison, Criterion, CriterionError, Metric, Quantity};
@@ -15,20 +15,20 @@ pub const EXAMPLES: [&str; 3] = [
     "less p50",
 ];
 
-/// Prefix of the name of a figure that the load prints.
+/// Prefix that marks the name of a figure as printed by the load.
 const PRINTED: &str = "printed:";
 
-/// Workload name of the only load of a session (a command or a web server): `load.p50`.
+/// Workload name of a session's only load, if this is a command or a web server, as in `load.p50`.
 const ONLY_LOAD: &str = "load";
 
-/// One sub-goal.
+/// A sub-goal of the user, about one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Want {
     /// A figure with a threshold, which is met or missed.
     Criterion(Criterion),
-    /// The figure shall be as large as the budget permits; never met.
+    /// The figure shall be as large as possible within the budget. Such a sub-goal is never met.
     More(Figure),
-    /// The figure shall be as small as the budget permits; never met.
+    /// The figure shall be as small as possible within the budget. Such a sub-goal is never met.
     Less(Figure),
     /// A figure that the load prints.
     Printed(PrintedWant),
@@ -41,20 +41,20 @@ pub struct PrintedWant {
     pub name: String,
     /// Whether smaller values are better.
     pub less: bool,
-    /// Threshold; `None` means as large or as small as possible.
+    /// Threshold; `None` means that the figure shall be as large or as small as possible.
     pub criterion: Option<Criterion>,
 }
 
-/// A figure of a load.
+/// A figure of a load, identified by the workload and the metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// Name of the workload; None for the only workload of the session.
+    /// Name of the workload; `None` for the only workload of the session.
     pub workload: Option<String>,
-    /// Its metric.
+    /// Metric of the figure.
     pub metric: Metric,
 }
 
-/// Why a goal cannot be used.
+/// Reason why a goal cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GoalError {
     /// The text is neither a criterion nor `more` or `less` with a figure.
@@ -63,28 +63,28 @@ pub enum GoalError {
         EXAMPLES[0], EXAMPLES[1], EXAMPLES[2]
     )]
     Unreadable {
-        /// The text of the user.
+        /// Text of the sub-goal, as the user wrote it.
         text: String,
-        /// The cause.
+        /// Reason why the text cannot be parsed.
         why: CriterionError,
     },
-    /// The goal is empty.
+    /// The goal contains no sub-goal.
     #[error("no goal is given: name one, such as `{}`", EXAMPLES[0])]
     Empty,
     /// Two sub-goals contradict each other.
     #[error("`{one}` and `{other}` contradict each other: no value fulfils both")]
     Contradiction {
-        /// One sub-goal.
+        /// First of the contradicting sub-goals.
         one: Box<Want>,
-        /// The other sub-goal.
+        /// Second of the contradicting sub-goals.
         other: Box<Want>,
     },
     /// There are two sub-goals about the output of the load; only one is supported.
     #[error("`{one}` and `{other}` are both printed by the load: tune for one of them")]
     TwoPrinted {
-        /// One sub-goal.
+        /// First sub-goal about the output.
         one: Box<Want>,
-        /// The other sub-goal.
+        /// Second sub-goal about the output.
         other: Box<Want>,
     },
     /// The sub-goals concern two loads, but all candidates are measured under one load.
@@ -92,9 +92,9 @@ pub enum GoalError {
         "`{one}` and `{other}` need two loads: tune one load at a time, or write one load that mixes them"
     )]
     TwoLoads {
-        /// Name of a workload.
+        /// Name of the first workload.
         one: String,
-        /// Name of another workload.
+        /// Name of the second workload.
         other: String,
     },
 }
@@ -122,8 +122,8 @@ impl FromStr for Want {
     }
 }
 
-/// Parses `more NAME`, `less NAME` or `NAME >= VALUE`. If `marked` is true, returns `None` unless the name begins with
-/// `printed:`.
+/// Parses `more NAME`, `less NAME` or `NAME >= VALUE`. If `marked` is true, parses only names that begin with
+/// `printed:`, and returns `None` for other names.
 fn parse_printed(text: &str, marked: bool) -> Option<Result<Want, CriterionError>> {
     let name_of = |text: &str| match text.trim().strip_prefix(PRINTED) {
         Some(name) => Some(name.trim().to_owned()),
@@ -189,8 +189,8 @@ fn add_only_load(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns whether the figure contains a direction (`read.p99`). Such a figure gets no `load.` prefix, because `read`
-/// may also be the name of a workload.
+/// Returns whether the figure contains a direction, such as `read.p99`. A figure with a direction gets no `load.`
+/// prefix, because `read` may also be the name of a workload.
 fn has_direction(figure: &str) -> bool {
     figure.contains("read.") || figure.contains("write.") || figure.contains("flush.")
 }
@@ -268,11 +268,11 @@ impl<'de> Deserialize<'de> for Want {
 }
 
 impl Want {
-    /// Parses a sub-goal for a load whose output is read. A name that is not a figure of assay is a figure that the
-    /// load prints, such as `more tps`.
+    /// Parses a sub-goal for a load whose output is read. A name that assay does not define means a figure that the
+    /// load prints, as in `more tps`.
     ///
     /// # Errors
-    /// The text is no sub-goal.
+    /// The text is not a sub-goal.
     pub fn parse_for_command(text: &str) -> Result<Self, GoalError> {
         let own = text.parse();
         let is_own = |want: &Self| {
@@ -286,7 +286,7 @@ impl Want {
         }
     }
 
-    /// Returns the name of the figure that the load prints, if the sub-goal is about such a figure.
+    /// Returns the name of the figure that the load prints; `None` if the sub-goal is about another figure.
     #[must_use]
     pub fn printed_name(&self) -> Option<&str> {
         match self {
@@ -295,7 +295,7 @@ impl Want {
         }
     }
 
-    /// Returns the name of the figure for people: `p99`, `tps`.
+    /// Returns the name of the figure for users, such as `p99` or `tps`.
     #[must_use]
     pub fn figure_name(&self) -> String {
         match self {
@@ -327,7 +327,7 @@ impl Want {
         }
     }
 
-    /// Returns the criterion, if the sub-goal is one.
+    /// Returns the criterion; `None` for `more` and `less`.
     #[must_use]
     pub fn criterion(&self) -> Option<&Criterion> {
         match self {
@@ -337,7 +337,7 @@ impl Want {
         }
     }
 
-    /// Returns whether smaller figures are better.
+    /// Returns whether a smaller figure is better.
     #[must_use]
     pub fn wants_less(&self) -> bool {
         match self {
@@ -375,9 +375,9 @@ fn is_upper_bound(comparison: Comparison) -> bool {
 /// The whole goal of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Sub-goals in the user's order. The first that is missed becomes the objective; the others become guardrails.
+    /// Sub-goals in the user's order. The first missed sub-goal becomes the objective; the others become guardrails.
     pub wants: Vec<Want>,
-    /// Figures that must not get worse. They are judged once, with all accepted changes together.
+    /// Figures that must not get worse. They are judged once, when all accepted changes are in effect together.
     pub guards: Vec<Guard>,
     /// Smallest relevant change as a ratio: 0.03 for 3 %.
     pub margin: f64,

@@ -1,5 +1,5 @@
-//! Decides which candidates are not tried. The reasons are checked in a fixed order; the first that applies is
-//! reported.
+//! Decides which candidates are not tried. The possible reasons are checked in a fixed order, and the first reason that
+//! applies is reported.
 
 use crate::candidate::{Applicability, Candidate, LoadShape, Toggle};
 use assay_model::Nanos;
@@ -9,15 +9,15 @@ use assay_model::trial::Verdict;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Restrictions set by the user.
+/// What a session may change, as far as the user restricts it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowed {
     /// Highest accepted risk: `none`, `low` or `service`. Changes that can lock the user out or
     /// lose data are never accepted.
     pub risk: RiskLevel,
-    /// Settings that are never changed: a name, or the beginning of a name followed by `*`.
+    /// Settings that are never changed. Each entry is a name, or the beginning of a name followed by `*`.
     pub never: Vec<String>,
-    /// Reason given by the user.
+    /// Reason for `never`, given by the user.
     pub because: String,
 }
 
@@ -31,70 +31,70 @@ impl Default for Allowed {
     }
 }
 
-/// Why a candidate is not tried.
+/// Reason why a candidate is not tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum LeftOut {
     /// The page does not apply to this machine or target.
     DoesNotApply {
-        /// The reason, from the page.
+        /// Reason from the page.
         because: String,
     },
-    /// The machine already has the value.
+    /// The setting already has the page's value.
     AlreadySo {
-        /// The value.
+        /// Current value of the setting.
         value: String,
     },
     /// The user excluded the setting.
     Never {
-        /// The setting.
+        /// Name of the setting.
         setting: String,
-        /// The user's reason.
+        /// Reason given by the user.
         because: String,
     },
-    /// The risk is higher than accepted.
+    /// The risk of the change is higher than the user accepts.
     Risk {
         /// Risk of the candidate.
         level: RiskLevel,
     },
-    /// The change must never be kept, so trying it is useless.
+    /// The change must not be kept, so there is no use in trying it.
     NeverKept {
-        /// The reason.
+        /// Reason why the change must not be kept.
         because: String,
     },
-    /// The change cannot be switched while a session runs.
+    /// The change takes effect only at the next boot, and a session cannot reboot.
     NeedsReboot,
     /// The literature calls the change useless, obsolete or dangerous.
     Literature {
         /// Assessment of the literature.
         standing: Standing,
-        /// The assessment as a sentence.
+        /// Assessment in the literature, as a sentence.
         because: String,
     },
-    /// The change is useful only for other kinds of loads.
+    /// The change is only useful for other kinds of loads.
     OtherLoad {
-        /// Kinds of loads for which it is useful.
+        /// Kinds of loads for which the change is useful.
         loads: Vec<String>,
-        /// Kind of the load of the session.
+        /// Kind of the session's load.
         kind: String,
     },
-    /// The change influences other figures than the objective.
+    /// The change does not influence the objective, but other figures.
     OtherFigure {
-        /// Figures that it influences.
+        /// Names of the figures that the change influences.
         figures: Vec<String>,
-        /// The objective.
+        /// Name of the objective's figure.
         wanted: String,
     },
-    /// The change acts on the page cache, which the load bypasses.
+    /// The change only affects the page cache, which the load bypasses.
     CacheOnly,
-    /// The change influences operations that the load does not perform.
+    /// The change only influences operations that the load does not perform.
     OtherOperations {
-        /// Operations that the change influences, and operations of the load, as text.
+        /// Sentence about the operations that the change influences and the operations of the load.
         because: String,
     },
     /// Even the largest possible gain of the change is smaller than the margin.
     Ceiling {
-        /// The part of an operation that the change influences.
+        /// Name of the part of an operation that the change influences.
         part: String,
         /// Duration of the part.
         takes: Nanos,
@@ -102,34 +102,34 @@ pub enum LeftOut {
         of: Nanos,
         /// Largest possible gain, 0.02 for 2 %.
         gain: f64,
-        /// Smallest relevant gain.
+        /// Smallest relevant gain, 0.03 for 3 %.
         margin: f64,
     },
-    /// An earlier session on this machine decided.
+    /// An earlier session on this machine decided against the change.
     MeasuredBefore {
-        /// The verdict.
+        /// Verdict with which the earlier session decided.
         verdict: Verdict,
-        /// Time of the earlier session, as text.
+        /// Session and date of the verdict, as text.
         when: String,
     },
-    /// The load failed with this change alone.
+    /// The load failed when only this change was in effect.
     FailsLoad {
-        /// Message of the load.
+        /// Error message of the load.
         error: String,
     },
     /// The screen found no sign of a gain.
     ScreenedOut {
         /// Estimated gain as a natural logarithm.
         effect: f64,
-        /// Its standard error.
+        /// Standard error of the estimated gain.
         error: f64,
     },
     /// A change that was accepted before excludes this candidate.
     Excluded {
-        /// The accepted candidate.
+        /// Id of the accepted candidate.
         by: String,
     },
-    /// The remaining budget is too short.
+    /// The remaining budget is too short to prove the candidate.
     NoTime {
         /// Time that the candidate needs.
         needs: Nanos,
@@ -256,7 +256,7 @@ fn by_load(candidate: &Candidate, load: &LoadShape, objective: Metric) -> Option
     by_operations(moves, load)
 }
 
-/// Returns a reason if the load performs none of the operations that the change influences.
+/// Returns a reason to leave the candidate out if the load performs none of the operations that the change influences.
 fn by_operations(moves: &MovedOperations, load: &LoadShape) -> Option<LeftOut> {
     if load.opaque {
         return None;
@@ -323,8 +323,9 @@ fn by_ceiling(candidate: &Candidate, margin: f64) -> Option<LeftOut> {
     })
 }
 
-/// Returns a reason if an earlier session decided against the change. A change that was better in an earlier session is
-/// tried again, because it was reverted or this is another machine.
+/// Returns a reason to leave the candidate out if an earlier session decided against the change. A change that was
+/// better in an earlier session is tried again: either it was reverted since then, or the earlier session ran on
+/// another machine.
 fn by_history(candidate: &Candidate) -> Option<LeftOut> {
     let before = candidate.before.as_ref()?;
     let settled = !matches!(before.verdict, Verdict::Better | Verdict::Undecided);

@@ -1,4 +1,4 @@
-//! How a session ends, and the reported gain.
+//! How a session ends, and the gain that it reports.
 
 use crate::budget::Row;
 use crate::step::Incident;
@@ -8,7 +8,7 @@ use assay_model::trial::Judgement;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a session ends.
+/// How a session ends, and what happened to the changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ending")]
 pub enum Ending {
@@ -17,54 +17,56 @@ pub enum Ending {
         /// Smallest probability among the criteria, 0 to 1.
         probability: f64,
     },
-    /// All criteria seem to be met, but the visits needed to decide do not fit into the budget. Nothing was changed.
+    /// All criteria seem to be met, but the budget is too short for the visits that would decide this. Nothing was
+    /// changed.
     MetForNow {
         /// Smallest probability among the criteria, 0 to 1.
         probability: f64,
-        /// Time needed to decide.
+        /// Time that the missing visits need.
         needs: Nanos,
     },
     /// Even the lowest layer misses the goal. Nothing was changed.
     Beyond {
-        /// What was measured as the lowest layer.
+        /// Description of the lowest layer that was measured.
         what: String,
         /// Figure of the lowest layer in base units.
         figure: Interval,
     },
-    /// No candidate may be tried; each has a reason.
+    /// Every candidate was left out for a reason, so that nothing can be tried.
     NoCandidate,
-    /// Nothing was proved. All changes were reverted.
+    /// No change was proved. All changes were reverted.
     NothingProved,
     /// Each accepted change was proved alone, but not all of them together. All changes were
     /// reverted.
     WholeNotProved,
     /// The accepted changes are proved together, but the user chose to keep nothing. All changes were reverted.
     Proved {
-        /// Proved changes.
+        /// Indices of the proved candidates.
         row: Row,
     },
     /// The accepted changes are kept as one session.
     Kept {
-        /// Kept changes.
+        /// Indices of the kept candidates.
         row: Row,
     },
     /// The session was interrupted. All changes were reverted.
     Stopped {
-        /// The cause.
+        /// Event that interrupted the session.
         incident: Incident,
     },
 }
 
-/// Reported gain of all kept changes together.
+/// Gain that a session reports for all kept changes together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// Gain of all accepted changes together, 0.2 for 20 %. It comes from new pairs whose number was fixed in advance.
     pub said: f64,
     /// 90 % interval of the gain; `None` if the pairs do not bound it.
     pub interval: Option<Interval>,
-    /// Number of pairs behind the estimate.
+    /// Number of pairs from which the gain was estimated.
     pub pairs: u32,
-    /// Gain that the single proofs promise together: the product of their improvement factors minus 1, 0.2 for 20 %.
+    /// Gain that the single proofs predict for all changes together: the product of their improvement factors minus 1,
+    /// 0.2 for 20 %.
     pub promised: f64,
 }
 
@@ -82,7 +84,7 @@ impl Gain {
         }
     }
 
-    /// Returns whether the changes overlap: together they gain clearly less than the product of the
+    /// Returns whether the changes overlap: the gain of all changes together is clearly smaller than the product of the
     /// single gains.
     #[must_use]
     pub fn is_less_than_its_parts(&self) -> bool {
@@ -91,14 +93,14 @@ impl Gain {
     }
 }
 
-/// States the error probability of every session in one paragraph.
+/// Paragraph about the error probability of a session, which is the same for every session.
 pub const ERROR_STATEMENT: &str = "Nothing is kept that was not proved twice: by itself, against everything kept \
 before it, and together with all the rest against the machine as it was, each time in new pairs in randomised \
 order. Of sessions on a machine that nothing helps at most one in twenty keeps anything, and of all sessions at \
 most one in twenty keeps a change that does nothing. How changes were chosen cannot alter that. The gain shown is \
 that of the last proof and not of the search.";
 
-/// States the error probability of a session that proves all changes together only.
+/// Paragraph about the error probability of a session that only proves all changes together.
 pub const TOGETHER_STATEMENT: &str = "The changes were proved together, against the machine as it was, in fresh pairs \
 in randomised order whose number was fixed before. Of sessions on a machine that they do not help at most one in \
 twenty keeps them. A single change among them may do nothing.";

@@ -6,7 +6,7 @@ use assay_model::advice::{ActsOn, Advice, ExpectedGain, ToggleCost, TrialSpec};
 use assay_model::change::{Arm, Change, ConfigKey, ImageArm, Setting};
 use std::collections::BTreeMap;
 
-/// Reason why a candidate with two created objects is never kept.
+/// Reason why a candidate is never kept if its trial compares two created objects.
 const ONLY_COMPARED: &str = "compares two things that are made for the trial; how the change is kept is not part \
      of the page";
 
@@ -48,7 +48,7 @@ pub fn candidate_of_page(
 }
 
 impl Acts {
-    /// Converts what the page says that the change acts on.
+    /// Converts the page's information about what the change influences.
     #[must_use]
     pub fn of_page(acts: &ActsOn) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Acts {
 }
 
 impl Prior {
-    /// Converts the expected effect of the page. The gain is the geometric mean of the page's lowest and highest gain.
+    /// Converts the effect that the page expects. The gain is the geometric mean of the page's lowest and highest gain.
     #[must_use]
     pub fn of_page(expected: &ExpectedGain) -> Self {
         let logs = expected.gain.map(f64::ln_1p);
@@ -76,7 +76,7 @@ impl Prior {
 }
 
 impl Toggle {
-    /// Converts how costly a switch is to the way of switching.
+    /// Converts the cost of a change to the way in which the change is applied.
     #[must_use]
     pub fn of_cost(cost: ToggleCost) -> Self {
         match cost {
@@ -89,7 +89,7 @@ impl Toggle {
     }
 }
 
-/// Returns the usual cost of a switch, for a page that does not name it.
+/// Returns the usual cost of applying a change, for a page that does not specify the cost.
 fn usual_cost(change: &Change) -> ToggleCost {
     match change {
         Change::SideBySide { .. } => ToggleCost::Recreate,
@@ -101,7 +101,7 @@ fn usual_cost(change: &Change) -> ToggleCost {
     }
 }
 
-/// Returns the usual duration of a switch; used until the session has measured it.
+/// Returns the usual time to apply a change. The session uses this time until it has measured the change.
 fn usual_duration(cost: ToggleCost) -> Nanos {
     Nanos(match cost {
         ToggleCost::Live => 20_000_000,
@@ -149,7 +149,7 @@ fn name_settings(setting: &Setting) -> Vec<String> {
     }
 }
 
-/// The file is first, so that a rule such as `/etc/nginx/*` covers its keys.
+/// The name begins with the file, so that a rule such as `/etc/nginx/*` covers all keys of the file.
 fn name_key(file: &str, section: &[String], key: &str) -> String {
     let mut path = section.to_vec();
     path.push(key.to_owned());

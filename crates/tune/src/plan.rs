@@ -1,4 +1,4 @@
-//! The plan: everything that is fixed before a session begins, and the errors of a plan.
+//! The plan of a session, which is fixed before the session begins, and the errors of a plan.
 
 use crate::baseline::{BottomRung, ROUNDS};
 use crate::budget::{Costs, Row, add, times};
@@ -15,45 +15,45 @@ const LEAST_PROOF: u32 = 11;
 /// Number of pairs for which time is reserved for the proof of all accepted changes, before its size is known.
 pub(crate) const RESERVED: u32 = 20;
 
-/// Plan of a session.
+/// Plan of a session, fixed before the first step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TunePlan {
-    /// The goal of the user.
+    /// Goal of the user: sub-goals, guardrails and margin.
     pub goal: Goal,
-    /// All changes for which the catalogue has a trial.
+    /// All changes for which the catalogue has a trial, including the ones that are left out.
     pub candidates: Vec<Candidate>,
-    /// Restrictions set by the user.
+    /// What the session may change, as far as the user restricts it.
     pub allowed: Allowed,
-    /// What the load does.
+    /// Properties of the load that decide which candidates make sense.
     pub load: LoadShape,
-    /// What limits the load according to the diagnosis; `None` if unknown.
+    /// Resource that limits the load according to the diagnosis; `None` if unknown.
     pub limit: Option<LimitKind>,
     /// Figure of the lowest layer alone, if it was measured.
     pub bottom: Option<BottomRung>,
-    /// Whether to measure what limits the load, after the baseline. False for stored sessions of earlier versions.
+    /// Whether to find the limiting resource after the baseline. False for stored sessions of earlier versions.
     #[serde(default)]
     pub diagnose: bool,
-    /// Whether to continue although the lowest layer misses the goal.
+    /// Whether to continue even if the lowest layer misses the goal.
     pub anyway: bool,
-    /// Expected costs of the steps.
+    /// Expected durations of the parts of a step.
     pub costs: Costs,
-    /// Total time of the session.
+    /// Total time of the session, including setting up and reverting.
     pub budget: Nanos,
     /// Time between two visits of the baseline.
     pub between_visits: Nanos,
-    /// Whether to prove only all candidates together, for changes that were proved elsewhere.
+    /// Whether to prove only all candidates together. Used for changes that were already proved elsewhere.
     #[serde(default)]
     pub together: bool,
-    /// Whether to keep nothing, even proved changes.
+    /// Whether to revert all changes at the end, even proved changes.
     #[serde(default)]
     pub keep_nothing: bool,
-    /// Whether a screen precedes the proofs if there are enough candidates.
+    /// Whether a screen may precede the proofs. The screen also needs enough candidates.
     pub screen: bool,
     /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Why a session cannot begin.
+/// Reason why a session cannot begin.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TunePlanError {
     /// The goal cannot be used.
@@ -64,21 +64,21 @@ pub enum TunePlanError {
     Figure {
         /// Name of the figure.
         what: String,
-        /// Its value.
+        /// Value of the figure.
         value: f64,
     },
     /// The budget is too short to prove anything.
     #[error("nothing can be proved within {budget}: the shortest session takes about {needs}")]
     TooShort {
-        /// Given budget.
+        /// Budget that the user gave.
         budget: Nanos,
-        /// Budget that is sufficient.
+        /// Smallest budget that is sufficient.
         needs: Nanos,
     },
 }
 
 impl TunePlan {
-    /// Checks that a session with this plan can prove something.
+    /// Checks that a session with this plan can prove a change.
     ///
     /// # Errors
     /// The goal contradicts itself, a figure is not a number, or the budget is too short.
@@ -107,7 +107,7 @@ impl TunePlan {
         }
     }
 
-    /// Returns the duration of the shortest session that can prove something.
+    /// Returns the duration of the shortest session that can prove a change.
     #[must_use]
     pub fn shortest(&self) -> Nanos {
         // The candidate with the fastest switch.
@@ -122,8 +122,8 @@ impl TunePlan {
         add(add(ends, visit), times(pairs, LEAST_PROOF + RESERVED))
     }
 
-    /// Returns the candidates to try, ordered by expected gain per minute, and the reasons why the
-    /// others are left out.
+    /// Returns the candidates to try, ordered by expected gain per minute. Also returns the reason for each candidate
+    /// that is left out.
     #[must_use]
     pub fn diagnose(&self, objective: usize) -> (Vec<usize>, BTreeMap<usize, LeftOut>) {
         let metric = self.goal.wants[objective].metric();

@@ -1,5 +1,5 @@
-//! A proof: new pairs that compare two rows of settings, judged by `assay_judge::trial`. `session/` decides what is
-//! proved next.
+//! A proof: new pairs that compare two rows of settings, judged by `assay_judge::trial`. `session/` decides which proof
+//! comes next.
 
 use crate::budget::Row;
 use crate::seeds;
@@ -13,9 +13,9 @@ use assay_model::criterion::Metric;
 use assay_model::trial::{Judgement, MAX_PAIRS, PairOutcome, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of pairs before a candidate may be given up.
+/// Minimum number of pairs before a proof may give a candidate up.
 const FEWEST: usize = 5;
-/// Up to this number of alternations, [`UPPER_EARLY`] is used instead of [`UPPER`], because the measured spread is
+/// Number of alternations up to which [`UPPER_EARLY`] is used instead of [`UPPER`], because the measured spread is
 /// still too uncertain.
 const GIVE_UP_SURELY: usize = 16;
 /// Quantile of the normal distribution at 0.975, used for the upper bound of the gain while there are few alternations.
@@ -24,70 +24,73 @@ const UPPER_EARLY: f64 = 1.96;
 const UPPER: f64 = 1.28;
 /// Quantile of the normal distribution at 0.95, used for the predictive power of a proof.
 const DOOMED: f64 = 1.645;
-/// Number of pairs within which a proof should decide: the number at its second-last look.
+/// Number of pairs within which a proof should decide. This is the number of pairs at the second-last look.
 pub(crate) const ENOUGH: u32 = 42;
-/// Largest number of alternations of a pair.
+/// Maximum number of alternations of a pair.
 pub(crate) const MOST_ALTERNATIONS: u32 = 16;
 
-/// A proof, running or ended.
+/// A proof, which is running or has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Stage to which the proof belongs.
+    /// Stage of the search to which the proof belongs.
     pub stage: Stage,
-    /// Candidates that are switched on in side A.
+    /// Candidates that are in effect on side A.
     pub now: Row,
-    /// Candidates that are switched on in side B.
+    /// Candidates that are in effect on side B.
     pub changed: Row,
-    /// Probability of a false "better".
+    /// Accepted probability of a false "better", 0 to 1.
     pub alpha: f64,
     /// Seed of the order of the sides and of the sign flips.
     pub seed: u64,
     /// Maximum number of pairs, fixed before the first pair.
     pub max_pairs: u32,
     /// Whether all pairs are measured, with looks only at three quarters and at the end. The estimate then comes from a
-    /// fixed number of pairs, not from a stop at a favourable moment.
+    /// fixed number of pairs, and not from a stop at a favourable moment.
     pub to_the_end: bool,
     /// Number of alternations of each pair.
     pub alternations: u32,
-    /// Minimum number of alternations before the candidate may be given up; larger if the budget permits.
+    /// Minimum number of alternations before the candidate may be given up. This number is larger if the budget
+    /// permits.
     #[serde(default = "least_patience")]
     pub patience: u32,
-    /// Measured pairs.
+    /// Outcomes of the measured pairs, in order.
     pub pairs: Vec<PairOutcome>,
-    /// Objective in A and B in base units, for each pair that counts.
+    /// Value of the objective in A and B in base units, for each pair that counts.
     pub figures: Vec<[f64; 2]>,
     /// How the proof ended; `None` while it runs.
     pub end: Option<ProofEnd>,
 }
 
-/// Returns the smallest value of [`Proof::patience`]. It is used in short budgets and for sessions of earlier versions.
+/// Returns the smallest value of [`Proof::patience`]. This value is used for short budgets and for sessions of earlier
+/// versions.
 pub(crate) fn least_patience() -> u32 {
     8
 }
 
-/// How a proof ended.
+/// How a proof ended, and what it showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
 pub enum ProofEnd {
-    /// Proved to be better.
+    /// Side B was proved to be better.
     Better,
-    /// The proof ended with another verdict.
+    /// The pairs led to a verdict other than "better".
     Verdict {
-        /// Worse, no practical difference, or unsafe.
+        /// Verdict: worse, no practical difference, or unsafe.
         verdict: Verdict,
     },
-    /// The candidate was given up, because a relevant gain is unlikely. The proof claims nothing.
+    /// The candidate was given up, because a relevant gain is unlikely. This does not prove that the candidate has no
+    /// effect.
     GivenUp,
-    /// Better, but a guardrail seems worse by more than half its margin.
+    /// Side B is better, but a guardrail seems worse by more than half its margin.
     GuardHarm {
         /// Metric of the guardrail.
         metric: Metric,
     },
-    /// All pairs are measured or the time is used up, without a verdict.
+    /// All pairs are measured or the time is used up, but there is no verdict.
     Open,
-    /// The load returns no value for the objective.
+    /// The load reports no value for the objective.
     NoFigure {
-        /// The cause.
+        /// Error message of the load.
         error: String,
     },
 }
@@ -98,12 +101,12 @@ pub(crate) struct Terms<'a> {
     pub margin: f64,
     pub guards: &'a [Guard],
     pub by_latency: bool,
-    /// Expected standard deviation of one alternation before the proof.
+    /// Standard deviation of one alternation that was expected before the proof.
     pub noise: f64,
 }
 
 impl Proof {
-    /// Returns the order of the next pair.
+    /// Returns the sides and candidates of the next pair.
     pub(crate) fn order(&self) -> PairOrder {
         let number = self.pairs.len() as u32 + 1;
         PairOrder {
@@ -155,7 +158,7 @@ impl Proof {
         self.pairs.iter().filter_map(of).collect()
     }
 
-    /// Returns the centre of the improvements as a natural logarithm; 0 without pairs.
+    /// Returns the robust centre of the improvements as a natural logarithm; 0 without pairs.
     pub(crate) fn effect(&self) -> f64 {
         compute_centre(&self.effects()).unwrap_or_default()
     }
@@ -165,8 +168,8 @@ impl Proof {
         forecast::estimate_noise(&self.effects()) * f64::from(self.alternations.max(1)).sqrt()
     }
 
-    /// Judges a proof of one candidate after its last pair; None while it continues. Guardrails are
-    /// not proved here, but once with all accepted changes together.
+    /// Judges a proof of one candidate after its last pair; `None` while the proof continues. Guardrails are not proved
+    /// here, but once with all accepted changes together.
     pub(crate) fn examine_part(&self, terms: Terms<'_>) -> Option<ProofEnd> {
         if let Some(error) = find_reason_to_give_up(&self.pairs) {
             return Some(ProofEnd::NoFigure { error });
@@ -190,8 +193,8 @@ impl Proof {
         }
     }
 
-    /// Returns whether a relevant gain is unlikely. Called after every pair; this repeated check cannot increase the
-    /// probability of a wrong acceptance.
+    /// Returns whether a relevant gain is unlikely. Called after every pair. This repeated check cannot increase the
+    /// probability of a false acceptance.
     fn is_hopeless(&self, terms: Terms<'_>) -> bool {
         let effects = self.effects();
         let n = effects.len();
@@ -210,7 +213,7 @@ impl Proof {
             && (is_small || self.is_doomed(n, error))
     }
 
-    /// Returns whether the proof will probably not succeed within its pairs: the predictive power (Spiegelhalter,
+    /// Returns whether the proof will probably end without "better", because its predictive power (Spiegelhalter,
     /// Freedman and Blackburn 1986) is below 5 %.
     fn is_doomed(&self, measured: usize, error: f64) -> bool {
         let (n, last) = (measured as f64, f64::from(self.max_pairs.min(MAX_PAIRS)));
@@ -222,7 +225,7 @@ impl Proof {
         (expected - needed) / ((last - n) / n).sqrt() < -DOOMED
     }
 
-    /// Judges the proof of all accepted changes after its last pair; None while it continues.
+    /// Judges the proof of all accepted changes after its last pair; `None` while the proof continues.
     pub(crate) fn examine_whole(&self, terms: Terms<'_>) -> Option<ProofEnd> {
         if let Some(error) = find_reason_to_give_up(&self.pairs) {
             return Some(ProofEnd::NoFigure { error });
@@ -259,7 +262,7 @@ impl Proof {
         self.pairs.iter().map(strip).collect()
     }
 
-    /// Returns the guardrail with the largest worsening, if the worsening exceeds half of the guardrail's margin.
+    /// Returns the guardrail with the largest worsening, if this worsening exceeds half of the guardrail's margin.
     pub(crate) fn harmed_guard(&self, terms: Terms<'_>) -> Option<Metric> {
         let harm = |(at, guard): (usize, &Guard)| {
             let worse = compute_centre(&self.worsening(at))?;
@@ -279,13 +282,13 @@ fn quantile_above(probability: f64) -> f64 {
     t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t))
 }
 
-/// Returns whether a look (an interim judgement) follows this number of measured pairs.
+/// Returns whether a look (an interim judgement) takes place after this number of pairs.
 fn is_look(planned: u32, measured: usize) -> bool {
     let measured = measured as u32;
     measured > 0 && find_next_look(planned, measured - 1) == Some(measured)
 }
 
-/// Returns the number of alternations with which pairs detect an effect (log ratio) within [`ENOUGH`] pairs, for this
+/// Returns how many alternations a pair needs to detect an effect (log ratio) within [`ENOUGH`] pairs. `noise` is the
 /// noise of one alternation.
 pub(crate) fn alternations_for(noise: f64, effect: f64) -> u32 {
     let effect = effect.max(0.01);

@@ -1,5 +1,5 @@
-//! A session as it is stored: the plan, and the outcome of each step. [`TuneSession::replay`] computes everything
-//! else from them.
+//! The stored form of a session: its plan and the outcome of each step. [`TuneSession::replay`] computes everything
+//! else from these two.
 
 use crate::budget::Row;
 use crate::outcome::Ending;
@@ -11,7 +11,7 @@ use assay_model::{Facts, Load, Nanos, TargetInfo};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Number of a session in the store, as shown to users.
+/// Number of a session in the store, as users see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TuneId(pub i64);
@@ -22,13 +22,13 @@ impl std::fmt::Display for TuneId {
     }
 }
 
-/// Progress of a session.
+/// Whether a session runs, is complete, or was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TuneState {
-    /// The session is running, or its process was killed.
+    /// The session is running, or its process was killed before it could store another state.
     Running,
-    /// The session is complete.
+    /// The session has ended in the regular way.
     Complete,
     /// The session was interrupted or failed, and can be resumed.
     Stopped,
@@ -41,26 +41,26 @@ pub enum KeptState {
     /// All changes are reverted.
     #[default]
     Nothing,
-    /// The changes are in effect.
+    /// The kept changes are in effect.
     Kept {
-        /// Journal session that reverts the changes.
+        /// Name of the journal session that reverts the changes.
         journal: String,
     },
     /// The changes were kept and later reverted.
     Undone {
-        /// Time of the revert.
+        /// Time at which the changes were reverted.
         at: Timestamp,
     },
 }
 
-/// The change that switches a candidate on, and the value before the session.
+/// Change of a setting that a candidate makes, with the value before the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CandidateChange {
-    /// The setting.
+    /// Setting that the candidate changes.
     pub setting: Setting,
-    /// The new value; None removes the setting.
+    /// New value; `None` removes the setting.
     pub value: Option<String>,
-    /// Readable name of the setting: `scheduler of sda`.
+    /// Readable name of the setting, such as `scheduler of sda`.
     pub name: String,
     /// Value before the session; `None` if it was inherited, or if the file had no such line.
     pub found: Option<String>,
@@ -68,62 +68,62 @@ pub struct CandidateChange {
     pub was: String,
 }
 
-/// One session with all its outcomes.
+/// A session with its inputs and all outcomes, as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneRecord {
-    /// 128-bit random name in hex.
+    /// Unique name of the session: 128 random bits in hex.
     pub uid: String,
     /// Version of assay that began the session.
     pub assay_version: String,
     /// Command line that began the session, without the name of the program.
     #[serde(default)]
     pub command: Vec<String>,
-    /// Start time.
+    /// Time at which the session began.
     pub started: Timestamp,
-    /// End time.
+    /// Time at which the session ended; `None` while it runs.
     pub ended: Option<Timestamp>,
-    /// Progress.
+    /// Whether the session runs, is complete, or can be resumed.
     pub state: TuneState,
-    /// Target as named by the user; empty if the load names it.
+    /// Target as named by the user; empty if the load contains the target.
     pub target: String,
-    /// Properties of the target; None without a target.
+    /// Properties of the target; `None` without a target.
     pub target_info: Option<TargetInfo>,
-    /// Facts of the machine.
+    /// Facts of the machine at the start.
     pub facts: Facts,
     /// The load that runs on the target.
     pub load: Load,
-    /// Measured time of a slot.
+    /// Duration of the measured part of a slot.
     pub slot: Nanos,
-    /// Time the load runs before a slot is measured.
+    /// Duration of the load before the measured part of a slot.
     pub washout: Nanos,
-    /// User's command that must succeed while changes are in effect; otherwise the session reverts them.
+    /// Command of the user that must succeed while changes are in effect. If it fails, the session reverts the changes.
     pub guard_command: Option<Vec<String>>,
-    /// Plan, fixed before the first step.
+    /// Plan that was fixed before the first step.
     pub plan: TunePlan,
-    /// Change of each candidate of the plan, in its order; None for a candidate that is not tried.
+    /// Change of each candidate, in the order of the plan; `None` for a candidate that is not tried.
     pub changes: Vec<Option<CandidateChange>>,
-    /// Outcome of each step, in order.
+    /// Outcomes of the steps, in order.
     pub seen: Vec<StepOutcome>,
-    /// What interrupted the session.
+    /// Event that interrupted the session; `None` without an interruption.
     pub incident: Option<Incident>,
-    /// Error at the end, as a sentence.
+    /// Error that ended the session, as a sentence; `None` without an error.
     #[serde(default)]
     pub error: Option<String>,
-    /// Journal session that holds the changes while the tuning session runs.
+    /// Name of the journal session that contains the changes while the tuning session runs.
     pub journal: Option<String>,
     /// State of the changes after the session.
     pub kept: KeptState,
-    /// Candidates that were kept at first, and later undone one by one.
+    /// Candidates that were kept at first and undone later, one by one.
     #[serde(default)]
     pub undone: Row,
-    /// Remarks for the reader, for example that the session was resumed or that the machine rebooted.
+    /// Remarks for the reader of the report, for example that the session was resumed or that the machine rebooted.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
 
 impl TuneRecord {
-    /// Rebuilds the session from all outcomes. An interrupted session also contains the cause of the interruption; use
-    /// [`TuneRecord::resume`] to continue it.
+    /// Rebuilds the session from all outcomes. The result also contains an interruption; use [`TuneRecord::resume`] to
+    /// continue an interrupted session.
     ///
     /// # Errors
     /// An outcome does not fit the plan.
@@ -135,7 +135,7 @@ impl TuneRecord {
         Ok(session)
     }
 
-    /// Returns the candidates that the session kept, without those that were undone since. `session` is the replay of
+    /// Returns the candidates that the session kept, except the ones that were undone later. `session` is the replay of
     /// this record.
     #[must_use]
     pub fn row_in_effect(&self, session: &TuneSession) -> Row {

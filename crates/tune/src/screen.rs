@@ -1,9 +1,9 @@
-//! The fold-over screen measures many candidates in the same pairs. It selects the candidates that are proved later,
-//! and proves nothing itself.
+//! The fold-over screen measures many candidates in the same pairs. It selects the candidates that are proved later;
+//! the screen itself proves nothing.
 //!
 //! A pair compares a row of a Hadamard matrix with its complement (Plackett and Burman 1946 with fold-over), in a
-//! random order. As in any pair, drift cancels. Every interaction of two candidates cancels too, because the product of
-//! their signs is the same in a row and in its complement. Columns without a candidate are *blanks*: their apparent
+//! random order. Drift cancels, as in every pair. Every interaction of two candidates cancels too, because the product
+//! of their signs is the same in a row and in its complement. Columns without a candidate are *blanks*. Their apparent
 //! effects are noise, with which the effects of the candidates are compared.
 
 use crate::budget::Row;
@@ -13,42 +13,42 @@ use assay_judge::trial::{compute_centre, forecast};
 use assay_model::trial::PairOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of candidates for a screen; fewer can be proved one by one in the same time.
+/// Minimum number of candidates for a screen. Fewer candidates can be proved one by one in the same time.
 pub const LEAST_CANDIDATES: usize = 6;
 /// Maximum number of candidates of a screen.
 pub(crate) const MOST_CANDIDATES: usize = 30;
-/// Number of iterations of the fit. The changes become smaller than the noise long before the last one.
+/// Number of iterations of the fit. Before the last iteration, the effects already change by less than the noise.
 const PASSES: usize = 8;
-/// Number of failed pairs that ends a screen, because some settings may break the load only in combination.
+/// Number of failed pairs that ends a screen. A setting may break the load only in combination with another setting.
 const FAILURES: usize = 3;
 
-/// A screen, running or ended.
+/// A screen, which is running or has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screen {
     /// Round of the search, from 0.
     pub round: u32,
-    /// Candidates in the order of the matrix columns, as indices into the plan.
+    /// Candidates as indices into the plan, in the order of the matrix columns.
     pub candidates: Vec<usize>,
-    /// Candidates that are on in both sides.
+    /// Candidates that are in effect on both sides.
     pub base: Row,
     /// Seed of the rows and of the order of the sides.
     pub seed: u64,
     /// Maximum number of pairs.
     pub planned: u32,
-    /// Measured pairs.
+    /// Outcomes of the measured pairs, in order.
     pub pairs: Vec<PairOutcome>,
 }
 
-/// Result of a screen.
+/// Estimated effects of the candidates in a screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screened {
     /// Gain of each candidate as a natural logarithm, in the order of the columns.
     pub effects: Vec<f64>,
-    /// Standard error of each effect.
+    /// Standard error of an effect, as a natural logarithm.
     pub error: f64,
     /// Standard deviation of the pairs around the fit.
     pub noise: f64,
-    /// Largest absolute effect of a blank; None without blanks.
+    /// Largest absolute effect of a blank; `None` without blanks.
     pub largest_blank: Option<f64>,
 }
 
@@ -65,8 +65,8 @@ impl Screen {
         matrix_order(self.candidates.len()).unwrap_or(8) as usize
     }
 
-    /// Returns, for each pair and each column, whether the column is switched on in B. The columns of the candidates
-    /// come first, then the blanks.
+    /// Returns the design: for each pair and each column, whether the column is in effect on side B. The columns of the
+    /// candidates come first, then the blanks.
     fn design(&self) -> Vec<Vec<bool>> {
         let order = self.rows();
         // Column 0 of Sylvester's matrix is constant.
@@ -82,7 +82,7 @@ impl Screen {
             .collect()
     }
 
-    /// Returns the order of the next pair.
+    /// Returns the sides and candidates of the next pair.
     pub(crate) fn order(&self) -> PairOrder {
         let at = self.pairs.len();
         let design = self.design();
@@ -104,8 +104,8 @@ impl Screen {
         }
     }
 
-    /// Returns whether all pairs are measured, or so many that the standard error of the effects is at most `error`. A
-    /// screen may end at any time, because it proves nothing.
+    /// Returns whether the screen may end, because all pairs are measured or the standard error of the effects is at
+    /// most `error`. A screen proves nothing, so it may end at any time.
     pub(crate) fn is_over(&self, error: f64) -> bool {
         const STEP: usize = 8;
         let n = self.pairs.len();
@@ -113,14 +113,14 @@ impl Screen {
         n >= self.planned as usize || enough && self.fit().error <= error
     }
 
-    /// Returns whether too many pairs failed for a useful screen.
+    /// Returns whether so many pairs failed that the screen is useless.
     pub(crate) fn is_broken(&self) -> bool {
         let left_out = |pair: &&PairOutcome| !matches!(pair, PairOutcome::Measured { .. });
         self.pairs.iter().filter(left_out).count() >= FAILURES
     }
 
-    /// Fits additive effects to the log ratios by backfitting: each effect is a robust centre of the residuals that the
-    /// other effects leave.
+    /// Fits additive effects to the log ratios by backfitting. Each effect is a robust centre of the residuals after
+    /// subtracting the other effects.
     #[must_use]
     pub fn fit(&self) -> Screened {
         let design = self.design();

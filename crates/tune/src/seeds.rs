@@ -1,6 +1,6 @@
-//! Random choices of a session: the order within pairs, and the rows of a screen. All are derived from the seed of
-//! the session. Each stage has a separate stream, so that no random number is used twice and a resumed session makes
-//! the same choices.
+//! Random choices of a session: the order within pairs, and the rows of a screen. All choices follow from the seed of
+//! the session. Each stage has a separate random stream, so that no random number is used twice and a resumed session
+//! makes the same choices.
 
 use assay_model::trial::Side;
 use rand::{RngExt as _, SeedableRng as _};

@@ -1,5 +1,5 @@
 //! The session as a state machine: `next` returns the next step, and `observe` updates the state with the outcome of a
-//! step. Neither has side effects, so a session that was stored and loaded continues in the same way.
+//! step. Both are free of side effects, so a session that was stored and loaded continues in the same way.
 
 mod baseline_result;
 mod flow;
@@ -24,7 +24,7 @@ use assay_model::trial::Judgement;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A session of tuning.
+/// A tuning session: the plan, and the state that follows from the outcomes until now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneSession {
     plan: TunePlan,
@@ -34,20 +34,20 @@ pub struct TuneSession {
     standings: Vec<Standing>,
     #[serde(default)]
     diagnosis: Option<Diagnosis>,
-    /// Index of the sub-goal that is tuned.
+    /// Index of the sub-goal that the session improves.
     objective: usize,
     /// Figures that must not get worse: guardrails of the goal, and sub-goals that are met.
     guards: Vec<Guard>,
-    /// Candidates to try, in order.
+    /// Candidates to try, in the order of their expected gain per minute.
     order: Vec<usize>,
     left_out: BTreeMap<usize, LeftOut>,
     /// Candidates that were proved alone, in the order of their proofs.
     accepted: Vec<usize>,
     round: u32,
-    /// Part of the error level that no proof has spent. A proof that accepts a candidate returns its level. Only proofs
-    /// of useless changes can accept wrongly, and the level of such proofs stays spent. Therefore all proofs together
-    /// accept a useless change with at most this probability, however the candidates were selected (Wiens 2003, the
-    /// fallback procedure).
+    /// Part of the error level that the proofs have not spent. A proof that accepts a candidate gives its level back.
+    /// Only a proof of a useless change can be a false acceptance, and the level of that proof stays spent. Therefore
+    /// all proofs together accept a useless change with at most this probability, whatever the selection of the
+    /// candidates was (Wiens 2003, the fallback procedure).
     level_left: f64,
     screens: Vec<Screen>,
     proofs: Vec<Proof>,
@@ -55,11 +55,11 @@ pub struct TuneSession {
     ending: Option<Ending>,
 }
 
-/// The outcome does not belong to the step that was due.
+/// Error: the outcome does not belong to the step that was due.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("the step that is due is {due:?}; what was seen belongs to another one")]
 pub struct Unexpected {
-    /// The step that was due.
+    /// Step that was due.
     pub due: Box<Step>,
 }
 
@@ -104,7 +104,7 @@ impl TuneSession {
         Ok(session)
     }
 
-    /// Returns the next step. It stays the same until [`TuneSession::observe`] is called.
+    /// Returns the next step. Repeated calls return the same step until [`TuneSession::observe`] is called.
     #[must_use]
     pub fn next(&self) -> Step {
         match &self.phase {
@@ -208,7 +208,7 @@ impl TuneSession {
         }
     }
 
-    /// Returns the expected duration of the step that is due.
+    /// Returns the expected duration of the next step.
     #[must_use]
     pub fn foresee(&self) -> Nanos {
         self.expect(&self.next())
@@ -250,13 +250,13 @@ impl TuneSession {
         }
     }
 
-    /// Returns the plan.
+    /// Returns the plan of the session.
     #[must_use]
     pub fn plan(&self) -> &TunePlan {
         &self.plan
     }
 
-    /// Returns the budget and how much of it is spent.
+    /// Returns the time budget and how much of it is spent.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -286,7 +286,7 @@ impl TuneSession {
         &self.visits
     }
 
-    /// Returns the attempts to prove all accepted changes together.
+    /// Returns all attempts to prove the accepted changes together.
     #[must_use]
     pub fn wholes(&self) -> &[Proof] {
         &self.wholes
@@ -298,7 +298,7 @@ impl TuneSession {
         proof.judgement(self.terms())
     }
 
-    /// Returns the diagnosis: what limits the load. `None` before it was measured.
+    /// Returns the diagnosis; `None` before it was measured.
     #[must_use]
     pub fn diagnosis(&self) -> Option<&Diagnosis> {
         self.diagnosis.as_ref()
@@ -310,44 +310,44 @@ impl TuneSession {
         &self.standings
     }
 
-    /// Returns the candidates to try, in order.
+    /// Returns the candidates to try, in the order of their expected gain per minute.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Returns why the other candidates are not tried, by index.
+    /// Returns for each candidate that is not tried, by its index, the reason.
     #[must_use]
     pub fn left_out(&self) -> &BTreeMap<usize, LeftOut> {
         &self.left_out
     }
 
-    /// Returns the candidates that were proved alone so far, in order.
+    /// Returns the candidates that were proved alone until now, in the order of their proofs.
     #[must_use]
     pub fn accepted(&self) -> &[usize] {
         &self.accepted
     }
 
-    /// Returns the proofs that ended.
+    /// Returns the proofs that have ended.
     #[must_use]
     pub fn proofs(&self) -> &[Proof] {
         &self.proofs
     }
 
-    /// Returns the screens that ended.
+    /// Returns the screens that have ended.
     #[must_use]
     pub fn screens(&self) -> &[Screen] {
         &self.screens
     }
 
-    /// Returns how the session ended; None while it runs.
+    /// Returns how the session ended; `None` while the session runs.
     #[must_use]
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// Returns the reported gain. It comes from the proof of all accepted changes only, not from
-    /// the search.
+    /// Returns the reported gain. It comes only from the proof of all accepted changes, because the pairs of the search
+    /// overestimate gains.
     #[must_use]
     pub fn gain(&self) -> Option<Gain> {
         let whole = self.wholes.last()?;
@@ -357,7 +357,7 @@ impl TuneSession {
         ))
     }
 
-    /// Returns the sum of the logarithms of the accepted gains.
+    /// Returns the sum of the gains of the accepted candidates, each as a logarithm.
     fn proved_one_by_one(&self) -> f64 {
         self.accepted_proofs().map(Proof::effect).sum()
     }
@@ -371,7 +371,7 @@ impl TuneSession {
     }
 }
 
-/// Why a stored session cannot be rebuilt.
+/// Reason why a stored session cannot be rebuilt.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReplayError {
     /// The plan is invalid.

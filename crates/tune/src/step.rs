@@ -1,4 +1,4 @@
-//! The interface between the planner and the driver that executes its steps: steps and their outcomes.
+//! Steps and their outcomes: the interface between the planner and the driver that executes the steps.
 
 use crate::baseline::Visit;
 use crate::budget::Row;
@@ -7,55 +7,54 @@ use assay_model::Nanos;
 use assay_model::trial::{PairOutcome, Side};
 use serde::{Deserialize, Serialize};
 
-/// The next step. A row is complete: exactly these candidates are switched on during the measurement, and all others
-/// are off.
+/// The next step. A row is complete: exactly its candidates are in effect during the measurement, and no others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
 pub enum Step {
     /// Create scratch files, open the journal and start the watchdog process.
     SetUp,
-    /// Measure all sub-goals with nothing switched on.
+    /// Measure all sub-goals on the unchanged machine.
     Visit {
         /// Time to wait before the visit.
         wait: Nanos,
-        /// Number of rounds.
+        /// Number of rounds to measure.
         rounds: u32,
     },
-    /// Find out what limits the load, and what its lowest layer reaches, without changes.
+    /// Find the resource that limits the load, and measure the lowest layer, both on the unchanged machine.
     Diagnose {
-        /// Number of rounds of the lowest layer; 0 if the sub-goal has no threshold.
+        /// Number of rounds for the lowest layer; 0 if the sub-goal has no threshold.
         rounds: u32,
     },
-    /// Switch one candidate on, run the load for one slot, switch it off.
+    /// Apply one candidate, run the load for one slot, and revert the candidate.
     TryAlone {
-        /// Index of the candidate.
+        /// Index of the candidate in the plan.
         candidate: usize,
     },
-    /// Measure one pair.
+    /// Measure one pair in the given order.
     Pair(PairOrder),
     /// Apply these changes permanently, as one journal session that one command reverts.
     Keep {
-        /// Changes to keep.
+        /// Indices of the candidates to keep.
         row: Row,
     },
-    /// Revert everything.
+    /// Revert all changes and remove scratch files.
     Revert,
     /// The session has ended.
     Done,
 }
 
-/// One pair to measure.
+/// A pair to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairOrder {
-    /// Stage of the pair.
+    /// Stage of the search to which the pair belongs.
     pub stage: Stage,
     /// Number of the pair within the stage, from 1.
     pub number: u32,
-    /// Candidates that are on in A.
+    /// Candidates that are in effect on side A.
     pub now: Row,
-    /// Candidates that are on in B.
+    /// Candidates that are in effect on side B.
     pub changed: Row,
-    /// Which side is measured first.
+    /// Side that is measured first.
     pub first: Side,
     /// How often both sides are measured alternately: 3 means A B B A A B or B A A B B A.
     pub alternations: u32,
@@ -75,7 +74,7 @@ impl PairOrder {
             .collect()
     }
 
-    /// Returns the candidates that are on in a side.
+    /// Returns the candidates that are in effect on a side.
     #[must_use]
     pub fn row(&self, side: Side) -> &Row {
         match side {
@@ -85,110 +84,110 @@ impl PairOrder {
     }
 }
 
-/// A stage of the search.
+/// Stage of the search to which a pair belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "stage")]
 pub enum Stage {
-    /// All cheap candidates in the same pairs; selects candidates, but proves nothing.
+    /// All cheap candidates are measured in the same pairs. This stage selects candidates, but proves nothing.
     Screen {
-        /// Round, from 0.
+        /// Number of the round, from 0.
         round: u32,
     },
-    /// One candidate compared with all changes accepted before.
+    /// One candidate is compared with all changes that were accepted before.
     Proof {
-        /// Round, from 0.
+        /// Number of the round, from 0.
         round: u32,
-        /// Index of the candidate.
+        /// Index of the candidate in the plan.
         candidate: usize,
     },
-    /// All accepted changes compared with the machine without changes.
+    /// All accepted changes are compared with the machine without changes.
     Whole {
-        /// Attempt, from 0.
+        /// Number of the attempt, from 0.
         attempt: u32,
     },
 }
 
-/// Outcome of a step, with the time it took.
+/// Outcome of a step, with the duration of the step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "seen")]
 pub enum StepOutcome {
-    /// [`Step::SetUp`] is done.
+    /// Everything is set up, after [`Step::SetUp`].
     SetUp {
-        /// Duration.
+        /// Duration of the step.
         took: Nanos,
     },
     /// A visit was measured.
     Visit {
-        /// Figures of the visit.
+        /// Figures that were measured in each round.
         visit: Visit,
-        /// Duration, including the wait.
+        /// Duration of the step, including the wait.
         took: Nanos,
     },
     /// The diagnosis is complete.
     Diagnosed {
         /// Result of the diagnosis.
         diagnosis: Box<Diagnosis>,
-        /// Duration.
+        /// Duration of the step.
         took: Nanos,
     },
     /// A candidate was tried alone.
     Alone {
-        /// Message of the load if it failed.
+        /// Error message of the load; `None` if the load succeeded.
         error: Option<String>,
-        /// Duration.
+        /// Duration of the step.
         took: Nanos,
     },
     /// A pair was measured.
     Pair {
-        /// Outcome for the judge; [`combine`] joins several alternations.
+        /// Outcome for the judge. Several alternations are joined by [`combine`].
         outcome: PairOutcome,
-        /// Objective in A and in B in base units; None if the pair does not count.
+        /// Value of the objective in A and in B in base units; `None` if the pair does not count.
         figures: Option<[f64; 2]>,
-        /// Duration, including switches.
+        /// Duration of the step, including the time to change settings.
         took: Nanos,
     },
     /// The changes are kept.
     Kept {
-        /// Duration.
+        /// Duration of the step.
         took: Nanos,
     },
-    /// Everything is reverted.
+    /// All changes are reverted.
     Reverted {
-        /// Duration.
+        /// Duration of the step.
         took: Nanos,
     },
 }
 
-/// An event that ends a session. All changes are reverted, except after `Finish`.
+/// An event that ends a session. All changes are reverted, except after [`Incident::Finish`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "incident")]
 pub enum Incident {
     /// The user stopped the session.
     Stop,
-    /// The user ends the search and wants to keep what is proved so far.
+    /// The user ended the search, and wants to keep the changes that are proved until now.
     Finish,
-    /// The guard command of the user failed twice.
+    /// The user's guard command failed twice.
     GuardCommand {
-        /// Output of the command.
+        /// Output of the guard command.
         error: String,
     },
-    /// Another program changed a setting of the session. assay leaves that setting as it is.
+    /// Another program changed a setting of the session. assay does not touch that setting any more.
     Meddled {
-        /// The setting.
+        /// Name of the setting.
         setting: String,
         /// Current value of the setting.
         found: String,
     },
-    /// The target or the load cannot be used any more.
+    /// The target or the load cannot be used any longer.
     TargetGone {
-        /// Error message.
+        /// Error message of the load or of the target.
         error: String,
     },
 }
 
-/// Joins the alternations of one pair: mean of the log ratios, and sum of the work. The pair counts once, because one
-/// random choice decided the order of all alternations. If an alternation was not measured, its outcome is the outcome
-/// of the pair.
+/// Joins the alternations of one pair into one outcome, which contains the mean of the log ratios and the sum of the
+/// work. The pair counts once, because one random choice decided the order of all alternations. If an alternation was
+/// not measured, the outcome of this alternation is the outcome of the pair.
 #[must_use]
 pub fn combine(alternations: &[PairOutcome]) -> PairOutcome {
     let n = alternations.len() as f64;

@@ -1,4 +1,4 @@
-//! Whole sessions on planted machines, through the interface that a real machine would have.
+//! Runs whole sessions on simulated machines, through the interface that a real machine would have.
 
 #[path = "../../../bench/tune/machine.rs"]
 #[allow(dead_code, reason = "a bench needs more of it")]
@@ -237,7 +237,7 @@ fn no_candidate_at_all_ends_after_the_baseline() {
     assert_eq!((session.left_out().len(), machine.touched), (3, 0));
 }
 
-/// The steps of a session with what was seen of each.
+/// Returns the steps of a session; `seen` contains their outcomes.
 fn steps(plan: &TunePlan, seen: &[StepOutcome]) -> Vec<Step> {
     let mut session = TuneSession::begin(plan.clone()).unwrap();
     let mut steps = Vec::new();
@@ -284,8 +284,8 @@ fn a_session_cut_at_any_step_goes_on_as_if_it_had_not_been() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the machine does: the session ends within its budget and one step, every pair of a
-    /// stage is new, and nothing is kept that was not proved by itself and as a whole.
+    /// Every session keeps three promises, whatever the machine does. It ends within its budget and one step. Every
+    /// pair of a stage is new. It keeps only changes that were proved both alone and all together.
     #[test]
     fn sessions_keep_their_promises(
         seed in any::<u64>(),

@@ -1,5 +1,5 @@
-//! Decides whether a server may be loaded. A server on this machine may always be loaded. Any other server must consent
-//! in a file that only its operator can publish.
+//! Decides whether a server may be loaded. A server on this machine may always be loaded. For any other server, its
+//! operator must publish a consent file, which nobody else can publish.
 //!
 //! The file is `/.well-known/assay-consent` on the same scheme, host and port:
 //!
@@ -10,8 +10,8 @@
 //! most-connections 100
 //! ```
 //!
-//! The first two lines are required; the two limits are optional. If assay does not know a line of the file, it treats
-//! the file as a refusal, because the line may be a limit.
+//! The first two lines are required; the two limits are optional. A file with a line that assay does not know counts as
+//! a refusal, because this line may be a limit.
 
 use crate::step::Shape;
 use assay_model::web::Pace;
@@ -21,19 +21,19 @@ use serde::{Deserialize, Serialize};
 /// Path of the consent file.
 pub const PATH: &str = "/.well-known/assay-consent";
 
-/// Content of a consent file.
+/// Permission for a load, and its limits, from a consent file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// Last day of the consent (UTC).
+    /// Last day on which a load is permitted (UTC).
     pub until: Date,
-    /// Maximum rate of requests.
+    /// Maximum rate of requests; `None` without a limit.
     pub most_requests_per_second: Option<f64>,
-    /// Maximum number of connections.
+    /// Maximum number of connections; `None` without a limit.
     pub most_connections: Option<u32>,
 }
 
 impl Consent {
-    /// Parses the consent file and checks that the consent is valid on `today`.
+    /// Parses a consent file, and checks that the consent is valid on `today`.
     ///
     /// # Errors
     /// The reason why the file is not a valid consent.
@@ -75,7 +75,7 @@ impl Consent {
 }
 
 impl Consent {
-    /// Reduces the rate and connections of a step to the limits of the consent.
+    /// Reduces the rate and the number of connections of a step to the limits of the consent.
     #[must_use]
     pub fn allowed(&self, mut shape: Shape) -> Shape {
         if let Some(most) = self.most_connections {
@@ -97,7 +97,7 @@ impl Consent {
         shape
     }
 
-    /// Combines two consents: the stricter limit applies.
+    /// Combines two consents: of each limit, the stricter one applies.
     #[must_use]
     pub fn stricter(&self, other: &Self) -> Self {
         let least = |a: Option<f64>, b: Option<f64>| match (a, b) {

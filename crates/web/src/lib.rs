@@ -1,8 +1,8 @@
-//! Measures web servers: checks whether a server may be loaded, finds its capacity, and measures the latency
-//! at fractions of the capacity. Records what the servers, this machine and the network did during each load.
+//! Measures web servers: checks whether a server may be loaded, finds its capacity, and measures the latency at
+//! fractions of the capacity. Records what the servers, this machine and the network did during each load.
 //!
-//! [`Settings`] determine all steps except the capacity, which is measured first. This crate judges only the
-//! capacity and prints nothing.
+//! [`Settings`] determine all steps except the capacity, which is measured first. This crate judges only the capacity,
+//! and prints nothing.
 #![allow(
     clippy::disallowed_methods,
     reason = "it reads the kernel's counters around a load, on one clock with it, and those of another machine over ssh"

@@ -5,7 +5,7 @@ use assay_model::web::LinkUse;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
-/// Route from this machine to an address.
+/// Network interface on the route from this machine to an address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkPath {
     pub interface: String,
@@ -13,7 +13,7 @@ pub struct NetworkPath {
     pub speed: Option<f64>,
 }
 
-/// Returns the source address that the kernel would use for packets to this address.
+/// Returns the source address that the kernel uses for packets to this address.
 pub fn source(to: &SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => IpAddr::from([0, 0, 0, 0]),
@@ -25,15 +25,16 @@ pub fn source(to: &SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Returns whether the address belongs to this machine. In this case, the kernel also uses it as the source address.
+/// Returns whether the address belongs to this machine. The kernel uses such an address also as the source address of
+/// packets.
 pub fn is_here(to: &SocketAddr) -> bool {
     to.ip().to_canonical().is_loopback()
         || source(to).is_some_and(|source| source.to_canonical() == to.ip().to_canonical())
 }
 
 impl NetworkPath {
-    /// Finds the route to an address. `speed` is the user's value in bits per second; without it, the driver's
-    /// value is used.
+    /// Finds the route to an address. `speed` is the speed of the interface in bits per second from the user. If it is
+    /// `None`, the value of the driver is used.
     pub fn to(address: &SocketAddr, speed: Option<f64>) -> Result<Self, String> {
         let interface = match is_here(address) {
             true => "lo".to_owned(),
@@ -61,7 +62,8 @@ fn route(to: &IpAddr) -> Option<String> {
     }
 }
 
-/// Finds the longest matching prefix in /proc/net/route. Addresses are hexadecimal with bytes in memory order.
+/// Finds the entry of /proc/net/route with the longest matching prefix. Addresses are hexadecimal, with their bytes in
+/// memory order.
 fn route4(table: &str, to: u32) -> Option<String> {
     let routes = table.lines().skip(1).filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -82,7 +84,7 @@ fn route4(table: &str, to: u32) -> Option<String> {
     routes.max().map(|(.., interface)| interface)
 }
 
-/// Finds the longest matching prefix in /proc/net/ipv6_route.
+/// Finds the entry of /proc/net/ipv6_route with the longest matching prefix.
 fn route6(table: &str, to: u128) -> Option<String> {
     let routes = table.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -117,7 +119,7 @@ impl InterfaceCounters {
         }
     }
 
-    /// Returns the bytes transferred since the earlier reading `then`.
+    /// Returns how many bytes were transferred since the earlier reading `then`.
     pub fn since(&self, then: &Self, link: &NetworkPath) -> Result<LinkUse, String> {
         let (Some((received, sent)), Some((received_then, sent_then))) = (self.bytes, then.bytes)
         else {
@@ -134,7 +136,7 @@ impl InterfaceCounters {
     }
 }
 
-/// Parses the received and sent bytes of an interface from /proc/net/dev.
+/// Parses the numbers of bytes that an interface received and sent from /proc/net/dev.
 fn bytes(table: &str, interface: &str) -> Option<(u64, u64)> {
     let line = table.lines().find_map(|line| {
         let (name, values) = line.split_once(':')?;

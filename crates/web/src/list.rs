@@ -5,12 +5,13 @@ pub mod log;
 use assay_http::Url;
 use std::collections::BTreeMap;
 
-/// Lines of a file that are not part of the load: count and first line number for each reason.
+/// Lines of a file that are not part of the load: for each reason, the number of lines and the number of the first
+/// line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut(BTreeMap<String, (u64, u64)>);
 
 impl LeftOut {
-    /// Adds the line with this number.
+    /// Adds the line with the number `line`, which is omitted because of `why`.
     pub fn add(&mut self, why: impl Into<String>, line: u64) {
         self.0.entry(why.into()).or_insert((0, line)).0 += 1;
     }
@@ -21,7 +22,7 @@ impl LeftOut {
         self.0.values().map(|(count, _)| count).sum()
     }
 
-    /// Describes the omitted lines: `12 no line of a log (the first is line 3), 5 POST (line 9)`.
+    /// Describes the omitted lines, as in `12 no line of a log (the first is line 3), 5 POST (line 9)`.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut all: Vec<(&String, &(u64, u64))> = self.0.iter().collect();
@@ -37,8 +38,8 @@ impl LeftOut {
 /// Maximum length in bytes of a path from a file. Servers refuse longer paths.
 const LONGEST: usize = 8 << 10;
 
-/// Parses a list with one URL or path per line. Skips blank lines and lines that start with `#`. Omits URLs of
-/// other servers than `base`.
+/// Parses a list with one URL or path per line. Skips blank lines and lines that start with `#`. Omits URLs that do not
+/// belong to the server of `base`.
 #[must_use]
 pub fn paths(text: &[u8], base: &Url) -> (Vec<String>, LeftOut) {
     let (mut paths, mut left_out) = (Vec::new(), LeftOut::default());
@@ -55,7 +56,7 @@ pub fn paths(text: &[u8], base: &Url) -> (Vec<String>, LeftOut) {
     (paths, left_out)
 }
 
-/// Returns the path of a line that contains a path or a URL of the same server.
+/// Returns the path of a line, which contains a path or a URL of the same server.
 fn path_of(line: &[u8], base: &Url) -> Result<String, &'static str> {
     if line.starts_with(b"/") {
         return escaped(line).ok_or("longer than 8 KiB");
@@ -69,7 +70,7 @@ fn path_of(line: &[u8], base: &Url) -> Result<String, &'static str> {
     }
 }
 
-/// Escapes a path for a request: encodes bytes other than printable ASCII as `%XX` and removes the fragment.
+/// Escapes a path for a request. Encodes bytes that are not printable ASCII as `%XX`, and removes the fragment.
 fn escaped(path: &[u8]) -> Option<String> {
     let path = path.split(|byte| *byte == b'#').next().unwrap_or_default();
     let mut out = String::with_capacity(path.len());

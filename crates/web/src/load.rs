@@ -10,27 +10,27 @@ use jiff::civil::Date;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reasons why a load cannot start.
+/// Reason why a load cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AskedError {
     /// The description of the load is invalid.
     #[error("{what}: {why}")]
     Load {
-        /// The URL or file name.
+        /// URL or file name that is invalid.
         what: String,
-        /// Error and remedy.
+        /// Description of the error and of its remedy.
         why: String,
     },
-    /// The server may not be loaded, or does not answer.
+    /// Loading the server is not permitted, or the server does not answer.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
 impl ConsentRequest {
-    /// Builds the request description of a load. `file` reads a file that the user names.
+    /// Builds the requirements for the requests of a load. `file` reads a file that the user named.
     ///
     /// # Errors
-    /// The description is invalid, or a file cannot be read.
+    /// The description of the load is invalid, or a file cannot be read.
     pub fn of(
         load: &Http,
         limit: Duration,
@@ -105,7 +105,7 @@ impl ConsentRequest {
     }
 }
 
-/// A load that is ready to run: its server may be loaded and answers.
+/// A load that is ready to run: loading its server is permitted, and the server answers.
 #[derive(Clone, Debug)]
 pub struct Ready {
     asked: ConsentRequest,
@@ -133,18 +133,18 @@ impl Ready {
         Ok(Self { asked, target })
     }
 
-    /// Returns the server.
+    /// Returns the server of the load.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Returns the requirements that the load's requests must meet, for example method, status and HTTP version.
+    /// Returns the requirements for the requests of the load, such as method, status and HTTP version.
     pub(crate) fn consent_request(&self) -> &ConsentRequest {
         &self.asked
     }
 
-    /// Probes the server again after a configuration change and updates the expected answer.
+    /// Probes the server again after its configuration has changed, and updates the expected answer.
     ///
     /// # Errors
     /// The server no longer answers.
@@ -189,7 +189,7 @@ impl Ready {
 }
 
 impl Target {
-    /// Returns the pace of the requests if they come from an access log.
+    /// Returns the pace of the requests if they come from an access log; else `None`.
     #[must_use]
     pub fn pace(&self) -> Option<Pace> {
         let last = self.listed.last()?;

@@ -1,11 +1,11 @@
-//! Measures the resources that the generator's machine used between two readings of its counters.
+//! Measures the resources that the machine of the load generator used between two readings of its counters.
 
 use crate::procfs::{counter, read};
 use assay_model::Nanos;
 use assay_model::web::MachineUse;
 use std::time::Instant;
 
-/// Nanoseconds per tick of `/proc/stat` (USER_HZ, proc_stat(5): 100 per second on every Linux).
+/// Nanoseconds per tick of `/proc/stat` (USER_HZ in proc_stat(5), which is 100 per second on every Linux).
 pub(crate) const TICK: u64 = 10_000_000;
 
 /// Counters of the machine at one time.
@@ -40,7 +40,7 @@ impl MachineCounters {
         }
     }
 
-    /// Returns the resource usage since the earlier reading `then`.
+    /// Returns the resources that were used since the earlier reading `then`.
     pub fn since(&self, then: &Self) -> MachineUse {
         MachineUse {
             cpus: self.cpus,
@@ -65,7 +65,7 @@ fn is_cpu(line: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Parses the ticks in which a CPU worked, and the ticks that the hypervisor stole.
+/// Parses the number of ticks in which a CPU worked, and the number of ticks that the hypervisor stole.
 pub(crate) fn ticks(stat: &str) -> Option<(u64, u64)> {
     // Fields: user nice system idle iowait irq softirq steal …; user includes guests.
     let line = stat.lines().next()?.strip_prefix("cpu ")?;

@@ -1,9 +1,8 @@
-//! Runs one load from several machines at once: divides each step, starts the generators together, and
-//! combines their results.
+//! Runs one load from several machines at once: divides each step, starts the generators together, and combines their
+//! results.
 //!
-//! Each generator is this program on another machine ([`generate`]). A generator resolves the servers itself
-//! and checks the consent by the same rules as a single machine. The messages are JSON objects, one per line,
-//! over a [`Line`].
+//! Each generator is this program on another machine ([`generate`]). A generator resolves the servers itself and checks
+//! the consent by the same rules as a single machine. The messages are JSON objects, one per line, on a [`Line`].
 
 mod generator;
 mod join;
@@ -26,14 +25,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of clock exchanges before each step; the fastest counts. Clocks drift apart by less than 0.1 ms per
-/// second.
+/// Number of exchanges before each step that estimate the clock offset. The fastest exchange counts. Clocks drift apart
+/// by less than 0.1 ms per second.
 const EXCHANGES: usize = 8;
-/// Time between sending the order and the common start, in addition to a few round trips.
+/// Time between sending the order and the common start. A few round trips are added.
 const LEAD: Duration = Duration::from_millis(60);
-/// A generator counts as lost if it takes this much longer than its step, or if it sends nothing for this time.
+/// Time after which a generator counts as lost, if its step takes this much longer than planned, or if it sends nothing
+/// for this time.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time limit for the last messages when all generators stop.
+/// Time limit for the last messages when all generators are stopped.
 const TO_END: Duration = Duration::from_secs(10);
 /// Time limit for an answer to [`GeneratorOrder::Clock`].
 const CLOCK: Duration = Duration::from_secs(10);
@@ -42,59 +42,59 @@ const NONSENSE: &str = "it says what no generator says";
 /// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// An order to a generator.
+/// An order that the coordinating machine sends to a generator.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GeneratorOrder {
-    /// Return the time of your clock.
+    /// Requests the time of the generator's clock.
     Clock,
-    /// Carry out a step.
+    /// Requests that the generator carries out a step.
     Step {
-        /// This generator's part of the step.
+        /// Part of the step that this generator carries out.
         shape: Shape,
-        /// Parameters of the step.
+        /// Settings of the step.
         manner: Manner,
-        /// Start time by the generator's clock, in microseconds.
+        /// Time of the common start on the generator's clock, in microseconds.
         at_us: i64,
     },
 }
 
-/// A message from a generator.
+/// A message that a generator sends to the coordinating machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Word {
-    /// The generator found the servers and may load them.
+    /// The generator has found the servers, and loading them is permitted.
     Ready {
-        /// Servers in the order of the URLs.
+        /// Servers in the order of their URLs.
         targets: Vec<Reached>,
-        /// Identity of the generator's machine, if known.
+        /// Identity of the generator's machine; `None` if unknown.
         machine: Option<String>,
     },
     /// Time of the generator's clock, in microseconds.
     Clock(i64),
-    /// Numbers of good answers and of failures so far.
+    /// Numbers of good answers and of failures until now.
     Live(u64, u64),
-    /// Result of a step.
+    /// A step ended with this result.
     Step {
-        /// Delay of the start in microseconds.
+        /// How much later than ordered the step started, in microseconds.
         late_us: i64,
-        /// Result, as if this generator ran alone.
+        /// Result of the step, as if this generator ran alone.
         step: Box<Step>,
     },
-    /// The generator failed for this reason.
+    /// The generator failed. Contains the reason.
     Failed(String),
 }
 
-/// A server as one generator reached it.
+/// A server, as one generator reached it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reached {
     /// Addresses that the generator loads.
     pub addresses: Vec<SocketAddr>,
-    /// Consent of the server, if one was required.
+    /// Consent of the server; `None` if none was required.
     pub consent: Option<Consent>,
-    /// Protocol of the connection.
+    /// HTTP version of the connections.
     pub protocol: Protocol,
-    /// Simultaneous requests per connection.
+    /// Number of simultaneous requests per connection.
     pub streams: u32,
     /// Warnings for the reader of the results.
     pub remarks: Vec<String>,
@@ -102,32 +102,32 @@ pub struct Reached {
 
 /// A bidirectional channel of text lines to a generator.
 pub trait Line: Send {
-    /// Sends a line without delay.
+    /// Sends a line immediately.
     fn say(&mut self, line: &str);
 
-    /// Returns the next line with its time of arrival; `None` if no line arrives within this time.
+    /// Returns the next line and the time of its arrival; `None` if no line arrives within `within`.
     ///
     /// # Errors
     /// The reason why no more lines will arrive.
     fn hear(&mut self, within: Duration) -> Result<Option<(Instant, String)>, String>;
 
-    /// Stops the current step and the generator. Lines that the generator has sent can still be read.
+    /// Stops the current step and the generator. Lines that the generator has already sent can still be read.
     fn end(&mut self);
 }
 
-/// Result of one generator's part: delay of the start in microseconds, and the step. `None` if everything stopped
-/// before the start.
+/// Result of a generator's part: how much too late it started in microseconds, and the step. `None` if the measurement
+/// was stopped before the start.
 type Carried = Result<Option<(i64, Box<Step>)>, String>;
 
 /// Time limits of a step on one generator.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     start: Instant,
-    /// Time at which the generator is given up if its step has not ended.
+    /// Time at which the generator counts as lost if its step has not ended.
     late: Instant,
-    /// Maximum time without a message; after it the generator is given up, too.
+    /// Maximum time without a message, after which the generator also counts as lost.
     silence: Duration,
-    /// Set when a generator is lost; the results of all other generators are then void.
+    /// Flag that is set when a generator is lost. The results of all other generators are then void.
     lost: &'a AtomicBool,
 }
 
@@ -139,7 +139,7 @@ struct Generator {
     lost: Option<String>,
 }
 
-/// A server with the properties that all generators agree on.
+/// A server, with the properties that all generators have in common.
 struct Joint {
     consent: Option<Consent>,
     protocol: Protocol,
@@ -148,7 +148,7 @@ struct Joint {
     remarks: Vec<String>,
 }
 
-/// Several generators that load the same servers.
+/// Several generators that load the same servers together.
 pub struct Many {
     generators: Vec<Generator>,
     targets: Vec<Joint>,
@@ -165,7 +165,7 @@ impl Many {
         joint.map_or(&[][..], |joint| joint.remarks.as_slice())
     }
 
-    /// Returns which generator is lost, and why.
+    /// Returns which generator is lost, and why; `None` if all are connected.
     #[must_use]
     pub fn lost(&self) -> Option<String> {
         let mut all = self.generators.iter();
@@ -184,7 +184,7 @@ impl Many {
         }
     }
 
-    /// Measures the clock offsets of all generators at the same time. Returns the longest round trip.
+    /// Measures the clock offsets of all generators at the same time. Returns the longest round trip time.
     fn clocks(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Duration {
         let begin = self.begin;
         thread::scope(|scope| {
@@ -405,7 +405,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Returns the next message; `None` if none arrives within [`LOOK`].
+    /// Returns the next message; `None` if no message arrives within [`LOOK`].
     fn hear(&mut self) -> Result<Option<(Instant, Word)>, String> {
         let Some((at, line)) = self.line.hear(LOOK)? else {
             return Ok(None);
@@ -416,7 +416,7 @@ impl Generator {
         }
     }
 
-    /// Measures the clock offset of a generator. Returns `None` if everything stops.
+    /// Measures the clock offset of a generator. Returns `None` if the measurement is stopped.
     fn ask_clock(
         &mut self,
         begin: Instant,
@@ -452,8 +452,8 @@ impl Generator {
         Ok(clock::best_offset(&exchanges))
     }
 
-    /// Sends the generator its part of a step and waits for the result. Returns `None` if everything stopped before the
-    /// start.
+    /// Sends the generator its part of a step and waits for the result. Returns `None` if the measurement was stopped
+    /// before the start.
     fn carry(
         &mut self,
         order: &GeneratorOrder,

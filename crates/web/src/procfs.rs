@@ -1,13 +1,13 @@
-//! Reads small files of /proc and /sys. An unreadable file counts as missing.
+//! Reads small files of /proc and /sys. An unreadable file counts as a missing file.
 
 use std::path::Path;
 
-/// Returns the text of a file.
+/// Returns the text of a file; `None` if the file cannot be read.
 pub fn read(path: impl AsRef<Path>) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Returns the names of a directory's entries that are numbers, such as process ids in /proc.
+/// Returns the entries of a directory whose names are numbers, such as process ids in /proc.
 pub fn numbers(path: impl AsRef<Path>) -> Vec<u32> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries
@@ -16,7 +16,7 @@ pub fn numbers(path: impl AsRef<Path>) -> Vec<u32> {
 }
 
 /// Returns a counter from the text of `/proc/net/netstat` or `/proc/net/snmp`. These files have two lines for each
-/// prefix: the names, and the values.
+/// prefix, one with names and one with values.
 pub fn counter(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut lines = text
         .lines()

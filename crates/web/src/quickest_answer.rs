@@ -1,22 +1,22 @@
-//! Finds the fastest answer that a server gives to a harmless request. Its time is a lower bound for any other answer
-//! of the server. The caller measures a load of this request.
+//! Finds the fastest answer that a server gives to a harmless request. The time of this answer is a lower bound for all
+//! other answers of the server. The caller measures a load of this request.
 
 use crate::load::Ready;
 use assay_http::{Method, Probed, probe};
 use assay_model::load::Http;
 use std::time::Duration;
 
-/// Number of requests of each kind; the fastest answer counts.
+/// Number of requests of each kind, of which the fastest counts.
 const PROBES: usize = 5;
-/// Time limit for one answer; a slower answer is not the fastest.
+/// Time limit for one answer. A slower answer cannot be the fastest.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Minimum factor by which the fastest answer must be faster than the answers of the load.
+/// Minimum ratio between the time of the load's answers and the time of the fastest answer.
 const LEAST_GAIN: u32 = 2;
 
-/// Requests without a body and without effect on the server (RFC 9110, section 9.2.1): method, path, header. An empty
-/// path means the path of the load. Many servers answer `TRACE` themselves, before they look for a file or call a
-/// program.
+/// Requests without a body and without effect on the server (RFC 9110, section 9.2.1), each with method, path and
+/// header. An empty path stands for the path of the load. Many servers answer `TRACE` themselves, before they look for
+/// a file or call a program.
 const REQUESTS: [(&str, &str, &str); 5] = [
     ("TRACE", "", ""),
     ("OPTIONS", "", ""),
@@ -28,14 +28,14 @@ const REQUESTS: [(&str, &str, &str); 5] = [
 /// A load that requests the fastest answer, with the connections and the rate of another load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuickestAnswer {
-    /// The load.
+    /// Load that sends the request with the fastest answer.
     pub load: Http,
-    /// Length of the answer's body in bytes.
+    /// Length of the fastest answer's body in bytes.
     pub body: u64,
 }
 
 impl QuickestAnswer {
-    /// Describes the request and its answer: `TRACE /shop: 405, 157 bytes`.
+    /// Describes the request and its answer, as in `TRACE /shop: 405, 157 bytes`.
     #[must_use]
     pub fn describe(&self) -> String {
         let method = self.load.method.as_deref().unwrap_or("GET");
@@ -48,9 +48,9 @@ impl QuickestAnswer {
 }
 
 impl Ready {
-    /// Sends each harmless request several times, and returns a load of the one with the fastest answer. Returns `None`
-    /// if the server refuses all of them, or if none is much faster than the load itself, because then the program
-    /// behind the server may have answered.
+    /// Sends each harmless request several times, and returns a load of the request with the fastest answer. Returns
+    /// `None` if the server refuses all requests. Also returns `None` if no answer is much faster than the load itself,
+    /// because then the program behind the server may have answered.
     pub fn find_smallest_answer(
         &self,
         load: &Http,
@@ -140,8 +140,8 @@ impl Ready {
     }
 }
 
-/// Returns whether the server gives this answer without an entry in its error log, and whether it keeps the connection
-/// open if the load needs that.
+/// Returns whether the answer is usable. The server must give it without an entry in its error log, and must keep the
+/// connection open if the load needs this.
 fn is_usable(probed: &Probed, keep_alive: bool) -> bool {
     let status = probed.answer.status;
     (matches!(status, 200..=399) || status == 405) && (probed.answer.reusable || !keep_alive)

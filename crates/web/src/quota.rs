@@ -1,17 +1,17 @@
-//! Reads CPU quotas of control groups (`cpu.stat`): how often a group used up its quota and was throttled.
-//! Supports version 1 and version 2.
+//! Reads CPU quotas of control groups (`cpu.stat`): how often a group used up its quota and was throttled. Supports
+//! control groups of version 1 and version 2.
 
 use crate::procfs::read;
 use assay_model::Nanos;
 use assay_model::web::QuotaUse;
 use std::path::{Path, PathBuf};
 
-/// Mount points of control groups version 2, used alone or beside version 1.
+/// Mount points of control groups version 2, with and without version 1 beside it.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// Mount points of the CPU controller of control groups version 1.
 const CPU: [&str; 2] = ["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"];
 
-/// Counters of a control group and of its ancestors at one time. Each of these groups may have a quota that throttles
+/// Counters of a control group and of its ancestors at one time. Each of these groups can have a quota that throttles
 /// the processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas(Vec<(PathBuf, Counts)>);
@@ -24,7 +24,7 @@ struct Counts {
 }
 
 impl Quotas {
-    /// Reads the counters of the groups of a process.
+    /// Reads the counters of the control groups of a process.
     pub fn of_process(pid: u32) -> Self {
         let text = read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let mut found = Self::default();
@@ -36,7 +36,7 @@ impl Quotas {
         found
     }
 
-    /// Reads the counters of a group of version 2.
+    /// Reads the counters of a control group of version 2.
     pub fn of_group(group: &Path) -> Self {
         let mut found = Self::default();
         for root in UNIFIED.iter().rev() {
@@ -61,8 +61,8 @@ impl Quotas {
         }
     }
 
-    /// Returns the quota use of the group that was throttled most often since `then`; `None` if no group has a
-    /// quota.
+    /// Returns how much of its quota a group used since `then`, for the group that was throttled most often; `None` if
+    /// no group has a quota.
     pub fn since(&self, then: &Self) -> Option<QuotaUse> {
         let used = self.0.iter().filter_map(|(group, now)| {
             let (_, before) = then.0.iter().find(|(own, _)| own == group)?;
@@ -79,8 +79,8 @@ impl Quotas {
     }
 }
 
-/// Parses a line of `/proc/PID/cgroup`. Returns the mount points and the path if the line has a CPU
-/// controller.
+/// Parses a line of `/proc/PID/cgroup`. If the line has a CPU controller, returns the possible mount points and the
+/// path of the group.
 fn controller(line: &str) -> Option<([&'static str; 2], &str)> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -105,7 +105,7 @@ fn counts(stat: &str) -> Option<Counts> {
     })
 }
 
-/// Returns the number of CPUs that the quota of a group permits on average; `None` without a quota.
+/// Returns how many CPUs the quota of a group permits on average; `None` without a quota.
 fn allowed(group: &Path) -> Option<f64> {
     let number = |file: &str| read(group.join(file))?.trim().parse::<f64>().ok();
     let (quota, period) = match read(group.join("cpu.max")) {

@@ -14,19 +14,19 @@ use jiff::Timestamp;
 /// Name of the plan of runs that `assay web` stores.
 pub const PLAN: &str = "web-server";
 
-/// Data that is known when a run starts.
+/// Data about a run that is known when the run starts.
 pub struct Opening<'a> {
-    /// Identifier of the run.
+    /// Unique id of the run.
     pub uid: String,
-    /// Version of assay.
+    /// Version of assay that measures.
     pub version: &'static str,
-    /// Start time.
+    /// Time at which the run starts.
     pub started: Timestamp,
     /// Facts about the generator's machine.
     pub facts: Facts,
-    /// Random seed.
+    /// Seed of all random choices in the run.
     pub seed: u64,
-    /// Number of repetitions of each step.
+    /// Number of rounds, in each of which every step is measured once.
     pub rounds: u32,
     /// Names of the servers.
     pub targets: &'a [String],
@@ -34,7 +34,7 @@ pub struct Opening<'a> {
     pub remarks: &'a [Vec<String>],
 }
 
-/// Builds the run before the first measurement.
+/// Builds the record of a run before the first measurement.
 #[must_use]
 pub fn open(opening: Opening<'_>) -> Run {
     let names = opening.targets;
@@ -66,7 +66,7 @@ pub fn open(opening: Opening<'_>) -> Run {
     }
 }
 
-/// Returns the name of a server in results: its URL without parts that may be secret.
+/// Returns the name of a server in results, which is its URL without parts that may be secret.
 #[must_use]
 pub fn name(target: &Target) -> String {
     name_of(&target.url)
@@ -78,8 +78,8 @@ pub fn name_of(url: &Url) -> String {
     secrets::withhold_in_text(&url.to_string())
 }
 
-/// Adds a step that started at `started`: its workload, its slot in the plan and its sample. `load` describes
-/// the requests; its pace is ignored.
+/// Adds a step to the run: its workload, its slot in the plan and its sample. The step started at `started`. `load`
+/// describes the requests; its pace is ignored.
 pub fn enter(
     run: &mut Run,
     load: &Http,
@@ -145,7 +145,7 @@ pub fn enter(
     }
 }
 
-/// Names a step: `c8`, `at-25`, `rate-500`, `log`.
+/// Returns the name of a step, such as `c8`, `at-25`, `rate-500` or `log`.
 fn called(step: &Step) -> String {
     let number = |value: f64| value.to_string().replace('.', "-");
     match (step.pace, step.share) {
@@ -158,8 +158,8 @@ fn called(step: &Step) -> String {
     }
 }
 
-/// Returns the steps of a run of web servers; `None` for other runs. Target numbers follow the order of the
-/// run.
+/// Returns the steps of a run of web servers; `None` for other runs. The indices of the targets are the positions in
+/// the run.
 #[must_use]
 pub fn steps(run: &Run, samples: &[Sample]) -> Option<Vec<Step>> {
     if run.plan.name != PLAN || run.plan.file_size != Bytes(0) {

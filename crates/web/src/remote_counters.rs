@@ -1,8 +1,8 @@
 //! Reads the counters of a server on another machine over one ssh session that stays open. A script for any POSIX shell
-//! runs in the session. For each line that it receives, it reads `/proc` and answers with the counters and the time of
-//! the remote machine. Nothing is installed there, and the script ends with the session.
+//! runs in the session. For each line that the script receives, it reads `/proc` and answers with the counters and the
+//! time of the remote machine. Nothing is installed there, and the script ends with the session.
 //!
-//! The answers are untrusted text: their size is limited, and an unexpected line ends the session. If the session ends,
+//! The answers are untrusted text. Their size is limited, and an unexpected line ends the session. If the session ends,
 //! the measurement continues, but the CPU time is unknown.
 
 mod answers;
@@ -24,17 +24,17 @@ use std::time::{Duration, Instant};
 
 /// Script that the remote shell runs.
 const SCRIPT: &str = include_str!("remote_counters/script.sh");
-/// Maximum bytes that the remote machine may print before the first line of the script.
+/// Maximum number of bytes that the remote machine may print before the script's first line.
 const MOST_BEFORE: usize = 1 << 20;
 /// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A session with the server's machine.
+/// An ssh session with the server's machine.
 #[derive(Debug)]
 pub struct There {
     name: String,
     root: bool,
-    /// Whether the remote machine is this machine under another name.
+    /// Whether the remote machine is this machine under another host name.
     same: bool,
     to: Mutex<PipeWriter>,
     shared: Arc<Shared>,
@@ -43,13 +43,13 @@ pub struct There {
 /// Remote processes whose CPU time is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteCounted {
-    /// The processes with these numbers and their descendants.
+    /// The processes with these ids and their descendants.
     Processes(Vec<u32>),
-    /// The processes of a control group.
+    /// The processes of the control group with this path.
     Group(String),
 }
 
-/// A reading that was requested.
+/// A requested reading of the remote counters.
 pub(crate) struct Asked {
     there: Arc<There>,
     number: Result<u64, String>,
@@ -75,7 +75,7 @@ impl There {
     /// Logs in and starts the script. Checks `stop` several times a second.
     ///
     /// # Errors
-    /// [`SessionError`] with a way out.
+    /// [`SessionError`], whose message contains a way to proceed.
     pub fn open(session: &SshSession, stop: &dyn Fn() -> bool) -> Result<Arc<Self>, SessionError> {
         assay_fleet::session::check_name(&session.host)?;
         let (mut line, mut to) = Line::start(session).map_err(|error| match error.kind() {
@@ -132,13 +132,13 @@ impl There {
         }))
     }
 
-    /// Returns the name of the machine, without control characters.
+    /// Returns the name of the remote machine, without control characters.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns why the session ended, if it did.
+    /// Returns why the session ended; `None` while it is open.
     #[must_use]
     pub fn gone(&self) -> Option<String> {
         self.shared.state().gone.clone()
@@ -147,7 +147,7 @@ impl There {
     /// Finds the processes that listen on a port of the remote machine.
     ///
     /// # Errors
-    /// The remote user sees no such process. The text names a way out.
+    /// The remote user cannot see such a process. The text contains a way to proceed.
     pub fn listening(self: &Arc<Self>, port: u16) -> Result<ServerProcesses, String> {
         let answer = self.ask(&format!("listening {port:04X}"))?;
         let holders = counters::holders(&answer.lines)?;
@@ -187,7 +187,7 @@ impl There {
             .map_err(|why| format!("{path}: {why}"))
     }
 
-    /// Reads the counters once, to check that they are readable.
+    /// Reads the counters once, to check that they can be read.
     fn tried(self: &Arc<Self>, counts: RemoteCounted) -> Result<ServerProcesses, String> {
         let answer = self.ask(&counts.question())?;
         Counters::read(&answer.lines)?;
@@ -203,7 +203,7 @@ impl There {
         self.shared.answer(number)
     }
 
-    /// Sends a request and returns without waiting for the answer.
+    /// Sends a request and returns its number, without waiting for the answer.
     fn begin(&self, question: &str) -> Result<u64, String> {
         let number = {
             let mut state = self.shared.state();
@@ -252,7 +252,7 @@ impl Asked {
         }
     }
 
-    /// Returns how long the answer took, or how long the request has been waiting.
+    /// Returns how long the answer took. If there is no answer yet, returns how long the request has been waiting.
     pub(crate) fn took(&self) -> Duration {
         let Ok(number) = self.number else {
             return Duration::ZERO;
@@ -265,7 +265,7 @@ impl Asked {
         }
     }
 
-    /// Returns the resource usage since the earlier reading `then`.
+    /// Returns the resources that were used since the earlier reading `then`.
     pub(crate) fn since(&self, then: &Self) -> Result<ServerUse, String> {
         let answer = |asked: &Self| asked.there.shared.answer(asked.number.clone()?);
         let used = used(&answer(then)?, &answer(self)?)?;
@@ -278,7 +278,7 @@ impl Asked {
     }
 }
 
-/// Returns the resource usage between two answers.
+/// Returns the resources that were used between two answers.
 fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
     let window = between(first, last)?;
     let (then, now) = (Counters::read(&first.lines)?, Counters::read(&last.lines)?);
@@ -295,8 +295,8 @@ fn used(first: &Answer, last: &Answer) -> Result<ServerUse, String> {
     }
 }
 
-/// Parses the bytes of the answers to requests 1 and 2, and returns the resource usage between them. Assumes that no
-/// local time passed between the requests; for tests.
+/// Parses the bytes of the answers to requests 1 and 2, and returns the resources that were used between them. Assumes
+/// that no local time passed between the requests. For tests.
 ///
 /// # Errors
 /// The bytes are not valid answers.
@@ -319,8 +319,8 @@ pub fn told(bytes: &[u8]) -> Result<ServerUse, String> {
     }
 }
 
-/// Returns the time between two readings by the remote clock. The remote time must fit the local times: each
-/// reading happened between its request and its answer.
+/// Returns the time between two readings by the remote clock. The remote time must be consistent with the local times,
+/// because each reading happened between its request and its answer.
 fn between(first: &Answer, last: &Answer) -> Result<assay_model::Nanos, String> {
     let up = |answer: &Answer| counters::up(&answer.lines);
     let window = up(last)?.checked_sub(up(first)?);
@@ -350,7 +350,7 @@ fn between(first: &Answer, last: &Answer) -> Result<assay_model::Nanos, String> 
     Ok(assay_model::Nanos::from(window))
 }
 
-/// Parses the script's first line: user id, and identity of the machine and its boot.
+/// Parses the script's first line, which contains the user id and the identity of the machine and of its boot.
 fn ready(line: &str) -> Option<(u32, String)> {
     let (uid, boot) = line.strip_prefix("assay-counters 1 ")?.split_once(' ')?;
     Some((uid.parse().ok()?, boot.trim_end().to_owned()))

@@ -1,6 +1,6 @@
-//! Measures the CPU time of a server: of the processes that hold the listening socket and their descendants,
-//! of a process that the user names, or of a control group. The server is on this machine or is reached over
-//! ssh.
+//! Measures the CPU time of a server. The processes of a server are the ones that have the listening socket open, with
+//! their descendants; or a process or control group that the user names. The server is on this machine, or is reached
+//! over ssh.
 
 use crate::procfs::{numbers, read};
 use crate::quota::Quotas;
@@ -17,29 +17,29 @@ use std::time::{Duration, Instant};
 /// Processes whose CPU time is counted for a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerProcesses {
-    /// These processes and their descendants at the time of each reading.
+    /// These processes and their descendants, which are determined at each reading.
     Processes(Vec<u32>),
-    /// Directory of a control group (version 2).
+    /// Processes of a control group (version 2), by its directory.
     Group(PathBuf),
-    /// Processes or a control group on another machine, read over an ssh session.
+    /// Processes or a control group on another machine, whose counters are read over an ssh session.
     There(Arc<There>, RemoteCounted),
-    /// The processes are unknown for this reason.
+    /// The processes are unknown. Contains the reason.
     Unknown(String),
 }
 
-/// The server that the user named does not exist.
+/// Error: the process or control group that the user named does not exist.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The process does not exist.
     #[error("--server-pid {pid}: there is no such process")]
     Process {
-        /// Process id that the user gave.
+        /// Process id from the user.
         pid: u32,
     },
     /// The control group does not exist.
     #[error("{}: no control group of version 2 whose CPU time can be read: {source}", path.display())]
     Group {
-        /// Path that the user gave.
+        /// Path from the user.
         path: PathBuf,
         /// Error of the kernel.
         source: io::Error,
@@ -47,7 +47,7 @@ pub enum ServerError {
 }
 
 impl ServerProcesses {
-    /// Selects a process that the user names.
+    /// Selects the process with this id.
     ///
     /// # Errors
     /// The process does not exist.
@@ -58,7 +58,7 @@ impl ServerProcesses {
         }
     }
 
-    /// Selects a control group that the user names by an absolute path or a path below `/sys/fs/cgroup`.
+    /// Selects a control group by an absolute path, or by a path below `/sys/fs/cgroup`.
     ///
     /// # Errors
     /// The group does not exist.
@@ -94,7 +94,7 @@ impl ServerProcesses {
     }
 }
 
-/// Finds the processes that hold one of these sockets, given by inode.
+/// Finds the processes that have at least one of these sockets open. `inodes` contains the inodes of the sockets.
 pub(crate) fn holders(inodes: &BTreeSet<String>) -> ServerProcesses {
     let mut processes = Vec::new();
     let mut hidden = false;
@@ -139,8 +139,8 @@ fn listeners(port: u16) -> BTreeSet<String> {
     found.collect()
 }
 
-/// CPU time of each thread in nanoseconds: time on a CPU and, if the kernel counts it, time spent waiting for
-/// a CPU.
+/// CPU time of each thread in nanoseconds. The first value is the time on a CPU. The second value is the time spent
+/// waiting for a CPU, if the kernel counts it.
 pub(crate) type Threads = BTreeMap<(u32, u32), (u64, Option<u64>)>;
 
 /// Counters of a server at one time.
@@ -177,7 +177,7 @@ impl ServerCounters {
         }
     }
 
-    /// Returns how long the reading took. If it has not ended, returns the time since it began.
+    /// Returns how long the reading took. If the reading has not ended, returns the time since its start.
     pub fn took(&self) -> Duration {
         match &self.seen {
             Ok(Seen::There(asked)) => asked.took(),
@@ -185,8 +185,8 @@ impl ServerCounters {
         }
     }
 
-    /// Returns the resource usage since the earlier reading `then`. The usage of a process that ended in between is
-    /// lost.
+    /// Returns the resources that were used since the earlier reading `then`. The usage of a process that ended in
+    /// between is lost.
     pub fn since(&self, then: &Self) -> Result<ServerUse, String> {
         match (&self.seen, &then.seen) {
             (Err(why), _) | (_, Err(why)) => Err(why.clone()),
@@ -202,7 +202,7 @@ impl ServerCounters {
 }
 
 impl Seen {
-    /// Builds counters from threads and the name of their process.
+    /// Builds counters from the threads of a server and the name of their process.
     pub(crate) fn threads(threads: Threads, name: &str) -> Self {
         let alive: BTreeSet<u32> = threads.keys().map(|(pid, _)| *pid).collect();
         let what = match alive.len() {
@@ -212,7 +212,7 @@ impl Seen {
         Self::Threads(threads, what)
     }
 
-    /// Returns the resource usage since `then`, relative to the time `window`.
+    /// Returns the resources that were used since `then`, relative to the duration `window`.
     pub(crate) fn since(&self, then: &Self, window: Nanos) -> Result<ServerUse, String> {
         match (self, then) {
             (Self::There(now), Self::There(before)) => now.since(before),
@@ -292,14 +292,14 @@ fn processes(roots: &[u32]) -> Result<Seen, String> {
     Ok(Seen::threads(threads, &name.unwrap_or_default()))
 }
 
-/// Parses the time on a CPU and the time spent waiting for one (Documentation/scheduler/sched-stats.rst).
+/// Parses the time on a CPU and the time spent waiting for a CPU (Documentation/scheduler/sched-stats.rst).
 fn schedstat(text: &str) -> Option<(u64, Option<u64>)> {
     let mut words = text.split_whitespace();
     let (cpu, waited) = (words.next()?, words.next()?);
     Some((cpu.parse().ok()?, Some(waited.parse().ok()?)))
 }
 
-/// Returns the processes `roots` and their descendants, oldest first, without assay itself.
+/// Returns the processes `roots` and their descendants, oldest first. Omits assay itself.
 pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     let parents: BTreeMap<u32, u32> = numbers("/proc")
         .into_iter()
@@ -327,7 +327,8 @@ pub(crate) fn tree(roots: &[u32]) -> Vec<u32> {
     found.filter(|pid| below(*pid)).collect()
 }
 
-/// Parses the parent's process id (field 4 of /proc/PID/stat). The name before it may contain any character.
+/// Parses the process id of the parent (field 4 of /proc/PID/stat). The process name before this field may contain any
+/// character.
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?
         .1

@@ -1,4 +1,4 @@
-//! Runs the steps of a measurement in rounds. Each round measures all targets. Module `connection_search` finds the
+//! Runs the steps of a measurement in rounds. Each round measures all targets. Module `connection_search` chooses the
 //! numbers of connections.
 
 mod connection_search;
@@ -15,123 +15,123 @@ use serde::Serialize;
 use std::thread;
 use std::time::Duration;
 
-/// Numbers of connections to try in the search for the capacity.
+/// Numbers of connections that are tried to find the capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
-    /// These numbers.
+    /// Measure these numbers of connections, without a search.
     List(Vec<u32>),
-    /// Try 1, 2, 4, … connections briefly, at most this many, until doubling twice raises the rate by less than 5 %.
-    /// Then measure the numbers around the smallest sufficient one in rounds.
+    /// Try 1, 2, 4, … connections for a short time each, up to this maximum, until two doublings in a row raise the
+    /// rate by less than 5 %. Then measure the numbers around the smallest sufficient number in rounds.
     Doubling(u32),
 }
 
-/// Default maximum number of connections of an open loop: enough to bridge a short stall of the server, and within the
-/// default limits of servers.
+/// Default maximum number of connections of an open loop. It is large enough for a short stall of the server, and
+/// within the default limits of servers.
 const OPEN: u32 = 256;
-/// Seconds of a search step: maximum counted time, and washout before it.
+/// Maximum counted time of a search step, and the washout before it, in seconds.
 const SEARCH: (f64, f64) = (0.4, 0.1);
-/// Further searches where the largest measured number of connections still raised the rate.
+/// Number of further searches, if the rate still rose at the largest measured number of connections.
 const SEARCHES: usize = 2;
 /// Pause between steps, in which the server closes old connections.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// All settings that are fixed before the start.
+/// Settings of a measurement, all fixed before its start.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
-    /// Connections for the capacity search.
+    /// Numbers of connections that are tried to find the capacity.
     pub connections: Search,
-    /// Fractions of the capacity at which the latency is measured, in an open loop.
+    /// Fractions of the capacity at which open loops measure the latency.
     pub shares: Vec<f64>,
-    /// Further rates at which the latency is measured, in requests per second.
+    /// Further request rates at which open loops measure the latency, in requests per second.
     pub rates: Vec<f64>,
-    /// Open loops send requests at random times (Poisson).
+    /// Whether open loops send requests at random times (Poisson process).
     pub poisson: bool,
-    /// Number of repetitions of each step.
+    /// Number of rounds, in each of which every step is measured once.
     pub rounds: u32,
-    /// Counted seconds of a step: first for the capacity, then for the latency.
+    /// Counted time of a step in seconds: for capacity steps, and for latency steps.
     pub seconds: (f64, f64),
-    /// Seconds before the counted time, for warming up.
+    /// Time before the counted time in which the load warms up the server, in seconds.
     pub washout: f64,
-    /// Time limit of a request in seconds; a slower request is a failure.
+    /// Time limit of a request in seconds. A slower request counts as failed.
     pub limit: f64,
-    /// Threads of the generator. Default: half of the CPUs for a server on this machine, else all CPUs.
+    /// Number of threads of the generator. Default: half of the CPUs for a server on this machine, else all CPUs.
     pub threads: Option<u32>,
-    /// Maximum connections of an open loop.
+    /// Maximum number of connections of an open loop; `None` means the default.
     pub open_connections: Option<u32>,
-    /// Close a connection after this many requests.
+    /// Number of requests after which a connection is closed; `None` means no limit.
     pub requests_per_connection: Option<u32>,
-    /// Choose requests at random.
+    /// Whether requests are chosen at random.
     pub shuffled: bool,
-    /// Speed of the network interface in bits per second, if the user gave it.
+    /// Speed of the network interface in bits per second, from the user; `None` if not given.
     pub link: Option<f64>,
-    /// Shorten the steps of the latency stage, at most by half, if the search took longer than planned.
+    /// Whether the latency steps may be shortened, by at most half, if the search took longer than planned.
     #[serde(skip)]
     pub may_shorten: bool,
-    /// Random seed.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Progress of a measurement.
+/// An event of a measurement, for progress displays.
 #[derive(Debug)]
 pub enum WebEvent<'a> {
-    /// A step starts.
+    /// A step of the measurement starts.
     Begins {
         /// Index of the target.
         target: usize,
-        /// Number of connections.
+        /// Number of connections of the step.
         connections: u32,
-        /// Pace of the requests.
+        /// When the step sends requests.
         pace: Pace,
         /// Number of the round, from 0.
         round: u32,
         /// Estimated time from the start of this step to the end of the measurement.
         left: Duration,
     },
-    /// Progress of the current load.
+    /// The current load makes progress.
     Goes {
-        /// Good answers so far.
+        /// Number of good answers until now.
         answers: u64,
-        /// Failures so far.
+        /// Number of failures until now.
         failures: u64,
         /// Time since the step started.
         since: Duration,
-        /// Estimated time until the end, as in `Begins`.
+        /// Estimated time until the end of the measurement.
         left: Duration,
     },
-    /// A step ended.
+    /// A step ended with this result.
     Ended(&'a Step),
     /// The capacity of a target is known.
     Capacity {
         /// Index of the target.
         target: usize,
-        /// The capacity; `None` if no round is valid.
+        /// Capacity of the target; `None` if no round is valid.
         capacity: Option<Capacity>,
     },
 }
 
-/// Reasons why a measurement ended early.
+/// Reason why a measurement ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CarryError {
     /// A load cannot run at all.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A generator is lost or violated the protocol.
+    /// A generator is lost or violated the protocol. Contains the reason.
     #[error("{0}")]
     Generator(String),
 }
 
-/// Runs the load of a session, either on this machine or on several machines at once.
+/// Runs the load of a session, on this machine or on several machines at once.
 pub trait Loading {
     /// Returns the number of targets.
     fn targets(&self) -> usize;
-    /// Returns the pace of the requests to a target, if they come from an access log.
+    /// Returns the pace of the requests to a target if they come from an access log; else `None`.
     fn pace(&self, target: usize) -> Option<Pace>;
     /// Returns the number of simultaneous requests per connection to a target.
     fn streams(&self, target: usize) -> u32;
-    /// Reduces a step to the limits of its target's consent.
+    /// Reduces a step to the limits in the consent of its target.
     fn allowed(&self, shape: Shape) -> Shape;
-    /// Runs one step; see [`measure`].
+    /// Runs one step (see [`measure`]).
     ///
     /// # Errors
     /// See [`CarryError`].
@@ -175,7 +175,7 @@ impl Loading for Alone<'_> {
     }
 }
 
-/// Runs all steps. Steps that ended before `stop` returned true, or before an error, stay in `steps`.
+/// Runs all steps from this machine. Steps that ended before `stop` returned true, or before an error, stay in `steps`.
 ///
 /// # Errors
 /// A load cannot run at all.
@@ -238,7 +238,7 @@ pub fn estimate(targets: usize, settings: &Settings) -> Duration {
     Duration::try_from_secs_f64(all).unwrap_or(Duration::MAX)
 }
 
-/// Returns the number of latency steps of a target in one round.
+/// Returns the number of latency steps for one target in one round.
 fn count_latency_steps(settings: &Settings) -> usize {
     settings.shares.len() + settings.rates.len()
 }
@@ -250,10 +250,10 @@ struct Session<'a> {
     stop: &'a (dyn Fn() -> bool + Sync),
     tell: &'a mut (dyn FnMut(WebEvent<'_>) + Send),
     left: Duration,
-    /// Counted seconds of a latency step.
+    /// Counted time of a latency step, in seconds.
     latency_seconds: f64,
     slot: u64,
-    /// Whether the search for the number of connections is running; its steps are not kept.
+    /// Whether the search for the number of connections is running. Its steps are not stored.
     searching: bool,
 }
 
@@ -282,7 +282,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Measures these numbers of connections in rounds.
+    /// Measures these numbers of connections in rounds, with closed loops.
     fn rounds_of(&mut self, list: &[u32]) -> Result<(), CarryError> {
         for round in 0..self.settings.rounds {
             for &connections in list {
@@ -292,8 +292,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns the next number of connections: twice the largest tried so far (at most `most`), if that number still
-    /// raised the rate. Otherwise `None`.
+    /// Returns the next number of connections to try: twice the largest number tried until now, at most `most`. Returns
+    /// `None` if the largest number did not raise the rate.
     fn next_to_try(&self, list: &[u32], most: u32) -> Option<u32> {
         let tried = *list.last()?;
         let rising = |capacity: &Option<Capacity>| capacity.is_some_and(|found| found.rising);
@@ -315,13 +315,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns the order of the targets in a round. Each round starts with another target.
+    /// Returns the order in which a round measures the targets. Each round starts with another target.
     fn turns(&self, round: u32) -> Vec<usize> {
         let n = self.loading.targets();
         (0..n).map(|at| (at + round as usize) % n.max(1)).collect()
     }
 
-    /// Measures the latency with open loops at fractions of the capacity.
+    /// Measures the latency with open loops, at fractions of the capacity and at the given rates.
     fn latency(&mut self) -> Result<(), CarryError> {
         if self.settings.may_shorten {
             self.shorten_latency_steps();
@@ -378,7 +378,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Fits the latency stage into the planned time that is left.
+    /// Shortens the latency steps so that they fit into the remaining planned time.
     fn shorten_latency_steps(&mut self) {
         let targets = self.loading.targets() as f64;
         let settings = self.settings;
@@ -388,7 +388,7 @@ impl Session<'_> {
         self.latency_seconds = fitting.clamp(whole / 2.0, whole);
     }
 
-    /// Returns the maximum connections of an open loop.
+    /// Returns the maximum number of connections of an open loop.
     fn open(&self, target: usize) -> u32 {
         let streams = self.loading.streams(target).max(1);
         let most = self.settings.open_connections.unwrap_or(OPEN);
@@ -403,7 +403,7 @@ impl Session<'_> {
         self.step_for(shape, (seconds, self.settings.washout))
     }
 
-    /// Runs a step with the given counted seconds and washout seconds.
+    /// Runs a step with these durations of counted time and washout, in seconds.
     fn step_for(&mut self, shape: Shape, (seconds, washout): (f64, f64)) -> Result<(), CarryError> {
         if (self.stop)() {
             return Ok(());

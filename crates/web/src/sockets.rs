@@ -1,5 +1,5 @@
-//! Lists the sockets of this thread's network namespace with their queues (sock_diag(7)). Module `waits`
-//! assigns sockets to a server and interprets them.
+//! Lists the sockets of this thread's network namespace with their queues (sock_diag(7)). Module `waits` assigns the
+//! sockets to servers and interprets their queues.
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
@@ -9,21 +9,22 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// State of a TCP socket (include/net/tcp_states.h).
+/// States of TCP sockets (include/net/tcp_states.h).
 const ESTABLISHED: u8 = 1;
 const CONNECTING: u8 = 2;
 const LISTENING: u8 = 10;
-/// Maximum size of one netlink message from the kernel: a page or 32 KiB, whichever is larger (netlink(7)).
+/// Maximum size of one netlink message from the kernel in bytes. The kernel uses a page or 32 KiB, whichever is larger
+/// (netlink(7)).
 const BUFFER: usize = 64 << 10;
-/// Time limit for one part of the list.
+/// Time limit for receiving one part of the list.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// IPPROTO_TCP.
+/// Protocol number IPPROTO_TCP.
 const TCP: u8 = 6;
 
-/// State of a TCP socket.
+/// State of a TCP socket, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
-    /// Waits for connections.
+    /// The socket listens for connections.
     Listening,
     /// The connection is being established.
     Connecting,
@@ -31,40 +32,40 @@ pub enum TcpState {
     Established,
 }
 
-/// A TCP socket.
+/// A TCP socket of the kernel's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tcp {
     pub state: TcpState,
     pub local: SocketAddr,
     pub remote: SocketAddr,
     pub inode: u32,
-    /// User who created the socket.
+    /// Id of the user who created the socket.
     pub user: u32,
-    /// Bytes received but not read.
+    /// Number of bytes that were received but not read.
     pub unread: u32,
-    /// Bytes written but not acknowledged by the peer.
+    /// Number of bytes that were written but not acknowledged by the peer.
     pub unacknowledged: u32,
-    /// Whether the socket sent data after it last received data, or has never received any; so it may wait for an
-    /// answer.
+    /// Whether the socket may be waiting for an answer, because it sent data after it last received data, or has never
+    /// received data.
     pub asked: bool,
 }
 
-/// A UNIX stream socket.
+/// A UNIX stream socket of the kernel's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unix {
     pub inode: u32,
-    /// Inode of the peer; 0 until the connection is accepted.
+    /// Inode of the peer socket; 0 until the connection is accepted.
     pub peer: u32,
-    /// Path of the socket. An accepted socket has the path of its listener.
+    /// Path of the socket; `None` without a path. An accepted socket has the path of its listener.
     pub path: Option<String>,
     pub listening: bool,
-    /// For a listener: sockets whose connections are not yet accepted.
+    /// Inodes of the sockets whose connections are not yet accepted; only for a listener.
     pub pending: Vec<u32>,
-    /// Bytes received but not read.
+    /// Number of bytes that were received but not read.
     pub unread: u32,
 }
 
-/// Lists TCP sockets that listen, connect or are connected.
+/// Lists TCP sockets that listen, are connecting or are connected.
 ///
 /// # Errors
 /// The kernel refuses the request or does not support sock_diag.
@@ -91,7 +92,7 @@ pub fn list_tcp() -> io::Result<Vec<Tcp>> {
 /// # Errors
 /// The kernel refuses the request or does not support sock_diag.
 pub fn list_unix() -> io::Result<Vec<Unix>> {
-    /// Requests names, peers, pending connections and queues (UDIAG_SHOW_*).
+    /// Flags that request names, peers, pending connections and queues (UDIAG_SHOW_*).
     const SHOW: u32 = 1 | 4 | 8 | 16;
     let states: u32 = 1 << ESTABLISHED | 1 << LISTENING;
     let mut body = vec![libc_family(AddressFamily::UNIX), 0, 0, 0];
@@ -109,10 +110,10 @@ fn libc_family(family: AddressFamily) -> u8 {
     family.as_raw() as u8
 }
 
-/// Requests a list (SOCK_DIAG_BY_FAMILY) and returns its messages without their headers.
+/// Requests a list (SOCK_DIAG_BY_FAMILY), and returns its messages without their headers.
 fn dump(body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
     const BY_FAMILY: u16 = 20;
-    /// NLM_F_REQUEST and NLM_F_DUMP.
+    /// Flags of the request: NLM_F_REQUEST and NLM_F_DUMP.
     const FLAGS: u16 = 0x301;
     let socket: OwnedFd = socket_with(
         AddressFamily::NETLINK,
@@ -174,7 +175,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Returns the attributes of a message from offset `at`: type and bytes.
+/// Returns the attributes of a message, which start at offset `at`, each with its type and bytes.
 fn attributes(bytes: &[u8], at: usize) -> Vec<(u16, &[u8])> {
     let mut rest = bytes.get(at..).unwrap_or_default();
     let mut found = Vec::new();
@@ -192,7 +193,7 @@ fn attributes(bytes: &[u8], at: usize) -> Vec<(u16, &[u8])> {
 /// Parses a `struct inet_diag_msg` (include/uapi/linux/inet_diag.h).
 fn read_tcp(message: &[u8]) -> Option<Tcp> {
     const INFO: u16 = 2;
-    /// Length of the structure in bytes. Attributes follow it.
+    /// Length of the structure in bytes, after which the attributes follow.
     const LENGTH: usize = 72;
     let state = match *message.get(1)? {
         ESTABLISHED => TcpState::Established,

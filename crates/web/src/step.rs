@@ -1,4 +1,4 @@
-//! Runs one load against a server and reads the counters around it.
+//! Runs one load on a server and reads the counters before and after the load.
 
 use crate::link::{self, NetworkPath};
 use crate::machine;
@@ -15,49 +15,49 @@ use std::time::{Duration, Instant};
 /// Interval of progress reports during a load.
 pub(crate) const TOLD: Duration = Duration::from_millis(200);
 
-/// A target with the counters that are read around its loads.
+/// A target, with the counters that are read before and after its loads.
 pub struct Bench<'a> {
     target: &'a Target,
     server: &'a ServerProcesses,
     link: Result<NetworkPath, String>,
 }
 
-/// Description of one step.
+/// Properties in which the steps of a measurement differ.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Index of the target.
     pub target: usize,
     /// Number of the round, from 0.
     pub round: u32,
-    /// Number of connections; of an open loop the maximum.
+    /// Number of connections; for an open loop, the maximum number.
     pub connections: u32,
-    /// Pace of the requests.
+    /// When requests are sent: in a closed loop, at a rate, or at listed times.
     pub pace: Pace,
-    /// Fraction of the capacity that the pace represents.
+    /// Fraction of the capacity to which the pace corresponds; `None` if the pace does not come from the capacity.
     pub share: Option<f64>,
 }
 
-/// Settings that apply to all steps.
+/// Settings that are the same for all steps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Manner {
-    /// Choose requests at random.
+    /// Whether requests are chosen at random.
     pub shuffled: bool,
-    /// Close a connection after this many requests.
+    /// Number of requests after which a connection is closed; `None` means no limit.
     pub requests_per_connection: Option<u32>,
-    /// Time before the counted time.
+    /// Time before the counted time in which the load warms up the server.
     pub washout: Duration,
-    /// Counted time.
+    /// Duration of the counted time.
     pub window: Duration,
-    /// Time limit of a request; a slower request is a failure.
+    /// Time limit of a request. A slower request counts as failed.
     pub limit: Duration,
-    /// Threads of the generator. Default: half of the CPUs for a server on this machine, else all CPUs.
+    /// Number of threads of the generator. Default: half of the CPUs for a server on this machine, else all CPUs.
     pub threads: Option<u32>,
-    /// Random seed.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl<'a> Bench<'a> {
-    /// Creates a bench. `speed` is the user's value for the link, in bits per second.
+    /// Creates a bench. `speed` is the user's value for the speed of the network interface, in bits per second.
     #[must_use]
     pub fn new(target: &'a Target, server: &'a ServerProcesses, speed: Option<f64>) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The target.
+    /// Returns the server that this bench loads.
     pub(crate) fn target(&self) -> &'a Target {
         self.target
     }
@@ -100,8 +100,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Runs one load and reads the counters around it. Several times a second, `tell` receives the numbers of good
-/// answers and failures, and the elapsed time.
+/// Runs one load and reads the counters before and after it. Several times a second, calls `tell` with the numbers of
+/// good answers and failures, and the elapsed time.
 ///
 /// # Errors
 /// The load cannot run at all.

@@ -1,5 +1,4 @@
-//! Prepares a server for measurement: resolves its addresses, checks its consent, and determines the expected
-//! answers.
+//! Prepares a server for measurement: resolves its addresses, checks its consent, and determines the expected answers.
 
 mod questions;
 
@@ -14,112 +13,112 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Requirements for a target and its requests.
+/// Requirements that a target and its requests must meet.
 #[derive(Clone, Debug)]
 pub struct ConsentRequest {
-    /// HTTP method.
+    /// HTTP method of all requests.
     pub method: Method,
-    /// Headers in addition to assay's own.
+    /// Headers in addition to the default headers of assay.
     pub headers: Vec<(String, String)>,
-    /// Request body.
+    /// Body of each request.
     pub body: Vec<u8>,
-    /// HTTP version.
+    /// HTTP version that the requests use.
     pub protocol: Protocol,
-    /// Simultaneous requests per connection; more than one requires HTTP/2.
+    /// Number of simultaneous requests per connection. More than one requires HTTP/2.
     pub streams: u32,
-    /// Send many requests over one connection.
+    /// Whether many requests are sent over one connection.
     pub keep_alive: bool,
     /// Status of a good answer.
     pub status: u16,
-    /// The body must equal the body of the first answer.
+    /// Whether the body of each answer must equal the body of the first answer.
     pub same_body: bool,
-    /// Trusted certificate authorities.
+    /// Which certificates of the server are trusted.
     pub trust: Trust,
-    /// Later connections resume TLS sessions.
+    /// Whether later connections resume the TLS session.
     pub resume: bool,
-    /// Time limit of a request; a slower request is a failure.
+    /// Time limit of a request. A slower request counts as failed.
     pub limit: Duration,
-    /// Use only addresses of this family.
+    /// Address family to use; `None` means both families.
     pub family: Option<Family>,
-    /// Load all addresses of a name instead of only the first that answers.
+    /// Whether all addresses of a name are loaded; else only the first address that answers.
     pub all_addresses: bool,
-    /// Requested paths.
+    /// Which paths are requested.
     pub what: What,
 }
 
 /// Paths that a load requests.
 #[derive(Clone, Debug, Default)]
 pub enum What {
-    /// The path of the URL.
+    /// Only the path of the URL.
     #[default]
     Own,
-    /// These paths, in order or at random. Each must answer before the load.
+    /// These paths, in order or at random. The server must answer each of them before the load.
     Paths(Vec<String>),
-    /// Content of a file with one URL or path per line. Paths that do not answer are omitted.
+    /// Content of a file with one URL or path per line. Paths to which the server does not answer are omitted.
     List(Arc<[u8]>),
     /// Content of an access log, whose requests are sent at their logged times.
     Log {
-        /// Content of the log.
+        /// Content of the access log.
         text: Arc<[u8]>,
-        /// Speed factor of the replay.
+        /// Factor by which the replay is faster than the log.
         speed: f64,
         /// Seed for the random time of a request within its second.
         seed: u64,
     },
 }
 
-/// Address family.
+/// Family of IP addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4.
+    /// Internet Protocol version 4.
     V4,
-    /// IPv6.
+    /// Internet Protocol version 6.
     V6,
 }
 
-/// A server that may be loaded and answers.
+/// A server that answers, and that may be loaded.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// URL as the user gave it.
     pub url: Url,
-    /// Addresses that are loaded.
+    /// Addresses to which the load connects.
     pub addresses: Vec<SocketAddr>,
-    /// TLS configuration, if TLS is used.
+    /// TLS configuration; `None` without TLS.
     pub tls: Option<Tls>,
-    /// Simultaneous requests per connection.
+    /// Number of simultaneous requests per connection.
     pub streams: u32,
     /// Number of requests per connection: 1 for HTTP/2 without `keep_alive`, otherwise `None`. An HTTP/1.1 request
     /// without `keep_alive` contains a header that closes the connection.
     pub requests_per_connection: Option<u32>,
-    /// The distinct requests.
+    /// Requests of the load, without duplicates.
     pub requests: Vec<Request>,
-    /// Send times of the requests, if an access log determines them.
+    /// Send times of the requests; empty unless an access log determines them.
     pub listed: Arc<[Listed]>,
-    /// The first answer.
+    /// First answer of the server.
     pub first: Probed,
-    /// The server is on this machine.
+    /// Whether the server is on this machine.
     pub here: bool,
     /// Consent of the server; `None` if none is required.
     pub consent: Option<Consent>,
-    /// Warnings for the reader, such as a cache or compression.
+    /// Warnings for the reader of the results, for example about a cache or compression.
     pub remarks: Vec<String>,
 }
 
-/// Reasons why a target cannot be loaded.
+/// Reason why a target cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The text is not a valid URL.
     #[error("{text}: {why}")]
     Url {
-        /// The given text.
+        /// Text from the user.
         text: String,
-        /// Error in the text.
+        /// What is wrong with the text.
         why: &'static str,
     },
     /// The host name cannot be resolved.
     #[error("{url}: no address for this host: {source}")]
     Resolve {
-        /// URL.
+        /// URL of the target.
         url: String,
         /// Error of the resolver.
         source: io::Error,
@@ -127,43 +126,43 @@ pub enum TargetError {
     /// The host has no address of the requested family.
     #[error("{url}: none of its addresses is of the family asked for")]
     Family {
-        /// URL.
+        /// URL of the target.
         url: String,
     },
     /// TLS cannot be used.
     #[error("{url}: {source}")]
     Tls {
-        /// URL.
+        /// URL of the target.
         url: String,
-        /// Reason.
+        /// Reason why TLS cannot be used.
         source: TlsError,
     },
     /// The request is invalid.
     #[error("{url}: {why}")]
     Request {
-        /// URL.
+        /// URL of the target.
         url: String,
-        /// Error in the request.
+        /// What is wrong with the request.
         why: String,
     },
-    /// The server does not answer.
+    /// The server gives no valid answer.
     #[error("{url}: {source}")]
     Silent {
-        /// URL.
+        /// URL of the target.
         url: String,
         /// Error of the first request.
         source: ProbeError,
     },
-    /// The server answers with another status.
+    /// The server answers with a status that is not the expected one.
     #[error("{url}: it answers with status {status}, not {expected}{}", led(.location))]
     Status {
-        /// URL.
+        /// URL of the request.
         url: String,
-        /// Received status.
+        /// Status code of the answer.
         status: u16,
-        /// Expected status.
+        /// Status code of a good answer.
         expected: u16,
-        /// Target of the redirect.
+        /// Location to which the answer redirects; `None` without a redirect.
         location: Option<String>,
     },
     /// The server permits fewer simultaneous requests per connection than requested.
@@ -172,34 +171,34 @@ pub enum TargetError {
          {asked}: ask for fewer with --streams, and more connections"
     )]
     Streams {
-        /// URL.
+        /// URL of the target.
         url: String,
-        /// Permitted number.
+        /// Number that the server permits.
         most: u32,
-        /// Requested number.
+        /// Number that the user requested.
         asked: u32,
     },
     /// The file contains no request that can be sent.
     #[error("{url}: {why}")]
     Nothing {
-        /// URL.
+        /// URL of the target.
         url: String,
-        /// Reason.
+        /// Reason why no request can be sent.
         why: String,
     },
-    /// The server did not consent.
+    /// The server has no valid consent file.
     #[error(
         "{url} ({address}) is another machine, and nothing there agrees to a load: {consent} {why}. \
          Who runs it can put two lines there: `assay-consent 1` and `until YYYY-MM-DD`"
     )]
     NoConsent {
-        /// URL.
+        /// URL of the target.
         url: String,
         /// Address of the server.
         address: SocketAddr,
         /// URL of the consent file.
         consent: String,
-        /// Reason why the file is not a consent.
+        /// Reason why the file is not a valid consent.
         why: String,
     },
 }
@@ -212,7 +211,7 @@ fn led(location: &Option<String>) -> String {
 }
 
 impl ConsentRequest {
-    /// Encodes one request for the protocol.
+    /// Encodes one request for the HTTP version of the load.
     pub(crate) fn request(
         &self,
         method: &Method,
@@ -331,13 +330,13 @@ pub fn find(
 }
 
 impl Target {
-    /// Returns the protocol of the server.
+    /// Returns the HTTP version of the server's connections.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.first.protocol
     }
 
-    /// Probes the same server again: after a configuration change, the expected answer may differ. Sends only
+    /// Probes the same server again, because the expected answer may differ after a configuration change. Only sends
     /// requests of the load.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! Measures what a server waits for under load: sockets whose answers the clients have not acknowledged, and sockets on
-//! which the server waits for another server. Module `sockets` lists the sockets; crate `assay-judge` decides which
-//! part limited the load.
+//! Measures what a server waits for under load. Counts the sockets on which clients have not acknowledged data, and the
+//! sockets on which the server waits for another server. Module `sockets` lists the sockets; crate `assay-judge`
+//! decides which part limited the load.
 
 use crate::link::is_here;
 use crate::procfs::read;
@@ -15,18 +15,18 @@ use std::os::fd::AsFd as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of snapshots of the sockets during the counted time of a load.
+/// Number of snapshots of the sockets during the counted time.
 const LOOKS: u32 = 10;
-/// Minimum time between two snapshots, because each reads all file descriptors of the server.
+/// Minimum time between two snapshots, because each snapshot reads all file descriptors of the server.
 const BETWEEN: Duration = Duration::from_millis(40);
 /// Minimum number of snapshots for a meaningful mean.
 const FEWEST: u32 = 3;
-/// Maximum number of a server's sockets; examining more would disturb the load.
+/// Maximum number of a server's sockets that are examined. Examining more sockets would disturb the load.
 const MOST: usize = 20_000;
 
-/// Takes snapshots of the server's sockets from `from` to `until` after `begin`, or until the load ends. Must run in a
-/// separate thread, because it moves its thread into the server's network namespace. Returns `None` if the server's
-/// sockets are not visible from here.
+/// Takes snapshots of the server's sockets from `from` to `until`, both relative to `begin`, or until the load ends.
+/// Must run in a separate thread, because the thread enters the server's network namespace. Returns `None` if the
+/// server's sockets are not visible from this machine.
 pub fn watch(
     server: &ServerProcesses,
     address: SocketAddr,
@@ -59,7 +59,7 @@ pub fn watch(
     watch.finish()
 }
 
-/// Moves this thread into the network namespace of a process, if it differs.
+/// Moves this thread into the network namespace of a process, unless it is already there.
 fn enter_namespace(pid: u32) -> Option<()> {
     let there = format!("/proc/{pid}/ns/net");
     let own = std::fs::read_link("/proc/thread-self/ns/net").ok()?;
@@ -70,38 +70,39 @@ fn enter_namespace(pid: u32) -> Option<()> {
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()
 }
 
-/// Address of an upstream server, of which the server is a client.
+/// Address of an upstream server, that is a server of which the measured server is a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Address {
     Tcp(SocketAddr),
     Unix(String),
 }
 
-/// Processes of an upstream server, and their counters when the upstream was first seen; an error if the counters
-/// cannot be read.
+/// Processes of an upstream server, and their counters from the first snapshot that contained the upstream. An error if
+/// the counters cannot be read.
 type CountedSince = Result<(ServerProcesses, server::ServerCounters), String>;
 
 struct Watch {
-    /// Address of the load. Sockets to it belong to the generator.
+    /// Address of the load. Sockets with this peer address belong to the generator.
     address: SocketAddr,
     looks: u32,
     clients: usize,
     sending: usize,
-    /// UNIX sockets that were connected in the first snapshot; they may be idle connections of a pool.
+    /// UNIX sockets that were connected in the first snapshot. They may be idle connections of a pool.
     old: BTreeSet<u32>,
-    /// For each upstream: number of waiting sockets, summed over all snapshots, and the counters at the first snapshot.
+    /// For each upstream, the number of waiting sockets, summed over all snapshots, and the counters from the first
+    /// snapshot.
     upstreams: BTreeMap<Address, (usize, CountedSince)>,
-    /// Waiting sockets whose process is unknown, by upstream and user. A proxy may open and close a connection while
-    /// one snapshot is taken.
+    /// Waiting sockets whose process is unknown, by upstream and user. One reason is that a proxy opens and closes a
+    /// connection while one snapshot is being taken.
     unassigned: BTreeMap<(SocketAddr, u32), Unassigned>,
 }
 
-/// Waiting sockets of one user to one upstream whose process was not found.
+/// Waiting sockets of one user to one upstream whose process is unknown.
 #[derive(Default)]
 struct Unassigned {
-    /// Number of sockets, summed over all snapshots.
+    /// Number of waiting sockets, summed over all snapshots.
     waiting: usize,
-    /// Whether the server itself had a waiting socket of this user to this upstream.
+    /// Whether the measured server also had a waiting socket of this user to this upstream.
     is_of_server: bool,
 }
 
@@ -171,8 +172,8 @@ impl Watch {
         self.unassigned.entry(key).or_default()
     }
 
-    /// Adds the sockets without a known process to the upstreams of which the server is a client. A connection of a few
-    /// milliseconds often does not exist at the moment when the file descriptors of its process are read.
+    /// Assigns the sockets without a known process to the upstreams of which the server is a client. A connection of a
+    /// few milliseconds often no longer exists when the file descriptors of its process are read.
     fn assign_short_connections(&mut self) {
         for ((address, _), sockets) in &self.unassigned {
             let known = self.upstreams.get_mut(&Address::Tcp(*address));
@@ -216,13 +217,14 @@ impl Watch {
     }
 }
 
-/// Returns whether the socket waits: its connection is being opened, or a request was sent and no answer has arrived.
+/// Returns whether the socket waits, because its connection is being opened, or because it has sent a request and
+/// received no answer.
 fn waits(socket: &Tcp) -> bool {
     let asked = socket.asked || socket.unacknowledged > 0;
     socket.state == TcpState::Connecting || asked && socket.unread == 0
 }
 
-/// Finds the processes of an upstream, with their CPU time up to now.
+/// Finds the processes of an upstream, and reads their CPU time until now.
 fn listener(
     address: &Address,
     processes: &[u32],
@@ -251,7 +253,8 @@ fn listener(
     }
 }
 
-/// Returns the inodes of the sockets that these processes hold; `None` if they cannot be read or are too many.
+/// Returns the inodes of the sockets that these processes have open; `None` if the sockets cannot be read or are too
+/// many.
 fn sockets_of(processes: &[u32]) -> Option<BTreeSet<u32>> {
     let mut found = BTreeSet::new();
     let mut readable = false;

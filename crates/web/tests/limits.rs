@@ -1,4 +1,4 @@
-//! Loads with a known limiting party, and the consent of a server on another machine.
+//! Tests loads whose limiting component is known, and the consent of a server on another machine.
 #![allow(clippy::disallowed_methods, reason = "a test drives real services")]
 
 #[path = "limits/waits.rs"]
@@ -73,13 +73,13 @@ fn target(url: &str, asked: &ConsentRequest) -> Target {
     find(url, asked, TODAY, &|| false).unwrap()
 }
 
-/// Locks out the other tests, because simultaneous measurements on one machine disturb each other.
+/// Waits until no other test measures, because simultaneous measurements on one machine disturb each other.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures the single step; tries up to three times, because other work on this machine may disturb it.
+/// Measures the only step, and tries up to three times because other work on this machine may disturb a measurement.
 fn measured(target: &Target, server: &ServerProcesses, settings: &Settings, want: Limited) -> Step {
     let mut last = None;
     for _ in 0..3 {
@@ -108,7 +108,7 @@ fn measured(target: &Target, server: &ServerProcesses, settings: &Settings, want
     );
 }
 
-/// Starts a server that takes this time for each answer, with one thread per connection.
+/// Starts a server that needs `time` for each answer, with one thread per connection.
 fn slow(time: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -196,7 +196,7 @@ fn a_capped_generator() {
     });
 }
 
-/// A network namespace, removed with its contents.
+/// A network namespace, which is removed with its contents when the value is dropped.
 struct Namespace(String);
 
 impl Namespace {
@@ -209,7 +209,7 @@ impl Namespace {
         own
     }
 
-    /// Runs a function on a thread in the namespace; threads that it starts are in the namespace too.
+    /// Runs a function on a thread in the namespace. Threads that the function starts are in the namespace too.
     fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let file = fs::File::open(format!("/run/netns/{}", self.0)).unwrap();
         thread::scope(|scope| {
@@ -238,7 +238,7 @@ fn run(program: &str, words: &[&str]) {
     assert!(status.success(), "{program} {words:?}");
 }
 
-/// Whether namespaces can be created; prints the missing requirement.
+/// Returns whether namespaces can be created. If they cannot, prints the missing requirement.
 fn namespaces() -> bool {
     let lacking = assay_testing::servers::find_missing(&["ip"], true);
     if let Some(lacking) = &lacking {
@@ -302,7 +302,7 @@ fn a_short_accept_queue() {
     });
 }
 
-/// nginx in a namespace, killed with the namespace.
+/// An nginx in a namespace, which is killed together with the namespace.
 struct Server10 {
     nginx: Child,
     _dir: tempfile::TempDir,
@@ -349,7 +349,8 @@ fn nginx_at(address: &str, consent: &str) -> Server10 {
     }
 }
 
-/// Creates two namespaces with a link that has this rate from the second, 10.77.0.2, to the first.
+/// Creates two namespaces and a link between them. The link has this rate in the direction from the second namespace,
+/// 10.77.0.2, to the first.
 fn linked(rate: &str) -> (Namespace, Namespace) {
     let (near, far) = (Namespace::new(), Namespace::new());
     ip(&[
@@ -373,7 +374,7 @@ fn linked(rate: &str) -> (Namespace, Namespace) {
     (near, far)
 }
 
-/// Returns the target as soon as it listens.
+/// Waits until the server at this URL listens, and returns the target.
 fn find_at(url: &str, asked: &ConsentRequest) -> Result<Target, TargetError> {
     for _ in 0..100 {
         match find(url, asked, TODAY, &|| false) {

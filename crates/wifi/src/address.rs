@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-/// A BSSID of 48 bits. `Display` and `Debug` show the first three octets and hide the rest.
+/// A BSSID, which is the 48-bit address of an access point. `Display` and `Debug` show the first three octets and hide
+/// the other three.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address([u8; 6]);
 
@@ -26,19 +27,19 @@ impl Address {
         parts.next().is_none().then_some(Self(octets))
     }
 
-    /// Returns whether the device itself chose the address. Then the first octets do not identify a vendor.
+    /// Returns whether the device itself chose the address, so that the first octets do not identify a vendor.
     #[must_use]
     pub fn is_local(self) -> bool {
         self.0[0] & LOCAL != 0
     }
 
-    /// Returns the first 24 bits: the vendor, unless the address is local.
+    /// Returns the first 24 bits. They identify the vendor, unless the address is local.
     #[must_use]
     pub fn prefix(self) -> [u8; 3] {
         [self.0[0], self.0[1], self.0[2]]
     }
 
-    /// Returns the 48 bits as a number, for a lookup in the registry.
+    /// Returns the 48 bits as a number, for a lookup in the IEEE registry.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
@@ -46,8 +47,8 @@ impl Address {
             .fold(0, |number, octet| number << 8 | u64::from(*octet))
     }
 
-    /// Returns the part that the addresses of one device usually share. A device numbers its radios and
-    /// networks in the last four bits or in the first octet. Two devices may still have the same family.
+    /// Returns the part that all addresses of one device usually have in common. A device numbers its radios and
+    /// networks in the last four bits or in the first octet. Two different devices may also have the same family.
     #[must_use]
     pub fn family(self) -> Family {
         let [_, b, c, d, e, f] = self.0;
@@ -55,7 +56,7 @@ impl Address {
     }
 }
 
-/// Common part of a device's addresses; see [`Address::family`].
+/// Part that the addresses of one device usually have in common (see [`Address::family`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Family([u8; 5]);
 
@@ -78,7 +79,7 @@ impl fmt::Debug for Family {
     }
 }
 
-/// Returns whether a text is an address with hidden digits: `02:00:5e:xx:xx:xx`.
+/// Returns whether a text is an address with hidden digits, such as `02:00:5e:xx:xx:xx`.
 #[must_use]
 pub fn is_masked(text: &str) -> bool {
     let hidden = |byte: u8| byte.is_ascii_hexdigit() || b"xX*_?#.".contains(&byte);
@@ -99,7 +100,7 @@ pub fn read_or_masked(text: &str) -> Option<Option<Address>> {
     }
 }
 
-/// Length of an address as text.
+/// Length of an address as text, in characters.
 const LENGTH: usize = 17;
 
 /// Hides the last three octets of every address in a text.

@@ -1,6 +1,6 @@
-//! Counts vehicles with their own network, by make. The evidence is the name of a network, which follows a
-//! pattern of the maker, and the vendor of the radio. Neither is proof: anybody can choose a name, and most
-//! radio vendors do not build only for vehicles. So each count has a lower and an upper bound.
+//! Counts vehicles with their own Wi-Fi network, by make. The evidence is the name of the network, which follows a
+//! pattern of the maker, and the vendor of the radio. Both are weak evidence: anybody can choose a name, and most radio
+//! vendors do not build only for vehicles. Therefore each count has a lower and an upper bound.
 
 use crate::address::{Address, Family};
 use crate::reading::{Bss, Reading};
@@ -9,20 +9,20 @@ use crate::ssid::Ssid;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A make, with the properties that identify its networks.
+/// A make of vehicles, with the properties that identify its networks.
 struct Make {
     name: &'static str,
-    /// Prefixes of network names. Four to eight letters or digits follow.
+    /// Prefixes of its network names. Four to eight letters or digits follow the prefix.
     prefixes: &'static [&'static str],
-    /// Whether other devices use such names, too.
+    /// Whether other devices also have names of this pattern.
     common: bool,
-    /// Prefixes of the names of its radio vendors, letters and digits only.
+    /// Prefixes of the names of its radio vendors, with letters and digits only.
     makers: &'static [&'static str],
     /// Number of vehicles that the blog article (see [`MAKES`]) counted in 30 days at one place.
     published: usize,
 }
 
-/// Names, vendors and numbers of the article (heiland blog, "Reverse wardriving", 2017). The network name
+/// Network names, vendors and numbers from the article (heiland blog, "Reverse wardriving", 2017). The network name
 /// `SmartGate_` is also in Škoda's manuals of 2016.
 const MAKES: [Make; 5] = [
     Make {
@@ -62,48 +62,48 @@ const MAKES: [Make; 5] = [
     },
 ];
 
-/// Vendors whose radios are built for vehicles, by their names in the registry and in Wireshark's short form.
+/// Vendors whose radios are only built for vehicles. The names are from the registry and from Wireshark's short form.
 const FOR_VEHICLES: [&str; 3] = ["harmanb", "actiaautomotive", "actia"];
 
-/// Number of characters after the prefix of a network name.
+/// Number of characters that follow the prefix of a network name.
 const BEHIND: std::ops::RangeInclusive<usize> = 4..=8;
 
-/// Result of the count.
+/// Result of counting vehicles in Wi-Fi files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Census {
-    /// Number of networks examined.
+    /// Number of networks that were examined.
     pub networks: usize,
-    /// Number of networks whose address was chosen by the device and does not identify a vendor.
+    /// Number of networks with a local address, which the device chose itself and which does not identify a vendor.
     pub local_addresses: usize,
     /// Whether the IEEE registry was available for vendor lookups.
     pub registry: bool,
-    /// Counts for each make.
+    /// Numbers of vehicles for each make.
     pub makes: Vec<MakeCount>,
-    /// Number of radios built for vehicles whose network name matches no make.
+    /// Number of radios for vehicles whose network name matches no make.
     pub unnamed: usize,
 }
 
-/// Counts for one make.
+/// Number of vehicles of one make, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Counted")]
 pub struct MakeCount {
     /// Name of the make.
     pub make: &'static str,
-    /// Pattern of its network names.
+    /// Pattern of the make's network names.
     pub pattern: String,
-    /// Addresses whose name and vendor match the make.
+    /// Number of addresses whose name and vendor match the make.
     pub both: usize,
-    /// Addresses whose name matches and whose vendor is unknown.
+    /// Number of addresses whose name matches the make and whose vendor is unknown.
     pub name_only: usize,
-    /// Addresses whose name matches and whose vendor does not.
+    /// Number of addresses whose name matches the make and whose vendor does not.
     pub other_maker: usize,
-    /// Minimum number of vehicles. Addresses that may belong to one device count once; a common name counts
-    /// only with a matching vendor.
+    /// Minimum number of vehicles. Addresses that may belong to one device count once. A name that other devices use
+    /// too counts only with a matching vendor.
     pub at_least: usize,
-    /// Maximum number of vehicles: every address counts.
+    /// Maximum number of vehicles, for which every address counts.
     pub at_most: usize,
-    /// Number that the blog article "Reverse wardriving" (heiland, 2017) published: vehicles in 30 days at one place,
-    /// counted by name.
+    /// Number from the blog article "Reverse wardriving" (heiland, 2017): vehicles in 30 days at one place, counted by
+    /// name.
     pub published: usize,
 }
 
@@ -121,7 +121,7 @@ struct Sighting<'a> {
     evidence: Evidence,
 }
 
-/// Counts the vehicles in these files. Without a registry only names are evidence.
+/// Counts the vehicles in these files. Without a registry, only names are evidence.
 #[must_use]
 pub fn census(files: &[&Reading], registry: &Registry) -> Census {
     let all = || files.iter().flat_map(|file| &file.heard);
@@ -182,7 +182,8 @@ impl Make {
     }
 }
 
-/// Returns the vendor in lower case, letters and digits only: from the registry, else from the file.
+/// Returns the vendor in lower case, with letters and digits only. The vendor comes from the registry; if it is missing
+/// there, from the file.
 fn maker(bss: &Bss, registry: &Registry) -> Option<String> {
     let address = bss.address?;
     if address.is_local() {
@@ -239,7 +240,7 @@ fn counted(make: &Make, found: &[Sighting<'_>]) -> MakeCount {
     }
 }
 
-/// Counts the groups of members that are connected by an equal name or an equal family.
+/// Counts the groups of members. Members belong to one group if they are connected by equal names or equal families.
 fn groups(members: &[(Option<Family>, &Ssid)]) -> usize {
     let mut parents: Vec<usize> = (0..members.len()).collect();
     let mut families: BTreeMap<Family, usize> = BTreeMap::new();
@@ -259,7 +260,7 @@ fn groups(members: &[(Option<Family>, &Ssid)]) -> usize {
         .count()
 }
 
-/// Returns the first member of a group. Path halving keeps long chains fast.
+/// Returns the first member of the group of `at`. Path halving keeps this fast for long chains.
 fn root(parents: &mut [usize], mut at: usize) -> usize {
     while parents[at] != at {
         parents[at] = parents[parents[at]];

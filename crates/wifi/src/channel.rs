@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A frequency band.
+/// A frequency band of Wi-Fi.
 #[derive(
     Clone,
     Copy,
@@ -18,13 +18,13 @@ use std::fmt;
     schemars::JsonSchema,
 )]
 pub enum Band {
-    /// 2.4 GHz.
+    /// The band at 2.4 GHz.
     #[serde(rename = "2.4GHz")]
     Two,
-    /// 5 GHz.
+    /// The band at 5 GHz.
     #[serde(rename = "5GHz")]
     Five,
-    /// 6 GHz.
+    /// The band at 6 GHz.
     #[serde(rename = "6GHz")]
     Six,
 }
@@ -54,7 +54,7 @@ impl fmt::Display for Band {
     schemars::JsonSchema,
 )]
 pub struct Channel {
-    /// Band of the channel.
+    /// Band to which the channel belongs.
     pub band: Band,
     /// Number of the channel within its band.
     pub number: u16,
@@ -76,8 +76,8 @@ impl Channel {
         Some(Self { band, number })
     }
 
-    /// Returns the channel for a number without a band. Such lists are older than the 6 GHz band, so the
-    /// number means 2.4 or 5 GHz.
+    /// Returns the channel for a number that comes without a band. Lists with such numbers are older than the 6 GHz
+    /// band, so the number means a channel in 2.4 or 5 GHz.
     #[must_use]
     pub fn numbered(number: u32) -> Option<Self> {
         let band = match number {
@@ -89,8 +89,8 @@ impl Channel {
         Some(Self { band, number })
     }
 
-    /// Returns whether two channels in 2.4 GHz overlap: their centres are less than 22 MHz apart, the width of
-    /// 802.11b (IEEE 802.11-2020, 15.4.4.3).
+    /// Returns whether two channels in 2.4 GHz overlap. They do if their centres are less than 22 MHz apart, which is
+    /// the width of 802.11b (IEEE 802.11-2020, 15.4.4.3).
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         let middle = |number: u16| {
@@ -104,8 +104,8 @@ impl Channel {
         two && middle(self.number).abs_diff(middle(other.number)) < 22
     }
 
-    /// Returns whether an access point must leave the channel when it detects a radar (ETSI EN 301 893, FCC
-    /// 15.407: 5250 to 5350 and 5470 to 5730 MHz).
+    /// Returns whether an access point must leave the channel when it detects a radar. This applies to 5250–5350 MHz
+    /// and 5470–5730 MHz (ETSI EN 301 893, FCC 15.407).
     #[must_use]
     pub fn yields_to_radar(self) -> bool {
         self.band == Band::Five && matches!(self.number, 52..=64 | 100..=144)

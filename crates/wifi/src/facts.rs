@@ -1,6 +1,6 @@
-//! Converts readings into facts for advice pages: one subject per network (`wifi.network.NAME`) and per radio
-//! of a UniFi export (`wifi.radio.NAME`). A property that the source does not contain is absent. An unreadable
-//! line makes every rule about networks unknown, because the line may describe a network.
+//! Converts readings to facts for advice pages. There is one subject per network (`wifi.network.NAME`), and one per
+//! radio of a UniFi export (`wifi.radio.NAME`). A property that the source does not contain is absent. An unreadable
+//! line makes all checks of networks unknown, because the line may describe a network.
 
 mod air;
 mod network;
@@ -13,18 +13,18 @@ use assay_model::{Fact, FactKind, FactPlace, FactValue, Facts, Subject};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Prefix of all Wi-Fi subjects.
+/// Prefix of all subjects about Wi-Fi.
 const KIND: &str = "wifi";
 
 /// A file and its parsed content.
 pub struct WifiFile<'a> {
-    /// Name of the file in findings.
+    /// Name of the file, as findings show it.
     pub path: &'a str,
-    /// Parsed content.
+    /// Content of the file after parsing.
     pub reading: &'a Reading,
 }
 
-/// Returns whether a page judges Wi-Fi files and not the machine.
+/// Returns whether a page checks Wi-Fi files instead of the machine.
 #[must_use]
 pub fn judges(page: &Advice) -> bool {
     let about = page.check.iter().flat_map(|check| &check.about);
@@ -33,8 +33,8 @@ pub fn judges(page: &Advice) -> bool {
         .any(|about| about.kind().split('.').next() == Some(KIND))
 }
 
-/// Returns the facts of several files. `own` contains the user's network names. If `own` is empty, the
-/// networks that an export configures are the user's; without an export, all networks are.
+/// Returns the facts of several files. `own` contains the user's network names. If `own` is empty, the networks in an
+/// export are the user's; without an export, all networks are.
 #[must_use]
 pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     let mut facts = Facts::default();
@@ -77,7 +77,7 @@ pub fn facts(files: &[WifiFile<'_>], own: &[Ssid]) -> Facts {
     facts
 }
 
-/// Adds a network without a name, for a log that reports a lost RADIUS profile but not the network.
+/// Adds a network without a name, because the log reports a lost RADIUS profile without the name of its network.
 fn put_lost_profile(facts: &mut Facts, file: &WifiFile<'_>) {
     let Some(lost) = &file.reading.lost_profile else {
         return;
@@ -94,7 +94,8 @@ fn put_lost_profile(facts: &mut Facts, file: &WifiFile<'_>) {
     put(facts, &subject, "radius", false.into(), &place);
 }
 
-/// Writes a fact. Network names cannot produce the same key, because a property contains no dot.
+/// Adds a fact. Two different facts never have the same key, whatever the network's name is, because a property
+/// contains no dot.
 fn put(facts: &mut Facts, subject: &Subject, property: &str, value: Value, place: &FactPlace) {
     let fact = Fact {
         value: FactValue::Known(value),
@@ -142,7 +143,7 @@ fn tell_radio(facts: &mut Facts, path: &str, radio: &Radio, air: &Air) {
     }
 }
 
-/// Adds an unknown network for each file with unreadable lines.
+/// Adds an unknown network for each file that has unreadable lines.
 fn unread(facts: &mut Facts, files: &[WifiFile<'_>]) {
     for file in files.iter().filter(|file| file.reading.unread.lost > 0) {
         let unread = &file.reading.unread;
@@ -178,7 +179,8 @@ fn put_unknown(facts: &mut Facts, subject: &Subject, why: &str, path: &str, line
     facts.map.insert(subject.to_string(), fact);
 }
 
-/// Returns whether a BSS counts: it belongs to an access point, not to a direct connection or a mesh.
+/// Returns whether a BSS counts, that is whether it belongs to an access point instead of a direct connection or a
+/// mesh.
 fn counts(bss: &Bss) -> bool {
     !bss.direct
 }

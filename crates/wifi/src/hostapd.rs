@@ -1,5 +1,5 @@
-//! Parses hostapd.conf (hostapd 2.10, its annotated example and `hostapd/config_file.c`): one radio and one
-//! network, plus one network from each `bss=` line on. Reads only the keys below; passwords are never stored.
+//! Parses hostapd.conf (hostapd 2.10, its annotated example and `hostapd/config_file.c`). The file describes one radio
+//! and one network. Each `bss=` line begins a further network. Reads only the keys below; passwords are never stored.
 
 use crate::channel::{Band, Channel};
 use crate::reading::{Format, LONGEST_LINE, MOST, Radio, ReadError, Reading, Wlan};
@@ -7,13 +7,13 @@ use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
 use assay_render::text::escape_line;
 
-/// Operating classes of 6 GHz (IEEE 802.11-2020, table E-4).
+/// Numbers of the operating classes in 6 GHz (IEEE 802.11-2020, table E-4).
 const SIX_GHZ: std::ops::RangeInclusive<u32> = 131..=137;
-/// Lowest rate of 802.11b in kbit/s, which hostapd offers by default.
+/// Lowest rate of 802.11b in kbit/s. hostapd offers this rate by default.
 const SLOWEST_OF_B: u64 = 1000;
 
-/// Returns whether a file is a hostapd.conf: its first setting is `key=value`, and it names a network or an
-/// interface. The file wpa_supplicant.conf has the same keys, but inside `network={`.
+/// Returns whether a file is a hostapd.conf. In such a file, the first setting is `key=value`, and there is a network
+/// or an interface. The file wpa_supplicant.conf has the same keys, but inside `network={`.
 pub(crate) fn recognise(bytes: &[u8]) -> bool {
     let mut named = false;
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -83,24 +83,24 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// Settings that all networks of a file share.
+/// Settings of the radio, which all networks of a file have in common.
 #[derive(Default)]
 struct Air {
     device: String,
-    /// Value of `hw_mode`: `b`, `g`, `a`.
+    /// Value of `hw_mode`: `b`, `g` or `a`.
     mode: String,
     class: Option<u32>,
     channel: Option<u16>,
     channel_line: usize,
     width: Option<u16>,
     width_line: usize,
-    /// Lowest basic rate in kbit/s, with its line number; the next field has the lowest supported rate.
+    /// Lowest basic rate in kbit/s with its line number. The next field contains the lowest supported rate.
     basic: Option<(u64, usize)>,
     supported: Option<(u64, usize)>,
 }
 
 impl Air {
-    /// Parses a setting of the radio. Returns whether `key` is such a setting.
+    /// Parses a setting of the radio. Returns whether `key` belongs to the radio.
     fn setting(&mut self, key: &str, value: &str, line: usize) -> Result<bool, &'static str> {
         match key {
             "interface" => self.device = value.to_owned(),
@@ -160,31 +160,32 @@ impl Air {
     }
 }
 
-/// A network whose lines are being read.
+/// A network of the file, whose lines are being read.
 #[derive(Default)]
 struct Open {
     begin: usize,
     ssid: Option<Ssid>,
     hidden: Option<(bool, usize)>,
-    /// Value of `wpa` (bit 0: WPA, bit 1: WPA2 and WPA3), with its line number.
+    /// Value of `wpa` with its line number. Bit 0 is the original WPA, bit 1 is WPA2 and WPA3.
     wpa: (u32, usize),
     management: Vec<String>,
-    /// Ciphers of the original WPA; the default is TKIP.
+    /// Ciphers of the original WPA. The default is TKIP.
     first: Vec<String>,
-    /// Ciphers of WPA2; by default those of WPA.
+    /// Ciphers of WPA2. The default is the list of the original WPA.
     second: Vec<String>,
-    /// Lines of the two cipher settings.
+    /// Line numbers of the two cipher settings.
     cipher_lines: (usize, usize),
     wep: bool,
     pmf: Option<(Pmf, usize)>,
-    /// Key management and frame protection in the RSN override element, which WPA3 clients use instead.
+    /// Key management and frame protection in the RSN override element, which WPA3 clients use instead of the RSN
+    /// element.
     overriding: Vec<String>,
     overriding_pmf: Option<Pmf>,
     owe_transition: bool,
     unread: Option<(usize, &'static str)>,
     neighbours: bool,
     transition: (bool, usize),
-    /// A RADIUS server or the built-in EAP server is configured.
+    /// Whether a RADIUS server or the built-in EAP server is configured.
     accounts: bool,
 }
 
@@ -285,7 +286,8 @@ impl Open {
         found
     }
 
-    /// Returns the line that enables TKIP: the cipher setting, or the WPA line if no ciphers are named.
+    /// Returns the line that enables TKIP. This is the line with the ciphers, or the line of `wpa` if no ciphers are
+    /// set.
     fn tkip_line(&self) -> usize {
         let names = |ciphers: &[String]| ciphers.iter().any(|cipher| cipher == "TKIP");
         match (names(&self.second), names(&self.first)) {
@@ -355,7 +357,7 @@ fn protection(value: &str) -> Result<Pmf, &'static str> {
     })
 }
 
-/// Parses a name in quotes, in quotes with escapes (`P"…"`), or in hexadecimal digits
+/// Parses a network name in quotes, in quotes with escapes (`P"…"`), or in hexadecimal digits
 /// (`wpa_config_parse_string`).
 fn quoted(value: &str) -> Result<Ssid, &'static str> {
     let inner = |text: &str| {
@@ -382,7 +384,7 @@ fn quoted(value: &str) -> Result<Ssid, &'static str> {
         .ok_or("a name in quotes, or hexadecimal digits")
 }
 
-/// Returns the lowest of the rates, which are in units of 100 kbit/s.
+/// Returns the lowest rate of a list whose rates are in units of 100 kbit/s.
 fn slowest(value: &str, line: usize) -> Result<Option<(u64, usize)>, &'static str> {
     let rates = value.split_whitespace().map(number::<u64>);
     let rates: Vec<u64> = rates.collect::<Result<_, _>>()?;

@@ -4,19 +4,19 @@
 use crate::reading::ReadError;
 use serde::de::IgnoredAny;
 
-/// An object and its position.
+/// A JSON object with its position in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Object<'a> {
     /// Text of the object.
     pub(crate) text: &'a str,
     /// Line number, from 1.
     pub(crate) line: usize,
-    /// Names of the fields as written, with their lines.
+    /// Names of the fields as in the text, each with its line.
     fields: Vec<(&'a str, usize)>,
 }
 
 impl Object<'_> {
-    /// Returns the line of a field; the line of the object if the field is absent.
+    /// Returns the line of a field. If the field is absent, returns the line of the object.
     pub(crate) fn line_of(&self, name: &str) -> usize {
         let mut fields = self.fields.iter().rev();
         fields
@@ -29,8 +29,8 @@ impl Object<'_> {
     }
 }
 
-/// Returns the top-level objects: the text itself, the items of a list, and the items of lists within an
-/// object. Also accepts several consecutive documents, as `mongoexport` writes them.
+/// Returns the top-level objects: the text itself, the items of a list, and the items of lists within an object. Also
+/// accepts several consecutive documents, as written by `mongoexport`.
 pub(crate) fn objects(text: &str) -> Result<Vec<Object<'_>>, ReadError> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let mut ends = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn objects(text: &str) -> Result<Vec<Object<'_>>, ReadError> {
     Ok(walk.found)
 }
 
-/// Removes the position from an error message, because the position is reported separately.
+/// Removes the position from an error message of the parser, because the position is reported separately.
 fn plain(message: &str) -> String {
     message
         .split(" at line ")
@@ -65,7 +65,7 @@ fn plain(message: &str) -> String {
         .to_owned()
 }
 
-/// Converts byte offsets to line numbers; contains the offsets of the line ends.
+/// Offsets of the line ends, for the conversion of byte offsets to line numbers.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads an object. Returns the offsets of its field values.
+    /// Reads an object. Returns the offsets of the values of its fields.
     fn object(&mut self, begin: usize) -> Vec<usize> {
         let mut fields = Vec::new();
         let mut values = Vec::new();
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         values
     }
 
-    /// Returns the offset after the value that starts at `at`; always greater than `at`.
+    /// Returns the offset after the value that starts at `at`. The result is always greater than `at`.
     fn behind(&self, at: usize) -> usize {
         let mut depth = 0usize;
         let mut within = false;

@@ -1,5 +1,5 @@
-//! Parses the CSV list of Kismet before 2010 (dump_netdump.cc), which airodump-ng writes as `-01.kismet.csv`
-//! (dump_kismet_csv.c). A semicolon follows each field; fields are not escaped.
+//! Parses the CSV list of Kismet before 2010 (dump_netdump.cc). airodump-ng writes such a list as `-01.kismet.csv`
+//! (dump_kismet_csv.c). Each field is followed by a semicolon; fields are not escaped.
 
 use crate::address::read_or_masked;
 use crate::channel::Channel;

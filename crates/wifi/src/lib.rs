@@ -1,6 +1,6 @@
-//! Parses files about Wi-Fi networks: output of `iw`, exports and server.log of a UniFi controller, hostapd.conf,
-//! and lists of Kismet and WiGLE. Converts them into facts for advice pages, and counts vehicles by make. This crate
-//! does no I/O, and the size of every input is limited.
+//! Parses files about Wi-Fi networks: output of `iw`, exports and server.log of a UniFi controller, hostapd.conf, and
+//! lists of Kismet and WiGLE. Converts them to facts for advice pages, and counts vehicles by make. This crate performs
+//! no I/O, and the size of every input is limited.
 
 pub mod address;
 pub mod census;
@@ -28,8 +28,8 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Detects the format of a file by its content and parses the file.
 ///
 /// # Errors
-/// The format is unknown, or nothing in the file can be parsed. Single unreadable lines are counted in the
-/// reading.
+/// The format is unknown, or nothing in the file can be parsed. Single unreadable lines are not errors; they are
+/// counted in the reading.
 pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
     match recognise(bytes)? {
@@ -42,7 +42,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     }
 }
 
-/// Detects the format by the content.
+/// Detects the format of a file by its content.
 fn recognise(bytes: &[u8]) -> Result<Format, ReadError> {
     let blank = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
     let mut lines = bytes.split(|byte| *byte == b'\n').enumerate();

@@ -11,29 +11,29 @@ use std::fmt;
 pub const MOST: usize = 200_000;
 /// Maximum length of a line in bytes. Longer lines are unreadable.
 pub const LONGEST_LINE: usize = 64 * 1024;
-/// Number of unreadable lines that are reported individually.
+/// Number of unreadable lines that are reported one by one; further ones are only counted.
 const TOLD: usize = 3;
 
-/// Supported file formats.
+/// File formats that can be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Output of `iw dev wlan0 scan`.
     Iw,
     /// Answers of a UniFi controller, or its database collections as JSON.
     Unifi,
-    /// List of Kismet before 2010, separated by semicolons; airodump-ng still writes it.
+    /// List of Kismet before 2010, separated by semicolons. airodump-ng still writes this format.
     Kismet,
-    /// List of WiGLE. Kismet's `kismetdb_to_wiglecsv` writes this format, too.
+    /// List of WiGLE. Kismet's `kismetdb_to_wiglecsv` also writes this format.
     Wigle,
-    /// hostapd.conf.
+    /// Configuration file hostapd.conf.
     Hostapd,
-    /// server.log of a UniFi controller.
+    /// Log server.log of a UniFi controller.
     UnifiLog,
 }
 
 impl Format {
-    /// Returns whether lines of the file may be shown. JSON lines may contain passwords. Findings never refer
-    /// to password lines of hostapd.conf.
+    /// Returns whether findings may show lines of the file. JSON lines are not shown, because they may contain
+    /// passwords. Findings never refer to the password lines of hostapd.conf.
     #[must_use]
     pub fn shows_lines(self) -> bool {
         matches!(self, Self::Iw | Self::Hostapd)
@@ -53,38 +53,40 @@ impl fmt::Display for Format {
     }
 }
 
-/// A received network of one radio.
+/// A network as received from one radio (a basic service set).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bss {
-    /// Address; `None` if the file contains none.
+    /// Address of the radio; `None` if the file does not contain it.
     pub address: Option<Address>,
-    /// Name of the network.
+    /// Name of the network (SSID); empty if the file does not contain the name.
     pub ssid: Ssid,
-    /// The network hides its name.
+    /// Whether the network does not broadcast its name (hidden SSID).
     pub hidden: bool,
-    /// Channel.
+    /// Channel of the radio; `None` if unknown.
     pub channel: Option<Channel>,
-    /// Channel width in MHz.
+    /// Channel width in MHz; `None` if unknown.
     pub width: Option<u16>,
-    /// Received signal strength in dBm.
+    /// Received signal strength in dBm; `None` if unknown.
     pub signal: Option<i32>,
-    /// Security settings.
+    /// Security settings of the network; `None` if unknown.
     pub security: Option<Security>,
-    /// Basic rates, which every client must support, in units of 100 kbit/s.
+    /// Basic rates in units of 100 kbit/s. Every client must support these rates.
     pub basic_rates: Vec<u32>,
-    /// Support for neighbour reports (802.11k).
+    /// Whether neighbour reports (802.11k) are supported; `None` if unknown.
     pub neighbours: Option<bool>,
-    /// Support for BSS transition (802.11v).
+    /// Whether BSS transition (802.11v) is supported; `None` if unknown.
     pub transition: Option<bool>,
-    /// The sender is not an access point but a direct connection or a mesh.
+    /// Whether the sender is a direct connection or a mesh instead of an access point.
     pub direct: bool,
-    /// Vendor of the address, if the file contains it.
+    /// Vendor of the address; `None` if the file does not contain it.
     pub vendor: Option<String>,
-    /// The network belongs to an Enhanced Open pair, which is an open network and a hidden encrypted one.
+    /// Whether the network belongs to an Enhanced Open pair, which consists of an open network and a hidden encrypted
+    /// network.
     pub owe_transition: bool,
-    /// The address was masked, so networks of one device cannot be recognised.
+    /// Whether the address was masked, so that networks of the same device cannot be recognised.
     pub masked: bool,
-    /// First unreadable line of the record, and the expected content.
+    /// First unreadable line of the record with a description of the expected content; `None` if all lines are
+    /// readable.
     pub unread: Option<(usize, &'static str)>,
     /// Line numbers of the properties, from 1.
     pub lines: Lines,
@@ -93,51 +95,53 @@ pub struct Bss {
 /// Line numbers of properties, from 1. A 0 stands for the first line of the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// First line of the record.
+    /// Number of the record's first line.
     pub begin: usize,
-    /// Line of the security.
+    /// Line with the security settings.
     pub security: usize,
-    /// Line of the original WPA element.
+    /// Line with the element of the original WPA.
     pub first_wpa: usize,
-    /// Line of the ciphers, if the ciphers include TKIP.
+    /// Line with the ciphers, if they include TKIP.
     pub tkip: usize,
-    /// Line of the management frame protection.
+    /// Line with the protection of management frames.
     pub pmf: usize,
-    /// Line of the channel.
+    /// Line with the channel.
     pub channel: usize,
-    /// Line of the width.
+    /// Line with the channel width.
     pub width: usize,
-    /// Line of the basic rates.
+    /// Line with the basic rates.
     pub rates: usize,
-    /// Line that shows that the name is hidden.
+    /// Line which shows that the network is hidden.
     pub hidden: usize,
-    /// Line of the roaming protocols.
+    /// Line with the roaming protocols.
     pub roaming: usize,
 }
 
-/// A configured network.
+/// A network in the configuration of an access point or controller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wlan {
     /// Name of the network.
     pub ssid: Ssid,
-    /// Configured security.
+    /// Security settings; `None` if unknown.
     pub security: Option<Security>,
-    /// The RADIUS profile of the network exists. `None` if the network needs none or the file does not contain
-    /// it.
+    /// Whether the RADIUS profile of the network exists; `None` if the network needs no profile, or if the file does
+    /// not contain this.
     pub radius: Option<bool>,
-    /// The network hides its name.
+    /// Whether the network does not broadcast its name (hidden SSID); `None` if unknown.
     pub hidden: Option<bool>,
-    /// 802.11k is enabled.
+    /// Whether 802.11k is enabled; `None` if unknown.
     pub neighbours: Option<bool>,
-    /// 802.11v is enabled.
+    /// Whether 802.11v is enabled; `None` if unknown.
     pub transition: Option<bool>,
     /// Lowest rate in 2.4 GHz, in kbit/s; `None` if not configured.
     pub slowest: Option<u64>,
-    /// The network belongs to an Enhanced Open pair, which is an open network and a hidden encrypted one.
+    /// Whether the network belongs to an Enhanced Open pair, which consists of an open network and a hidden encrypted
+    /// network.
     pub owe_transition: bool,
-    /// Guest network with a login page.
+    /// Whether this is a guest network with a sign-in page.
     pub guest: bool,
-    /// First unreadable line of the record, and the expected content.
+    /// First unreadable line of the record with a description of the expected content; `None` if all lines are
+    /// readable.
     pub unread: Option<(usize, &'static str)>,
     /// Line numbers of the properties.
     pub lines: Lines,
@@ -150,38 +154,38 @@ pub struct Radio {
     pub access_point: String,
     /// Band of the radio.
     pub band: crate::channel::Band,
-    /// Channel; `None` for automatic selection.
+    /// Channel of the radio; `None` for automatic selection.
     pub channel: Option<Channel>,
     /// Channel width in MHz.
     pub width: Option<u16>,
-    /// Line of the channel.
+    /// Number of the line with the channel, from 1.
     pub channel_line: usize,
-    /// Line of the width.
+    /// Number of the line with the channel width, from 1.
     pub width_line: usize,
 }
 
-/// Lines in a controller's log about networks with 802.1X whose RADIUS profile was lost. The lines do not name the
-/// network.
+/// Lines in a controller's log about a network with 802.1X whose RADIUS profile was lost. These lines do not contain
+/// the name of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostProfile {
-    /// Newest line, from 1.
+    /// Number of the newest of these lines, from 1.
     pub line: usize,
-    /// Date of that line, `2017-01-18`.
+    /// Date of the newest line, such as `2017-01-18`.
     pub date: String,
-    /// Number of such lines.
+    /// Number of log lines about a lost RADIUS profile.
     pub count: usize,
 }
 
-/// Unreadable lines of a file.
+/// Lines of a file that cannot be read, as far as they are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// Number of unreadable lines.
+    /// Number of all unreadable lines.
     pub count: usize,
-    /// The first ones: line number from 1, and the expected content.
+    /// First unreadable lines, each with its number from 1 and a description of the expected content.
     pub first: Vec<(usize, &'static str)>,
     /// Number of unreadable lines that belong to no known network.
     pub lost: usize,
-    /// The first lines that belong to no known network.
+    /// First of the lines that belong to no known network, in the same form as `first`.
     pub first_lost: Vec<(usize, &'static str)>,
 }
 
@@ -204,33 +208,33 @@ impl Unread {
     }
 }
 
-/// Parsed content of a file.
+/// Content of a file after parsing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Format of the file.
+    /// Detected format of the file.
     pub format: Format,
-    /// Received networks.
+    /// Networks that were received by radio.
     pub heard: Vec<Bss>,
-    /// Configured and enabled networks.
+    /// Networks that are configured and enabled.
     pub configured: Vec<Wlan>,
-    /// The user's own radios.
+    /// Radios of the user's own access points, from the configuration.
     pub radios: Vec<Radio>,
     /// Number of the user's own access points; `None` if unknown.
     pub access_points: Option<usize>,
-    /// Ids of the RADIUS profiles; `None` if unknown.
+    /// Ids of the RADIUS profiles that exist; `None` if unknown.
     pub profiles: Option<BTreeSet<String>>,
-    /// RADIUS profiles that networks refer to: index in `configured`, and id.
+    /// References from networks to RADIUS profiles: each is an index in `configured`, and the id of the profile.
     pub asks: Vec<(usize, Option<String>)>,
-    /// Number of networks outside of 2.4, 5 and 6 GHz, for which there are no rules.
+    /// Number of networks outside of 2.4, 5 and 6 GHz, for which there are no checks.
     pub other_bands: usize,
-    /// Lines of a log about a lost RADIUS profile.
+    /// Lines of a controller's log about a lost RADIUS profile; `None` without such lines.
     pub lost_profile: Option<LostProfile>,
-    /// Unreadable lines.
+    /// Lines that cannot be read.
     pub unread: Unread,
 }
 
 impl Reading {
-    /// Creates an empty reading.
+    /// Creates a reading without records.
     #[must_use]
     pub fn new(format: Format) -> Self {
         Self {
@@ -248,7 +252,7 @@ impl Reading {
     }
 }
 
-/// Reasons why a file cannot be read.
+/// Reason why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The file is empty.
@@ -257,15 +261,15 @@ pub enum ReadError {
     /// The format is unknown.
     #[error("line {line}: this is none of the formats that are read; expected {EXPECTED}")]
     Unknown {
-        /// The first line with content.
+        /// First line that is not empty.
         line: usize,
     },
-    /// The text is not valid JSON.
+    /// The file starts like JSON, but is not valid JSON.
     #[error("line {line}, column {column}: not JSON: {what}")]
     Json {
         /// Line number, from 1.
         line: usize,
-        /// Column, from 1.
+        /// Number of the column, from 1.
         column: usize,
         /// Message of the JSON parser.
         what: String,
@@ -281,25 +285,25 @@ pub enum ReadError {
         /// Line number, from 1.
         line: usize,
     },
-    /// The file is an encrypted backup of a controller.
+    /// The file is an encrypted backup of a controller, which assay cannot read.
     #[error(
         "this is an encrypted backup of a controller (.unf), which is not read; save the answers of rest/wlanconf, stat/device and stat/rogueap instead"
     )]
     Backup,
-    /// A required column is missing.
+    /// A list lacks a required column.
     #[error("line {line}: no column {column}; expected the heading of a {format}")]
     Column {
         /// Line number, from 1.
         line: usize,
-        /// Name of the column.
+        /// Name of the missing column.
         column: &'static str,
-        /// Detected format.
+        /// Format of the list.
         format: Format,
     },
     /// The file contains too many networks.
     #[error("line {line}: more than {MOST} networks; split the file")]
     TooMany {
-        /// Line number, from 1.
+        /// Number of the line from which there are too many networks.
         line: usize,
     },
 }

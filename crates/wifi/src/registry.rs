@@ -1,17 +1,17 @@
-//! IEEE registry of address prefixes and their vendors. The lists are CSV with the heading
-//! `Registry,Assignment,Organization Name,Organization Address`; Debian's package ieee-data contains them.
+//! IEEE registry of address prefixes and their vendors. The lists are CSV files with the heading
+//! `Registry,Assignment,Organization Name,Organization Address`. Debian's package ieee-data contains them.
 
 use crate::address::Address;
 use crate::table::{Heading, Records};
 use assay_render::text::escape_line;
 use std::collections::HashMap;
 
-/// Prefix lengths in bits: MA-S, MA-M, MA-L. The longest matching prefix applies.
+/// Lengths of the prefixes MA-S, MA-M and MA-L in bits. The longest matching prefix determines the vendor.
 const LENGTHS: [usize; 3] = [36, 28, 24];
-/// Maximum number of assignments. The IEEE has made about 50,000.
+/// Maximum number of assignments in a registry. For comparison: the IEEE has made about 50,000.
 const MOST: usize = 1_000_000;
 
-/// Vendors by address prefix.
+/// Vendors of radios, by address prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     makers: HashMap<(usize, u64), String>,
@@ -25,10 +25,10 @@ pub struct Registry {
 pub struct RegistryError;
 
 impl Registry {
-    /// Adds a list.
+    /// Adds the assignments of a list.
     ///
     /// # Errors
-    /// The heading differs.
+    /// The heading is not the heading of an IEEE list.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), RegistryError> {
         let mut records = Records::new(bytes, b',', true);
         let first = records.next().and_then(|(_, fields)| fields);
@@ -53,7 +53,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the vendor of an address; `None` for a local address.
+    /// Returns the vendor of an address; `None` for a local or unknown address.
     #[must_use]
     pub fn maker(&self, address: Address) -> Option<&str> {
         if address.is_local() {
@@ -66,7 +66,7 @@ impl Registry {
             .map(String::as_str)
     }
 
-    /// Returns whether the registry is empty.
+    /// Returns whether the registry contains no assignments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.makers.is_empty()

@@ -1,60 +1,60 @@
-//! Security settings of a network: authentication and encryption.
+//! Security settings of a network, that is authentication and encryption.
 
 use std::collections::BTreeSet;
 
-/// Authentication method.
+/// Method by which clients authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// Password with the WPA2 handshake.
+    /// A shared password with the handshake of WPA2.
     Psk,
-    /// Password with the WPA3 handshake.
+    /// A shared password with the handshake of WPA3.
     Sae,
-    /// Personal account (802.1X).
+    /// A personal account of each user (802.1X).
     Eap,
-    /// No authentication, but encrypted (Enhanced Open).
+    /// No authentication, but encryption (Enhanced Open).
     Owe,
-    /// Unknown method.
+    /// A method that assay does not know.
     Other,
 }
 
-/// Protection of management frames (802.11w).
+/// Whether management frames are protected (802.11w).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pmf {
-    /// Disabled.
+    /// The protection is disabled.
     Off,
-    /// Optional for clients.
+    /// The protection is optional for clients.
     Capable,
-    /// Required.
+    /// Clients must use the protection.
     Required,
 }
 
-/// Security of a BSS or of a configured network.
+/// Security settings of a received or configured network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
-    /// WEP is offered.
+    /// Whether WEP is offered.
     pub wep: bool,
-    /// The original WPA is offered.
+    /// Whether the original WPA is offered.
     pub wpa1: bool,
-    /// WPA2 or WPA3 is offered.
+    /// Whether WPA2 or WPA3 is offered.
     pub rsn: bool,
-    /// Clients are offered the cipher TKIP.
+    /// Whether the cipher TKIP is offered to clients.
     pub tkip: bool,
-    /// Authentication methods; empty for open networks and WEP.
+    /// Authentication methods that are offered; empty for open networks and WEP.
     pub keys: BTreeSet<Key>,
-    /// Fast transition (802.11r) is offered; `None` if unknown.
+    /// Whether fast transition (802.11r) is offered; `None` if unknown.
     pub ft: Option<bool>,
     /// Protection of management frames; `None` if unknown.
     pub pmf: Option<Pmf>,
 }
 
 impl Security {
-    /// Returns whether anybody can join and read the traffic of others.
+    /// Returns whether anybody can join and read the traffic of other clients.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.wep && !self.wpa1 && !self.rsn && self.keys.is_empty()
     }
 
-    /// Returns whether joining requires a secret.
+    /// Returns whether joining requires a secret, such as a password.
     #[must_use]
     pub fn is_protected(&self) -> bool {
         self.wep || self.keys.iter().any(|key| *key != Key::Owe)
@@ -66,14 +66,14 @@ impl Security {
         self.rsn && self.is_protected()
     }
 
-    /// Returns whether clients need protected management frames: the network offers WPA3 or Enhanced Open.
+    /// Returns whether clients need protected management frames, because the network offers WPA3 or Enhanced Open.
     #[must_use]
     pub fn needs_protected_frames(&self) -> bool {
         let modern = |key: &Key| matches!(key, Key::Sae | Key::Owe);
         self.rsn && self.keys.iter().any(modern)
     }
 
-    /// Formats the settings: `WPA2 PSK`, `WPA2/WPA3 PSK SAE`, `open`.
+    /// Formats the settings, as in `WPA2 PSK`, `WPA2/WPA3 PSK SAE` or `open`.
     #[must_use]
     pub fn name(&self) -> String {
         if self.is_open() {
@@ -109,8 +109,8 @@ impl Security {
         words.join(" ")
     }
 
-    /// Parses the notation of Wi-Fi lists: `[WPA2-PSK-CCMP][ESS]`, `WPA2,AES-CCM,PSK`, `None`. Returns `None`
-    /// if no word is known.
+    /// Parses the notations of Wi-Fi lists, such as `[WPA2-PSK-CCMP][ESS]`, `WPA2,AES-CCM,PSK` or `None`. Returns
+    /// `None` if no word of the text is known.
     #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
         let mut found = Self::default();

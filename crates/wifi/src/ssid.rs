@@ -1,17 +1,17 @@
-//! Network names (SSIDs): up to 32 arbitrary bytes.
+//! Names of networks (SSIDs), which are up to 32 arbitrary bytes.
 
 use assay_render::text::escape_line;
 use std::fmt::Write as _;
 
-/// Text for a network without a name.
+/// Text that is shown for a network without a name.
 pub const NAMELESS: &str = "(no name)";
 
-/// The name of a network.
+/// Name of a network (SSID).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ssid(Vec<u8>);
 
 impl Ssid {
-    /// Creates a name from bytes. A name of only zeros is hidden (IEEE 802.11, 9.4.2.2).
+    /// Creates a name from bytes. A name that consists only of zeros is hidden (IEEE 802.11, 9.4.2.2).
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         match bytes.iter().all(|byte| *byte == 0) {
@@ -20,7 +20,7 @@ impl Ssid {
         }
     }
 
-    /// Parses a name from the output of `iw`, which prints some bytes as `\x` and two digits.
+    /// Parses a name from the output of `iw`, in which some bytes are written as `\x` and two digits.
     #[must_use]
     pub fn from_escaped(text: &str) -> Self {
         let mut bytes = Vec::with_capacity(text.len());
@@ -50,8 +50,8 @@ impl Ssid {
         self.0.is_empty()
     }
 
-    /// Formats the name for people. Escapes invalid UTF-8 as `\xNN`, and also invisible characters and
-    /// backslashes, so that different names look different.
+    /// Formats the name for users. Escapes invalid UTF-8 as `\xNN`, and also invisible characters and backslashes, so
+    /// that different names look different.
     #[must_use]
     pub fn shown(&self) -> String {
         if self.is_hidden() {
@@ -70,8 +70,8 @@ impl Ssid {
         }
     }
 
-    /// Removes all differences that are hard to see: case, spaces, punctuation and similar letters. Returns
-    /// `None` if too little remains for a comparison.
+    /// Removes all differences between names that are hard to see: case, spaces, punctuation and similar letters.
+    /// Returns `None` if too little remains for a comparison.
     #[must_use]
     pub fn folded(&self) -> Option<String> {
         let text = std::str::from_utf8(&self.0).ok()?;
@@ -85,7 +85,7 @@ impl Ssid {
     }
 }
 
-/// Returns the letter that a character looks like (part of Unicode TS 39, confusables.txt).
+/// Returns the letter that looks like this character (part of Unicode TS 39, confusables.txt).
 fn alike(c: char) -> char {
     match c {
         '0' | 'о' | 'ο' => 'o',

@@ -2,7 +2,8 @@
 
 use crate::reading::LONGEST_LINE;
 
-/// A record: line number from 1, and fields. `None` if the record is unterminated or too long.
+/// A record: number of its first line from 1, and its fields. The fields are `None` if the record is unterminated or
+/// too long.
 pub(crate) type Record = (usize, Option<Vec<Vec<u8>>>);
 
 /// Iterates over the records of a list.
@@ -11,7 +12,7 @@ pub(crate) struct Records<'a> {
     at: usize,
     line: usize,
     separator: u8,
-    /// Fields may be quoted and then contain line ends (RFC 4180).
+    /// Whether fields may be quoted and may then contain line ends (RFC 4180).
     quoted: bool,
 }
 
@@ -84,7 +85,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Column names in the heading of a list.
+/// Names of the columns, from the heading of a list.
 pub(crate) struct Heading(Vec<String>);
 
 impl Heading {
@@ -93,7 +94,7 @@ impl Heading {
         Self(fields.iter().map(name).collect())
     }
 
-    /// Returns the index of a column, ignoring case.
+    /// Returns the index of a column. Upper and lower case count as equal.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.0
             .iter()

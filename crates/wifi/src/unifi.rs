@@ -1,6 +1,6 @@
-//! Parses JSON of a UniFi controller: the answers of `rest/wlanconf`, `stat/device`, `stat/rogueap` and
-//! `rest/radiusprofile`, alone or as lists in one object. The names and values of the fields come from the
-//! controller's own definitions (`ace.jar`). Reads only the fields below; passwords are never stored.
+//! Parses JSON of a UniFi controller. Accepts the answers of `rest/wlanconf`, `stat/device`, `stat/rogueap` and
+//! `rest/radiusprofile`, alone or as lists in one object. The names and values of the fields come from the controller's
+//! own definitions (`ace.jar`). Reads only the fields below; passwords are never stored.
 
 use crate::address::read_or_masked;
 use crate::channel::{Band, Channel};
@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Parses the answers.
+/// Parses the answers of a controller.
 ///
 /// # Errors
-/// The text is not JSON, or not from a UniFi controller.
+/// The text is not JSON, or does not come from a UniFi controller.
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut reading = Reading::new(Format::Unifi);
@@ -64,7 +64,7 @@ fn refused(text: &str) -> bool {
     serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.meta.rc == "error")
 }
 
-/// Parses an object. Reports an object that is nested too deeply.
+/// Parses an object. Reports an object that is nested too deeply as unreadable.
 fn value_of(object: &Object<'_>, reading: &mut Reading) -> Option<Value> {
     let value = serde_json::from_str(object.text);
     if value.is_err() {
@@ -74,7 +74,7 @@ fn value_of(object: &Object<'_>, reading: &mut Reading) -> Option<Value> {
     value.ok()
 }
 
-/// Parses a number, which may be written as text. Returns `None` for other values such as `"auto"`.
+/// Parses a number, which may be written as text. Returns `None` for other values, such as `"auto"`.
 fn number(value: Option<&Value>) -> Option<u64> {
     match value? {
         Value::String(text) => text.parse().ok(),
@@ -90,7 +90,7 @@ fn yes(value: Option<&Value>) -> Option<bool> {
     value.and_then(Value::as_bool)
 }
 
-/// Maps the controller's names of bands.
+/// Returns the band that the controller's name for a band means.
 fn band(letters: &str) -> Option<Band> {
     match letters {
         "ng" | "2g" => Some(Band::Two),
@@ -261,7 +261,7 @@ fn security(value: &Value) -> Option<Security> {
     Some(found)
 }
 
-/// Reads a device of the controller: its radios and their networks.
+/// Reads a device of the controller, with its radios and their networks.
 fn device(object: &Object<'_>, reading: &mut Reading) {
     let Some(value) = value_of(object, reading) else {
         return;

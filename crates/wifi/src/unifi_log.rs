@@ -1,12 +1,14 @@
-//! Parses server.log of a UniFi controller, for the line that it writes when a network with 802.1X has lost its RADIUS
-//! profile. All other lines are skipped; none is shown, because they contain addresses and names of clients.
+//! Parses server.log of a UniFi controller. Searches the line that the controller writes when a network with 802.1X has
+//! lost its RADIUS profile. Skips all other lines. No line is shown, because the lines contain addresses and names of
+//! clients.
 
 use crate::reading::{Format, LostProfile, Reading};
 
-/// Text that the controller logs. The id of the profile follows: `null`, or an id that does not exist.
+/// Text that the controller logs. After it follows the id of the profile, which is `null` or an id that does not exist.
 const LOST: &str = "invalid radiusprofile_id";
 
-/// Returns whether a line begins with a time, as in `[2017-01-18 23:41:30,160]` or `[2023-03-01T10:11:12,345]`.
+/// Returns whether a line begins with a time of the log, as in `[2017-01-18 23:41:30,160]` or
+/// `[2023-03-01T10:11:12,345]`.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     date_of(&String::from_utf8_lossy(line.get(..12).unwrap_or_default())).is_some()
 }
@@ -23,7 +25,7 @@ fn date_of(line: &str) -> Option<&str> {
     (fits && ends).then_some(date)
 }
 
-/// Parses the log. The newest line about a lost profile counts.
+/// Parses the log. Keeps only the newest line about a lost profile, and the number of these lines.
 pub(crate) fn read(bytes: &[u8]) -> Reading {
     let mut reading = Reading::new(Format::UnifiLog);
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {

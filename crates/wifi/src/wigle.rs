@@ -1,5 +1,5 @@
-//! Parses the list of WiGLE (api.wigle.net/csvFormat.html, versions 1.0 to 1.6): a line about the device, a
-//! heading, and a record for each sighting.
+//! Parses the list of WiGLE (api.wigle.net/csvFormat.html, versions 1.0 to 1.6). The list contains a line about the
+//! device, a heading, and a record for each sighting.
 
 use crate::address::{Address, read_or_masked};
 use crate::channel::Channel;

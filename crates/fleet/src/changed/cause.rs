@@ -5,15 +5,15 @@ use assay_model::finding::Finding;
 use assay_model::{Fact, FactKind, FactPlace, FactValue};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Facts with the version of a program, as (prefix, short name, package that contains the program).
+/// Facts that contain the version of a program, each as (prefix of the key, short name, package of the program).
 const PACKAGES: [(&str, &str); 3] = [
     ("tool.nginx", "nginx"),
     ("tool.ssh", "openssh-server"),
     ("tool.dovecot", "dovecot-core"),
 ];
 
-/// Maximum difference in seconds between two readings of the same boot time, because the clock may be set in
-/// between.
+/// Maximum difference in seconds between two readings of the same boot time. The readings differ if the clock was set
+/// in between.
 const SAME_START: u64 = 120;
 
 pub(super) struct Causes<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Causes<'a> {
     restarted: bool,
     kernel: Option<String>,
     versions: (String, String),
-    /// Key of the first changed fact of each subject; below, of each file.
+    /// Key of the first changed fact of each subject. The next field has the same for each file.
     of_subject: BTreeMap<String, &'a str>,
     of_file: BTreeMap<&'a str, &'a str>,
 }
@@ -69,7 +69,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// Returns the cause of a changed fact.
+    /// Returns the cause of a changed fact; `None` if the bundles do not show it.
     pub(super) fn of(&self, key: &str) -> Option<String> {
         let (old, new) = (self.before.get(key).copied(), self.after.get(key).copied());
         let fact = new.or(old)?;
@@ -143,7 +143,8 @@ impl<'a> Causes<'a> {
             .then(|| format!("the package {package} has another version"))
     }
 
-    /// Returns a changed configuration line that explains this fact or the fact that it depends on.
+    /// Returns the changed configuration line that explains this fact, or that explains the fact on which this fact
+    /// depends.
     fn of_file(&self, key: &str, old: Option<&Fact>, new: Option<&Fact>) -> Option<String> {
         let configured = format!("{key}.configured");
         if self.differ.contains(&configured) {
@@ -159,7 +160,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// Returns the cause of a new or ended finding: the change of a fact in its evidence.
+    /// Returns the cause of a new or ended finding, which is the change of a fact in its evidence.
     pub(super) fn of_finding(&self, finding: &Finding) -> Option<String> {
         let evidence = finding.evidence.iter().map(|seen| seen.key.as_str());
         if let Some(key) = evidence.clone().find(|key| self.differ.contains(*key)) {
@@ -179,7 +180,8 @@ impl<'a> Causes<'a> {
         self.of(files.min()?)
     }
 
-    /// Returns the cause of a difference that comes from another version of the catalogue, not from the machine.
+    /// Returns the cause of a difference that does not come from the machine, but from another version of the
+    /// catalogue.
     pub(super) fn of_catalogue(&self) -> String {
         match &self.versions {
             (old, new) if old == new => {

@@ -1,4 +1,4 @@
-//! Compares all packages that dpkg, rpm or apk list: added, removed, or with another version.
+//! Compares all packages that dpkg, rpm or apk list. A package can be added, removed, or have another version.
 
 use assay_facts::has_all_packages;
 use assay_model::drift::{Change, Kind};
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Versions by package name.
 pub type Packages = BTreeMap<String, String>;
 
-/// Maximum number of named packages; further ones are only counted.
+/// Maximum number of packages that a change lists by name. Further packages are only counted.
 const NAMED: usize = 100;
 
 /// Returns the changes of packages. Many changes become one entry with a count.
 ///
 /// Omits packages whose version is also a fact, because the changed fact is already reported. Returns nothing if one of
-/// the lists comes from an older version of assay, which stored only the packages of its rules.
+/// the lists comes from an older version of assay, which stored only the packages that its checks use.
 pub(super) fn changes(
     old: Option<&Packages>,
     new: Option<&Packages>,

@@ -75,7 +75,7 @@ fn nothing_changed_is_nothing() {
     assert_eq!(between(MACHINE, &turned, (1000, 1090)), []);
 }
 
-/// Cases, as (replaced value, expected change, expected cause).
+/// Cases, each with the replaced value, the expected change and the expected cause.
 #[test]
 fn each_change_has_its_cause() {
     for (from, to, what, cause) in [
@@ -218,8 +218,8 @@ fn another_catalogue_is_told_from_another_machine() {
     insta::assert_snapshot!(found[0].cause.as_deref().unwrap(), @"the catalogue of advice changed, not the machine");
 }
 
-/// A machine can report any boot time and any number of subjects. The comparison must stay fast: comparing all pairs of
-/// subjects took hours.
+/// A machine can report any boot time and any number of subjects. The comparison must stay fast: comparing each subject
+/// with each other subject took hours.
 #[test]
 fn attack_a_machine_with_more_things_than_anybody_compares() {
     let many = |name: &str| {

@@ -2,8 +2,8 @@
 
 use assay_model::Facts;
 
-/// Key patterns of facts that change without a change of configuration, such as free memory. A star means one part
-/// between dots, or at the end all remaining parts.
+/// Patterns for keys of facts that change without a change of configuration, such as free memory. A star stands for one
+/// part between dots. At the end of a pattern, it stands for all remaining parts.
 const PATTERNS: [&str; 24] = [
     "memory.available",
     "memory.swap_free",
@@ -31,7 +31,7 @@ const PATTERNS: [&str; 24] = [
     "disk.*.md_sync_action",
 ];
 
-/// Whether the value of a fact changes all the time.
+/// Returns whether the value of a fact changes all the time.
 pub(super) fn is(key: &str) -> bool {
     // The processes of a virtual machine have a new number each time.
     PATTERNS.iter().any(|pattern| fits(pattern, key)) || key.starts_with("vm.")
@@ -46,8 +46,8 @@ fn fits(pattern: &str, key: &str) -> bool {
     }
 }
 
-/// Returns a key for a fact that stays the same across boots, such as one with the mount point of a mount. Returns
-/// `None` if the fact has no such key.
+/// Returns a key for a fact that stays the same across boots, for example with the mount point of a mount. Returns
+/// `None` if there is no such key.
 pub(super) fn stable(facts: &Facts, key: &str) -> Option<String> {
     let Some(rest) = key.strip_prefix("mount.") else {
         return Some(key.to_owned());

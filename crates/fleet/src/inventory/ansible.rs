@@ -1,11 +1,12 @@
-//! Parses the output of `ansible-inventory --list`: groups with their machines, and variables of each machine.
+//! Parses the output of `ansible-inventory --list`, which contains groups with their machines, and variables of each
+//! machine.
 
 use super::Machine;
 use crate::session::check_name;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the machines with their groups. Secrets among the variables are not read.
+/// Returns the machines with their groups. Does not read secrets among the variables.
 pub(super) fn machines(text: &str) -> Result<Vec<Machine>, String> {
     let all: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
         format!("not what `ansible-inventory --list` prints, which is a JSON object: {error}")
@@ -60,7 +61,7 @@ pub(super) fn machines(text: &str) -> Result<Vec<Machine>, String> {
     Ok(found)
 }
 
-/// Returns the machines of a group and of its subgroups. Stops at cycles.
+/// Returns the machines of a group and of its subgroups. Visits each group once, even if groups form a cycle.
 fn hosts(all: &Map<String, Value>, group: &str, seen: &mut BTreeSet<String>) -> BTreeSet<String> {
     if !seen.insert(group.to_owned()) {
         return BTreeSet::new();
@@ -82,7 +83,7 @@ fn hosts(all: &Map<String, Value>, group: &str, seen: &mut BTreeSet<String>) -> 
 mod tests {
     use super::*;
 
-    /// Output of ansible-core 2.14, shortened.
+    /// Shortened output of ansible-core 2.14.
     const TEXT: &str = r#"{
     "_meta": {"hostvars": {"web1": {"ansible_host": "10.0.0.1", "ansible_port": 2222, "ansible_user": "root",
         "ansible_password": "hunter2", "ansible_become": true}}},

@@ -1,10 +1,9 @@
-//! Lists nodes and guests of Proxmox VE with `pvesh` on one of the nodes.
+//! Lists nodes and guests of Proxmox VE with the program `pvesh` on one of the nodes.
 //!
-//! The formats come from the sources: `/cluster/resources` and `/cluster/status` of pve-manager
-//! (PVE/API2/Cluster.pm, PVE/API2Tools.pm); `agent/network-get-interfaces` of qemu-server
-//! (PVE/API2/Qemu/Agent.pm), whose `result` comes from the guest agent (`guest-network-get-interfaces`,
-//! qga/qapi-schema.json of QEMU); `interfaces` of pve-container (PVE/API2/LXC.pm, `get_interfaces` of
-//! PVE/LXC.pm).
+//! The formats come from the sources: `/cluster/resources` and `/cluster/status` of pve-manager (PVE/API2/Cluster.pm,
+//! PVE/API2Tools.pm); `agent/network-get-interfaces` of qemu-server (PVE/API2/Qemu/Agent.pm), whose `result` comes from
+//! the guest agent (`guest-network-get-interfaces`, qga/qapi-schema.json of QEMU); `interfaces` of pve-container
+//! (PVE/API2/LXC.pm, `get_interfaces` of PVE/LXC.pm).
 
 use super::Machine;
 use crate::session::{SessionError, SessionFault, SshSession, check_name};
@@ -16,19 +15,20 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Prefix of the line before each answer in the output of the node.
+/// Prefix of the line that precedes each answer in the output of the node.
 const MARK: &str = "assay-proxmox 1 ";
-/// Maximum number of guests whose address is requested, because each request starts the large Perl program
-/// `pvesh`.
+/// Maximum number of guests whose address is requested. The number is limited because each request starts the large
+/// Perl program `pvesh`.
 const MOST_ASKED: usize = 200;
-/// Maximum bytes of one guest's answer, which is untrusted. All answers together have a limit as well.
+/// Maximum size of one guest's answer in bytes, because the answer is untrusted. The size of all answers together is
+/// limited too.
 const MOST_OF_GUEST: usize = 256 << 10;
-/// Time limit in seconds for one guest, because its agent may never answer.
+/// Time limit for the answer of one guest in seconds, because the agent of a guest may never answer.
 const TIME_OF_GUEST: u64 = 15;
-/// Reserved group names, which pools and guests cannot use.
+/// Reserved group names. Pools and guests cannot have these names as groups.
 const OURS: [&str; 5] = ["node", "nodes", "guests", "qemu", "lxc"];
 
-/// Asks a node for the list of nodes and guests, and for the addresses of running guests.
+/// Requests from a node the list of nodes and guests, and the addresses of running guests.
 pub(super) fn machines(
     session: &SshSession,
     stop: &mut dyn FnMut(Duration) -> bool,
@@ -61,7 +61,7 @@ exit 0; }}
     understood(&all, &answers, user).map_err(no)
 }
 
-/// Questions to the node, each with its answer.
+/// Requests to the node, each with its answer.
 type Answers = Vec<(String, String)>;
 
 /// Parses the machines from the answers.
@@ -89,7 +89,7 @@ fn answer<'a>(answers: &'a [(String, String)], name: &str) -> &'a str {
     found.map_or("", |(_, text)| text.as_str())
 }
 
-/// Splits the output into the text after each mark.
+/// Splits the output of the node into the requests and answers that follow the marks.
 fn sections(text: &str) -> Answers {
     let mut found = Answers::new();
     for line in text.lines() {
@@ -106,7 +106,7 @@ fn sections(text: &str) -> Answers {
     found
 }
 
-/// An entry of `/cluster/resources`; only the fields of nodes and guests that are used.
+/// An entry of `/cluster/resources` for a node or guest, with the fields that are used.
 #[derive(Deserialize)]
 struct Resource {
     #[serde(rename = "type")]
@@ -142,8 +142,8 @@ impl Resource {
         }
     }
 
-    /// Returns a name that is safe for ssh and readable. A guest without a name, which Proxmox calls `VM 100`
-    /// (PVE/QemuServer.pm), or with an unsafe name gets its number as name.
+    /// Returns a name that is readable and safe for ssh. A guest without a name, which Proxmox calls `VM 100`
+    /// (PVE/QemuServer.pm), gets its number as name; so does a guest with an unsafe name.
     fn called(&self) -> String {
         let name = match self.is_guest() {
             true => &self.name,
@@ -156,7 +156,7 @@ impl Resource {
         }
     }
 
-    /// Returns a name that is unique: the kind and the number of the guest.
+    /// Returns a unique name, which consists of the kind and the number of the guest.
     fn numbered(&self) -> String {
         format!("{}-{}", self.kind, self.vmid.unwrap_or_default())
     }
@@ -166,8 +166,8 @@ fn is_group(name: &str) -> bool {
     OURS.contains(&name) || name == "all" || name.starts_with("on-")
 }
 
-/// Returns whether a guest's name is safe: ssh must look it up as a host name. An address, `user@host`,
-/// `ssh://host` or the number of a guest would refer to another machine.
+/// Returns whether a guest's name is safe, that is whether ssh looks it up as a host name. An address, `user@host`,
+/// `ssh://host` or the number of another guest is unsafe, because it would refer to another machine.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     // `127.1` and `0x7f000001` are also addresses for getaddrinfo(3) (inet_aton(3)).
@@ -189,7 +189,7 @@ fn is_name(name: &str) -> bool {
         && !number
 }
 
-/// Assigns a unique name to each machine. Two guests may have the same name, but not the same number.
+/// Assigns a unique name to each machine. Two guests can have the same name, but not the same number.
 fn names(running: &[&Resource], pools: &BTreeSet<&str>) -> Vec<String> {
     let mut names: Vec<String> = running.iter().map(|one| one.called()).collect();
     let often = |names: &[String]| {
@@ -230,7 +230,7 @@ fn read(answers: &[(String, String)]) -> Result<Vec<Resource>, String> {
     .collect()
 }
 
-/// Returns the addresses of the nodes in a cluster; a single node has no entry.
+/// Returns the addresses of the nodes in a cluster. A node without a cluster has no entry.
 fn addresses_of_nodes(text: &str) -> Result<BTreeMap<String, IpAddr>, String> {
     let all: Vec<Value> = serde_json::from_str(text.trim())
         .map_err(|error| format!("what pvesh says of /cluster/status is no JSON array: {error}"))?;
@@ -242,8 +242,8 @@ fn addresses_of_nodes(text: &str) -> Result<BTreeMap<String, IpAddr>, String> {
     Ok(found.collect())
 }
 
-/// Builds a script that requests the addresses of these guests within `time`. Of the node's output, the script contains
-/// only validated names.
+/// Builds a script that requests the addresses of these guests within `time`. The script contains nothing from the
+/// node's output except validated names.
 fn questions(guests: &[&Resource], time: Duration) -> Result<String, String> {
     let mut script = String::from("{ begun=$(date +%s)\n");
     for guest in guests.iter().take(MOST_ASKED) {
@@ -272,7 +272,7 @@ timeout {seconds} pvesh get /nodes/{node}/{kind}/{vmid}/{what} --output-format j
     Ok(script)
 }
 
-/// Returns the first reachable address, IPv4 before IPv6; `None` if there is none.
+/// Returns the first reachable address, preferring IPv4 to IPv6; `None` if there is no such address.
 fn address_of_guest(text: &str) -> Option<IpAddr> {
     let answer: Value = serde_json::from_str(text.trim()).ok()?;
     // An agent's answer is in `result`; a container's answer is the array itself.

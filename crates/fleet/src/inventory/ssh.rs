@@ -1,4 +1,4 @@
-//! Lists machine names in the ssh configuration: words of `Host` lines without wildcards.
+//! Lists the names of machines in the ssh configuration, which are the words of `Host` lines without wildcards.
 
 use super::InventoryError;
 use assay_config::effective::files::{FileFault, OfHost};
@@ -6,7 +6,7 @@ use assay_config::effective::{Program, read_effective};
 use assay_host::{HostError, LiveHost};
 use std::path::{Path, PathBuf};
 
-/// Returns the names in the order of the file; empty without a file.
+/// Returns the names in the order of the file; empty if there is no file.
 pub(super) fn names(config: Option<&Path>) -> Result<Vec<String>, InventoryError> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = home.map(|home| home.join(".ssh/config"));

@@ -1,19 +1,19 @@
-//! Bootstrap on the remote machine: a script for any POSIX shell finds a directory from which programs can be executed,
+//! Bootstrap on the remote machine. A script for any POSIX shell finds a directory from which programs can be executed,
 //! receives the program, compares its SHA-256, and executes it.
 //!
-//! A shell may read its input ahead. The script is therefore one compound command, which the shell reads completely
-//! before it runs it, and the client sends nothing more until the script has printed a line.
+//! A shell may read its input ahead. Therefore the script is one compound command, which the shell reads completely
+//! before running it. The client sends nothing more until the script has printed a line.
 
 use crate::remote::program::{Program, family};
 use assay_render::text::escape_line;
 
-/// Prefix of every line that the script prints. A login shell may print other lines before.
+/// Prefix of every line that the script prints. A login shell may print other lines before the script's first line.
 const MARK: &str = "assay-remote 1 ";
 
-/// Candidate directories for the program, in order of preference: on disk first, then in memory.
+/// Directories that the script tries for the program, in order of preference: first on disk, then in memory.
 const PLACES: &str = "/tmp /var/tmp \"${HOME:-/}\" \"${XDG_RUNTIME_DIR:-/}\" /run";
 
-/// Returns the bootstrap script for a program. `silence` is in seconds.
+/// Returns the bootstrap script for a program. `silence` is the maximum time without contact in seconds.
 #[must_use]
 pub fn script(program: &Program, silence: u64) -> String {
     let (size, sum) = (program.size, &program.sha256);
@@ -60,12 +60,12 @@ exit $status
     )
 }
 
-/// A line that the script or the started program prints.
+/// A line that the bootstrap script or the started program prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The script found a directory with room for the program.
+    /// The script found a directory that has room for the program and permits execution.
     Place {
-        /// Machine as reported by `uname -m`.
+        /// Processor architecture, as `uname -m` prints it.
         machine: String,
         /// Absolute path of the directory.
         dir: String,
@@ -74,11 +74,11 @@ pub enum Said {
     NoPlace,
     /// The machine has no tool to compute SHA-256.
     NoSum,
-    /// The received program differs from the sent one.
+    /// The SHA-256 of the received program differs from the SHA-256 of the sent program.
     BadSum,
     /// The program is about to start.
     Starts,
-    /// The program of this version runs.
+    /// The started program is running. Contains its version.
     Ready(String),
 }
 
@@ -113,7 +113,7 @@ pub fn read(line: &str) -> Option<Said> {
     }
 }
 
-/// Returns whether a program can run on a machine. Unknown machines are not refused.
+/// Returns whether a program can run on a machine with this output of `uname -m`. An unknown architecture is accepted.
 #[must_use]
 pub fn fits(program: &Program, uname: &str) -> bool {
     match (program.machine, family(uname)) {
@@ -159,8 +159,8 @@ mod tests {
         assert!(script.starts_with("{\n") && script.ends_with("\n}\n"));
     }
 
-    /// With each shell and each awk, the script finds a directory, receives the program, executes it and
-    /// leaves no file.
+    /// Runs the script with each shell and each awk. It must find a directory, receive the program, execute it and
+    /// leave no file.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
     fn each_shell_and_awk_starts_the_program() {

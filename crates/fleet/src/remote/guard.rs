@@ -1,5 +1,5 @@
-//! The watchdog: a separate process on the remote machine that shares only a pipe and the journal with
-//! [`crate::remote::serve`]. If that process is killed or hangs, the watchdog rolls everything back.
+//! The watchdog, a separate process on the remote machine. It shares only a pipe and the journal with
+//! [`crate::remote::serve`]. If the process of `serve` is killed or hangs, the watchdog rolls everything back.
 
 use assay_host::process::{Dies, Running};
 use rustix::process::{Pid, Signal, getppid, kill_process};
@@ -10,12 +10,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Message to the watchdog: everything is rolled back, so the watchdog can end.
+/// Message to the watchdog that everything is rolled back, so that the watchdog can end.
 const DISMISSED: u8 = b'.';
-/// Message to the watchdog: [`crate::remote::serve`] is alive.
+/// Message to the watchdog that [`crate::remote::serve`] is alive.
 const GOES_ON: u8 = b'+';
 
-/// Maximum time to wait until the kernel releases the lock of the journal after its process was killed.
+/// Maximum time to wait until the kernel releases the lock of the journal, after the process with the lock was killed.
 const LOCKS_GO: Duration = Duration::from_secs(15);
 
 /// A running watchdog. Dropping it without [`Guard::dismiss`] rolls everything back.
@@ -30,7 +30,7 @@ impl Guard {
     /// Starts a command that calls [`watch`] with its standard input.
     ///
     /// # Errors
-    /// As pipe(2), fork(2) and execve(2).
+    /// The errors of pipe(2), fork(2) and execve(2).
     pub fn start(mut command: Command) -> io::Result<Self> {
         let (read, pipe) = io::pipe()?;
         // A hanging watchdog must not block the sender of heartbeats.
@@ -61,9 +61,9 @@ impl Guard {
     }
 }
 
-/// Runs the watchdog: waits until `pipe` reports that nothing is left to do. If the pipe closes without this message,
-/// or is silent for longer than `silence`, kills the process that owns the pipe and calls `take_back` until no process
-/// of it remains. Returns whether something had to be rolled back.
+/// Runs the watchdog: waits until `pipe` reports that nothing is left to do. If the pipe is silent for longer than
+/// `silence`, kills the process that owns the pipe. After this, or if the pipe closes without the report, calls
+/// `take_back` until it returns true. Returns whether something had to be rolled back.
 pub fn watch(
     silence: Duration,
     mut pipe: impl Read + Send + 'static,

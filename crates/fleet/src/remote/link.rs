@@ -1,4 +1,4 @@
-//! The local client of a remote run: copies the program to the machine, runs verbs there, and fetches their results.
+//! The local client of a remote run. It copies the program to the machine, runs verbs there, and fetches their results.
 
 mod clock;
 mod pieces;
@@ -24,22 +24,21 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes that a machine may print before the first line of the bootstrap script.
+/// Maximum number of bytes that a machine may print before the first line of the bootstrap script.
 const MOST_BEFORE: usize = 1 << 20;
-/// Maximum bytes that are kept of a verb's standard output.
+/// Maximum number of bytes of a verb's standard output that are kept.
 const MOST_OUTPUT: usize = 64 << 20;
-/// Interval at which results are fetched while a verb runs, so that a lost connection does not lose all of
-/// them.
+/// Interval at which results are fetched while a verb runs. So a lost connection does not lose all results.
 const FETCH: Duration = Duration::from_secs(30);
 /// Time limit for the start of the remote program.
 const BEGIN: Duration = Duration::from_secs(30);
-/// Maximum time for a verb to end after the user stops it. It is long because the verb may have to restart a service
-/// whose setting it reverts.
+/// Maximum time for a verb to end after the user stops it. This time is long because the verb may have to revert a
+/// setting and restart a service.
 const TO_END: Duration = Duration::from_secs(300);
 /// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A machine on which this program runs.
+/// A connection to a machine on which this program runs.
 pub struct RemoteLink<'a> {
     session: &'a SshSession,
     silence: Duration,
@@ -53,31 +52,31 @@ pub struct RemoteLink<'a> {
     dir: String,
 }
 
-/// Result of a remote verb.
+/// Result of a remote verb after its end.
 #[derive(Debug)]
 pub struct Ran {
-    /// Exit status; 128 + signal if a signal ended the verb.
+    /// Exit status of the verb; 128 + signal if a signal ended the verb.
     pub status: i32,
-    /// Standard output.
+    /// Standard output of the verb.
     pub stdout: Vec<u8>,
 }
 
-/// Callbacks while a verb runs.
+/// Callbacks that are called while a verb runs.
 pub struct Wishes<'a> {
-    /// Returns whether the verb must end.
+    /// Returns whether the verb must end now.
     pub stop: &'a dyn Fn() -> bool,
     /// Receives each line of standard error, without control characters.
     pub say: &'a mut dyn FnMut(&str),
-    /// Receives the results so far, each time they are fetched.
+    /// Receives all results until now, each time they are fetched.
     pub measured: &'a mut dyn FnMut(Records),
 }
 
 impl<'a> RemoteLink<'a> {
-    /// Logs in, copies the program and starts it. Calls `stop` several times a second with the progress of the
-    /// copy.
+    /// Logs in, copies the program to the machine and starts it. Calls `stop` several times a second with the progress
+    /// of the copy.
     ///
     /// # Errors
-    /// [`SessionError`] with a way out. Nothing remains on the machine.
+    /// [`SessionError`], whose message contains a way to proceed. Nothing remains on the machine.
     pub fn open(
         session: &'a SshSession,
         program: &mut Program,
@@ -211,17 +210,17 @@ impl<'a> RemoteLink<'a> {
         }
     }
 
-    /// Returns the remote path of a file that is stored under a name.
+    /// Returns the remote path of a file that was stored under this name.
     #[must_use]
     pub fn place(&self, name: &str) -> String {
         let path = serve::file(std::path::Path::new(&self.dir), name);
         path.to_string_lossy().into_owned()
     }
 
-    /// Stores a file on the machine; it is deleted when the connection ends.
+    /// Stores a file on the machine. The file is deleted when the connection ends.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// See [`SessionError`].
     pub fn put(&mut self, name: &str, content: &[u8]) -> Result<(), SessionError> {
         let request = self.next_request();
         let path = name.as_bytes().to_vec();
@@ -243,10 +242,10 @@ impl<'a> RemoteLink<'a> {
         }
     }
 
-    /// Copies records to the machine, so that a verb there can continue them.
+    /// Copies records to the machine, so that a verb can continue them there.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// See [`SessionError`].
     pub fn put_records(&mut self, records: &Records) -> Result<(), SessionError> {
         let bytes = records
             .write()
@@ -255,7 +254,7 @@ impl<'a> RemoteLink<'a> {
         self.put(&name, &bytes)
     }
 
-    /// Starts a verb with or without standard input. Returns the number of the request.
+    /// Starts a verb, with standard input if `input` is true. Returns the number of the request.
     fn begin(&mut self, arguments: &[impl AsRef<OsStr>], input: bool) -> u64 {
         let request = self.next_request();
         let words = arguments.iter().map(|word| word.as_ref().as_bytes());
@@ -273,8 +272,8 @@ impl<'a> RemoteLink<'a> {
     /// Runs a verb to its end.
     ///
     /// # Errors
-    /// [`SessionError`]: the connection is lost or the protocol is violated. The machine rolls the verb's
-    /// changes back by itself.
+    /// [`SessionError`] if the connection is lost or the protocol is violated. The machine then rolls back the verb's
+    /// changes without the client.
     pub fn run(
         &mut self,
         arguments: &[impl AsRef<OsStr>],
@@ -345,10 +344,10 @@ impl<'a> RemoteLink<'a> {
         Ok(Ran { status, stdout })
     }
 
-    /// Fetches the results.
+    /// Fetches the results of the verbs.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// See [`SessionError`].
     pub fn records(&mut self) -> Result<Records, SessionError> {
         let request = self.next_request();
         self.send(
@@ -378,7 +377,7 @@ impl<'a> RemoteLink<'a> {
             .map_err(|error| self.session.failed(SessionFault::Other, &error.to_string()))
     }
 
-    /// Ends the remote program, which deletes itself.
+    /// Ends the remote program, which deletes its own file.
     pub fn close(mut self) {
         self.out.close();
         self.line.close(Duration::from_secs(10));
@@ -394,13 +393,13 @@ impl<'a> RemoteLink<'a> {
         self.out.put(request.frame(number).encode());
     }
 
-    /// Starts the clock of an exchange. Also returns the number of bytes that are still to be sent.
+    /// Starts the clock of an exchange. Also returns the number of bytes that have not been sent yet.
     fn progress(&self) -> (Clock, usize) {
         (Clock::start(self.silence), self.out.waits())
     }
 
-    /// Waits for a reply, at most as long as the bytes in flight permit. Heartbeats do not count as a reply: a machine
-    /// that sends only heartbeats is given up.
+    /// Waits for a reply, at most as long as the bytes in flight permit. Heartbeats do not count as a reply, so a
+    /// machine that only sends heartbeats is given up.
     fn answer(
         &mut self,
         number: u64,
@@ -433,7 +432,7 @@ impl<'a> RemoteLink<'a> {
             .map(|(_, reply)| reply))
     }
 
-    /// Returns the next reply; `None` if none arrives within a short time.
+    /// Returns the next reply; `None` if no reply arrives within a short time.
     fn any_reply(&mut self) -> Result<Option<(u64, Reply)>, SessionError> {
         if self.last_said.elapsed() >= HEARTBEAT {
             self.send(0, &AgentRequest::Alive);

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of queued bytes. When the queue is full, a verb's output blocks until the other side reads or is
-/// given up.
+/// Maximum number of bytes in the queue. When the queue is full, the output of a verb blocks until the other side reads
+/// or is given up.
 const ROOM: usize = 4 << 20;
 
 #[derive(Default)]
@@ -14,19 +14,19 @@ struct State {
     bytes: usize,
     /// Whether writing failed or was given up.
     gone: bool,
-    /// Whether the queue is complete: no more bytes will be added.
+    /// Whether the queue is closed, so that no more bytes are added.
     closed: bool,
     busy: bool,
 }
 
-/// A queue of bytes.
+/// A queue of bytes that a thread writes to a connection.
 #[derive(Clone, Default)]
 pub(crate) struct Outbox {
     shared: Arc<(Mutex<State>, Condvar)>,
 }
 
 impl Outbox {
-    /// Writes queued bytes in order on a separate thread.
+    /// Creates a queue whose bytes a separate thread writes to `line`, in order.
     pub(crate) fn to(mut line: impl Write + Send + 'static) -> Self {
         let new = Self::default();
         let outbox = new.clone();
@@ -48,7 +48,7 @@ impl Outbox {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the next bytes to write; `None` at the end, which also closes the connection.
+    /// Returns the next bytes to write; `None` at the end, when the connection is closed too.
     fn take(&self) -> Option<Vec<u8>> {
         let mut state = self.state();
         loop {
@@ -75,7 +75,7 @@ impl Outbox {
         self.shared.1.notify_all();
     }
 
-    /// Adds bytes immediately, however long the queue is. For heartbeats and answers, which are few.
+    /// Adds bytes immediately, however long the queue is. Intended for heartbeats and answers, of which there are few.
     pub(crate) fn put(&self, bytes: Vec<u8>) {
         let mut state = self.state();
         if !state.gone {
@@ -85,7 +85,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until the queue has room, and adds bytes. If writing has failed or was given up, discards them.
+    /// Waits until the queue has room, then adds bytes. Discards the bytes if writing has failed or was given up.
     pub(crate) fn put_when_there_is_room(&self, bytes: Vec<u8>) {
         let mut state = self.state();
         while !state.gone && state.bytes > ROOM {
@@ -106,7 +106,7 @@ impl Outbox {
         self.state().gone
     }
 
-    /// Returns the number of queued bytes.
+    /// Returns the number of bytes in the queue.
     pub(crate) fn waits(&self) -> usize {
         self.state().bytes
     }
@@ -117,7 +117,7 @@ impl Outbox {
         self.shared.1.notify_all();
     }
 
-    /// Waits until everything is written, at most `most`.
+    /// Waits until all bytes are written, at most `most`.
     pub(crate) fn flush(&self, most: std::time::Duration) {
         let until = std::time::Instant::now() + most;
         let mut state = self.state();

@@ -1,4 +1,4 @@
-//! The program file that is copied to the remote machine.
+//! The program file that is copied to a remote machine.
 
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -6,17 +6,17 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// Maximum bytes of a program. A debug build has some hundred million.
+/// Maximum size of a program in bytes. A debug build has some hundred million bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// A program that can be copied to a machine.
 #[derive(Debug)]
 pub struct Program {
-    /// Local path.
+    /// Path of the program on this machine.
     pub path: PathBuf,
-    /// Size in bytes.
+    /// Size of the program in bytes.
     pub size: u64,
-    /// SHA-256 of the content in hexadecimal; every machine has `sha256sum`.
+    /// SHA-256 of the content in hexadecimal. This hash is used because every machine has `sha256sum`.
     pub sha256: String,
     /// Processor architecture that can run the program, as `uname -m` prints it; `None` if unknown.
     pub machine: Option<&'static str>,
@@ -68,10 +68,10 @@ impl Program {
         })
     }
 
-    /// Opens the same program for another connection, with an independent position.
+    /// Opens the same program for another connection, with its own file position.
     ///
     /// # Errors
-    /// As open(2).
+    /// The errors of open(2).
     pub fn again(&self) -> io::Result<Self> {
         Ok(Self {
             path: self.path.clone(),
@@ -81,10 +81,10 @@ impl Program {
         })
     }
 
-    /// Returns the content from the start.
+    /// Returns a reader of the content from the start.
     ///
     /// # Errors
-    /// As lseek(2).
+    /// The errors of lseek(2).
     pub(crate) fn rewind(&mut self) -> io::Result<io::Take<&mut File>> {
         self.file.seek(SeekFrom::Start(0))?;
         Ok((&mut self.file).take(self.size))
@@ -107,7 +107,7 @@ fn machine(head: &[u8; 20]) -> Option<&'static str> {
     }
 }
 
-/// Returns the processor architecture for the output of `uname -m`.
+/// Returns the processor architecture that an output of `uname -m` stands for.
 #[must_use]
 pub(crate) fn family(uname: &str) -> Option<&'static str> {
     match uname {

@@ -1,5 +1,5 @@
-//! Copies results from a remote machine into the local store as new records of that machine. They never replace other
-//! records.
+//! Copies results from a remote machine to the local store, as new records of that machine. The records never replace
+//! records of other machines.
 
 use assay_model::run::Run;
 use assay_model::trial::{Slot, Trial};
@@ -8,30 +8,30 @@ use assay_store::{Store, StoreError};
 use assay_tune::{TuneId, TuneRecord};
 use serde::{Deserialize, Serialize};
 
-/// Maximum bytes of a document. A trial of 100,000 pairs has about ten million.
+/// Maximum size of a document in bytes. A trial of 100,000 pairs has about ten million bytes.
 pub(crate) const LONGEST: usize = 256 << 20;
 
-/// Unprocessed runs, trials and tuning sessions, without their evaluation.
+/// Runs, trials and tuning sessions as they were measured, without their evaluation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Records {
-    /// Machine of the records, if known.
+    /// Machine to which the records belong; `None` if unknown.
     pub machine: Option<Machine>,
     /// Runs with their samples.
     pub runs: Vec<(Run, Vec<Sample>)>,
     /// Trials with their slots.
     pub trials: Vec<(Trial, Vec<Slot>)>,
-    /// Tuning sessions with their numbers. A number is unique only in its own store.
+    /// Tuning sessions with their numbers. A number is unique only within one store.
     #[serde(default)]
     pub tunes: Vec<(TuneId, TuneRecord)>,
 }
 
-/// Reasons for refusing records of another machine.
+/// Reason why records of another machine were refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
     /// The document is invalid.
     #[error("what it measured cannot be read: {0}")]
     Form(#[source] serde_json::Error),
-    /// A name is invalid or already used.
+    /// A record has an invalid uid, or a uid that already exists.
     #[error("it sent a record whose name {0} is another's, or is none: it is not taken")]
     Name(String),
     /// The local store returned an error.
@@ -64,7 +64,7 @@ impl Records {
         Ok(all)
     }
 
-    /// Parses a document.
+    /// Parses a document of records.
     ///
     /// # Errors
     /// [`RecordsError::Form`].
@@ -72,7 +72,7 @@ impl Records {
         serde_json::from_slice(bytes).map_err(RecordsError::Form)
     }
 
-    /// Encodes the document.
+    /// Encodes the records as a document.
     ///
     /// # Errors
     /// [`RecordsError::Form`].
@@ -86,12 +86,12 @@ impl Records {
         self.runs.is_empty() && self.trials.is_empty() && self.tunes.is_empty()
     }
 
-    /// Stores the records in a store that was opened for their machine, and assigns numbers. An existing record is
-    /// replaced only if it is in `ours`, the records that were sent to the machine to be continued; otherwise it is
-    /// refused.
+    /// Stores the records in a store that was opened for their machine, and assigns numbers. `ours` contains the uids
+    /// of records that were sent to the machine to be continued. An existing record is replaced if it is in `ours`, and
+    /// otherwise refused.
     ///
     /// # Errors
-    /// [`RecordsError`]; the records before the error are stored.
+    /// [`RecordsError`]. Records before the error are stored.
     pub fn keep(&mut self, store: &mut Store, ours: &[String]) -> Result<(), RecordsError> {
         for (run, samples) in &mut self.runs {
             check(&run.uid)?;
@@ -133,7 +133,7 @@ impl Records {
     }
 }
 
-/// Checks a record name: it must be 128 bits in hexadecimal. Another text could refer to an existing record.
+/// Checks that a uid consists of 128 bits in hexadecimal, because another text could refer to an existing record.
 fn check(uid: &str) -> Result<(), RecordsError> {
     match Machine::is_id(uid) {
         true => Ok(()),

@@ -1,5 +1,5 @@
-//! The server on the remote machine: receives files, runs the verb, sends its output and results, and ends everything
-//! when the client is silent for too long.
+//! The server on the remote machine. It receives files, runs the verb, and sends its output and results. It ends
+//! everything when the client is silent for too long.
 
 use crate::line::listen;
 use crate::remote::guard::Guard;
@@ -24,20 +24,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Maximum time for a verb to roll back its changes; after it the server rolls back from the journal. Restarting a
-/// service may take minutes.
+/// Maximum time for a verb to roll back its changes, because restarting a service may take minutes. After this time,
+/// the server rolls back from the journal.
 const TO_END: Duration = Duration::from_secs(180);
 
-/// Name of the records document in requests for a file.
+/// File name that requests use for the document of records.
 pub(crate) const RECORDS: &[u8] = b"records";
 
-/// Returns the path of a stored file.
+/// Returns the path at which a file with this name is stored.
 #[must_use]
 pub fn file(dir: &Path, name: &str) -> PathBuf {
     dir.join("in").join(name)
 }
 
-/// What the server needs from its caller.
+/// Resources that the server receives from its caller.
 pub struct Here<'a> {
     /// Private directory that contains the store and the received files.
     pub dir: &'a Path,
@@ -45,11 +45,11 @@ pub struct Here<'a> {
     pub silence: Duration,
     /// Version of this program.
     pub version: &'a str,
-    /// This machine.
+    /// Machine on which the server runs; `None` if unknown.
     pub machine: Option<Machine>,
-    /// Flag that a signal handler sets to ask the server to end.
+    /// Flag that a signal handler sets to end the server.
     pub stop: Arc<AtomicBool>,
-    /// Watchdog that rolls everything back if this process cannot.
+    /// Watchdog that rolls everything back if this process cannot do so.
     pub guard: Guard,
     /// Rolls back the changes of a verb that was killed.
     pub take_back: &'a mut dyn FnMut(),
@@ -58,7 +58,7 @@ pub struct Here<'a> {
 /// Serves until the connection ends or is silent for too long.
 ///
 /// # Errors
-/// The connection or the directory cannot be used. Everything is rolled back by then.
+/// The connection or the directory cannot be used. When the error is returned, everything has been rolled back.
 pub fn serve(
     here: Here<'_>,
     line: impl Read + Send + 'static,
@@ -81,21 +81,21 @@ pub fn serve(
     ended
 }
 
-/// The verb that is running.
+/// The verb that the server is running for the client.
 struct Verb {
     running: Running,
     request: u64,
     /// Standard input of the verb; `None` if it has none.
     input: Option<Outbox>,
-    /// Threads that forward standard output and standard error. They must finish before the end of the verb is
-    /// reported.
+    /// Threads that forward standard output and standard error. The end of the verb is reported only after these
+    /// threads have finished.
     pumps: Vec<std::thread::JoinHandle<()>>,
     /// Exit status of the verb and the time of its end; `None` while it runs.
     ended: Option<(ProgramEnd, Instant)>,
 }
 
 impl Verb {
-    /// Asks the verb to end: sends SIGINT, then SIGCONT, because a stopped process (signal(7)) receives a signal only
+    /// Makes the verb end by SIGINT, followed by SIGCONT, because a stopped process (signal(7)) handles a signal only
     /// after SIGCONT.
     fn told_to_end(&self) {
         self.running.signal(Signal::INT);
@@ -222,7 +222,7 @@ impl Serving<'_> {
         );
     }
 
-    /// Starts a verb: this program, with the store in the private directory.
+    /// Starts a verb, which is this program with the store in the private directory.
     fn begin(&mut self, argv: Vec<Vec<u8>>, input: bool, request: u64) -> io::Result<()> {
         if self.verb.is_some() {
             return Err(io::Error::other("something runs already"));
@@ -259,7 +259,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Checks if the verb has ended, and reports its end to the client.
+    /// Checks whether the verb has ended. If it has, reports the end to the client.
     fn look_after_the_verb(&mut self) -> io::Result<()> {
         let Some(verb) = &mut self.verb else {
             return Ok(());
@@ -303,7 +303,7 @@ impl Serving<'_> {
         })
     }
 
-    /// Receives a chunk of a file. Returns whether it was the last one.
+    /// Receives a chunk of a file. Returns whether the file is complete.
     fn data(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let Some(put) = &mut self.put else {
             return Err(io::Error::other("no file is put"));
@@ -334,7 +334,7 @@ impl Serving<'_> {
         records.keep(&mut store, &[]).map_err(io::Error::other)
     }
 
-    /// Sends the results that were measured so far to the client.
+    /// Sends the results that were measured until now to the client.
     fn records(&self, request: u64) -> io::Result<()> {
         let path = store_path(self.here.dir);
         let store = Store::open_existing(&path).map_err(io::Error::other)?;
@@ -353,7 +353,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Ends when the client is gone or everything is done.
+    /// Ends the server, because the client is gone or everything is done.
     fn end(mut self) {
         if let Some(mut verb) = self.verb.take() {
             self.out.give_up();
@@ -377,7 +377,7 @@ fn store_path(dir: &Path) -> PathBuf {
     dir.join("store.db")
 }
 
-/// Forwards the output of a pipe until its end.
+/// Forwards the output of a pipe until the pipe is closed.
 fn pump(
     mut pipe: PipeReader,
     reply: fn(Vec<u8>) -> Reply,

@@ -1,9 +1,9 @@
-//! Splits responses into pieces of every size, and compares with a parser of the whole text.
+//! Splits responses into pieces of every size, and compares the result with a parser that receives the whole text.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Parses the bytes in these pieces, followed by the end of the connection.
+/// Parses the bytes in these pieces. The connection ends after the last piece.
 fn read_with(
     pieces: &[&[u8]],
     head_only: bool,
@@ -26,7 +26,7 @@ fn read(pieces: &[&[u8]]) -> Result<HttpResponse, Wrong> {
     read_with(pieces, false, &mut Memory::default())
 }
 
-/// Reference parser: httparse for heads and chunk sizes, everything in memory.
+/// Reference parser, which keeps everything in memory and uses httparse for heads and chunk sizes.
 fn oracle(mut bytes: &[u8], head_only: bool) -> Option<(u16, Vec<u8>, bool)> {
     let mut interim = 0;
     loop {
@@ -199,7 +199,7 @@ fn what_is_thrown_away_unseen_is_counted() {
     assert_eq!(end.map(|answer| answer.body), Some(255));
 }
 
-/// Valid and damaged responses of possible servers.
+/// Responses that servers may send, valid and damaged.
 fn replies() -> impl Strategy<Value = Vec<u8>> {
     let header = prop_oneof![
         Just("Content-Length: 5".to_owned()),
@@ -245,7 +245,7 @@ fn replies() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// One byte changed, removed or inserted.
+/// A response in which one byte is changed, removed or inserted.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let real = prop_oneof![
         replies(),
@@ -265,8 +265,8 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Compares both parsers. Each may be stricter about chunk sizes and trailers and refuse what the other
-/// accepts, but they must never accept different results.
+/// Compares both parsers. Each parser may be stricter about chunk sizes and trailers and refuse a response that the
+/// other accepts. If both accept a response, the results must be equal.
 fn agree(bytes: &[u8], head_only: bool, memory: &mut Memory) -> Result<(), TestCaseError> {
     let ours = read_with(&[bytes], head_only, memory);
     let theirs = oracle(bytes, head_only);

@@ -1,8 +1,8 @@
-//! Encodes and decodes frames (RFC 9113, section 4.1): length, type, flags and stream, then the payload.
+//! Encodes and decodes frames (RFC 9113, section 4.1). A frame consists of length, type, flags, stream and payload.
 
-/// Bytes of the header before the payload.
+/// Length of a frame's header in bytes.
 pub const HEAD: usize = 9;
-/// Maximum bytes of a payload, unless SETTINGS changes it.
+/// Maximum length of a payload in bytes, unless SETTINGS changes it.
 pub const LONGEST: usize = 16 << 10;
 
 pub const DATA: u8 = 0;
@@ -47,7 +47,7 @@ impl Head {
     }
 }
 
-/// Appends the header for a payload of this length, at most 2^24 - 1.
+/// Appends the header of a frame. `length` is the length of the payload, at most 2^24 - 1.
 pub fn begin(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     out.extend_from_slice(&(length as u32).to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags]);
@@ -60,12 +60,12 @@ pub fn write(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]
     out.extend_from_slice(payload);
 }
 
-/// Appends a frame whose payload is a number: WINDOW_UPDATE, RST_STREAM.
+/// Appends a frame whose payload is a number: a WINDOW_UPDATE or RST_STREAM.
 pub fn number(out: &mut Vec<u8>, kind: u8, stream: u32, number: u32) {
     write(out, kind, 0, stream, &number.to_be_bytes());
 }
 
-/// Removes padding and priority from a payload.
+/// Removes the padding and priority fields from a payload; `None` if they are invalid.
 pub fn content<'a>(head: &Head, mut payload: &'a [u8]) -> Option<&'a [u8]> {
     if head.has(PADDED) {
         let (padding, rest) = payload.split_first()?;

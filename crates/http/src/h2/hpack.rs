@@ -1,19 +1,19 @@
-//! HPACK header compression (RFC 7541). Requests are encoded without the dynamic table, so their bytes are
-//! always the same. Answers are decoded with the dynamic table.
+//! HPACK header compression (RFC 7541). Requests are encoded without the dynamic table, so that their bytes are always
+//! the same. Answers are decoded with the dynamic table.
 
 use super::huffman;
 use super::names::STATIC;
 use std::collections::VecDeque;
 
-/// Size of the dynamic table in bytes, the default (RFC 9113, section 6.5.2).
+/// Maximum size of the dynamic table in bytes, which is the default (RFC 9113, section 6.5.2).
 const TABLE: usize = 4096;
 /// Overhead per table entry in bytes (RFC 7541, section 4.1).
 const ENTRY: usize = 32;
-/// Maximum decoded bytes of a head. The limit is needed because a few encoded bytes can refer to a long table entry
-/// repeatedly.
+/// Maximum decoded size of a head in bytes. The limit is needed because a few encoded bytes can refer to a long table
+/// entry repeatedly.
 const LONGEST_LIST: usize = 256 << 10;
 
-/// Appends an integer with a prefix of `bits` bits in the byte `first`.
+/// Appends an integer whose first byte is `first`, with a prefix of `bits` bits.
 fn integer(out: &mut Vec<u8>, first: u8, bits: u32, value: usize) {
     let most = (1 << bits) - 1;
     if value < most {
@@ -28,7 +28,7 @@ fn integer(out: &mut Vec<u8>, first: u8, bits: u32, value: usize) {
     out.push(rest as u8);
 }
 
-/// Appends a header: as an index if it is in the static table, else as text.
+/// Appends a header. If the header is in the static table, appends its index; else its text.
 pub fn write(out: &mut Vec<u8>, name: &str, value: &str) {
     let known = |entry: &(&str, &str)| *entry == (name, value);
     if let Some(at) = STATIC.iter().position(known) {
@@ -46,14 +46,14 @@ pub fn write(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-/// Decodes the heads of one connection in order.
+/// Decodes all heads of one connection, in the order of their arrival.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Entries, newest first.
+    /// Entries of the dynamic table, newest first.
     entries: VecDeque<(Vec<u8>, Vec<u8>)>,
     size: usize,
     most: usize,
-    /// Number that changes with the dynamic table, because the same bytes may then have another meaning.
+    /// Number that changes whenever the dynamic table changes, because the same bytes may then have another meaning.
     version: u64,
     text: (Vec<u8>, Vec<u8>),
 }
@@ -71,13 +71,13 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Returns the version of the table. While it is equal, equal bytes have equal meanings.
+    /// Returns the version of the dynamic table. Equal bytes have equal meanings as long as the version is the same.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Returns the size of the table in bytes.
+    /// Returns the size of the dynamic table in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size

@@ -1,7 +1,7 @@
-//! Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes of one length are consecutive in
-//! the order of their symbols, so the lengths define it.
+//! Huffman code of HPACK (RFC 7541, appendix B). The code is canonical: codes of the same length are consecutive, in
+//! the order of their symbols. Therefore the lengths define the code.
 
-/// Code length in bits of each byte, and of the end of a string.
+/// Length in bits of the code of each byte, and of the end-of-string code.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5,
@@ -16,7 +16,7 @@ const LENGTHS: [u8; 257] = [
 ];
 const LONGEST: usize = 30;
 
-/// For each length: first code, number of codes, and position of their symbols.
+/// For each code length: first code, number of codes, and position of their symbols.
 struct Table {
     first: [u32; LONGEST + 1],
     count: [u32; LONGEST + 1],
@@ -55,7 +55,7 @@ const fn table() -> Table {
 /// Decodes bytes.
 ///
 /// # Errors
-/// The bytes contain the end-of-string code, or do not end with fewer than eight bits of it.
+/// The bytes contain the end-of-string code, or their padding is not fewer than eight bits of this code.
 pub fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let (mut code, mut length) = (0_u32, 0);
     let mut ones = true;

@@ -1,6 +1,6 @@
 //! Static table of HPACK (RFC 7541, appendix A).
 
-/// Entries; the first has index 1.
+/// Entries of the static table. The first entry has index 1.
 pub const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
     (":method", "GET"),

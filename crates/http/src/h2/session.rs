@@ -1,4 +1,4 @@
-//! One HTTP/2 connection: encodes requests and processes frames.
+//! One HTTP/2 connection. Encodes requests and processes received frames.
 
 mod answers;
 mod control;
@@ -12,53 +12,53 @@ use std::sync::Arc;
 
 /// Client preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Receive window in bytes, of each stream and of the connection. A window is enlarged again when half of it is used,
-/// so it limits the rate only on very long fast paths.
+/// Receive window of each stream and of the connection, in bytes. A window is enlarged again when half of it is used.
+/// So it limits the rate only on very long fast paths.
 const WINDOW: u32 = 16 << 20;
-/// Initial send window (RFC 9113, section 6.9.2).
+/// Initial send window in bytes (RFC 9113, section 6.9.2).
 const FIRST_WINDOW: i64 = 65_535;
 /// Maximum number of streams before the server's SETTINGS arrive. Servers should permit at least 100 (RFC 9113, section
 /// 6.5.2).
 const FIRST_STREAMS: u32 = 100;
-/// Bytes of body data in the outbox up to which more is added.
+/// Number of bytes in the outbox up to which more body data is added.
 const OUTBOX: usize = 64 << 10;
-/// Maximum bytes in the outbox. A server that does not read would otherwise fill it without limit.
+/// Maximum size of the outbox in bytes. Otherwise a server that does not read would make the outbox grow without limit.
 const LONGEST_OUTBOX: usize = 1 << 20;
 
-/// Event of a request.
+/// What happened to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The request was answered.
     Answer {
-        /// Slot of the request.
+        /// Slot of the request, from [`H2Session::ask`].
         place: u32,
-        /// The answer.
+        /// Complete answer of the server.
         answer: HttpResponse,
     },
-    /// The request failed; other requests of the connection continue.
+    /// The request failed. Other requests of the connection continue.
     Failed {
-        /// Slot of the request.
+        /// Slot of the request, from [`H2Session::ask`].
         place: u32,
-        /// Kind of the failure.
+        /// Kind of the failure, by which failures are counted.
         kind: FailureKind,
-        /// Description.
+        /// Description of the failure.
         why: String,
     },
-    /// The server closes the connection without having processed the request, which may therefore be sent again.
+    /// The server closes the connection and has not processed the request. Therefore the request may be sent again.
     Left {
-        /// Slot of the request.
+        /// Slot of the request, from [`H2Session::ask`].
         place: u32,
     },
 }
 
-/// Reason why a connection ends.
+/// Reason why an HTTP/2 connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct H2Fault {
-    /// Kind of failure of its requests.
+    /// Kind of failure for the requests in flight.
     pub kind: FailureKind,
-    /// Description.
+    /// Description of the reason.
     pub why: String,
-    /// Error code for the server (GOAWAY).
+    /// Error code that the GOAWAY to the server contains.
     code: u32,
 }
 
@@ -71,7 +71,7 @@ impl H2Fault {
         }
     }
 
-    /// Builds a PROTOCOL_ERROR.
+    /// Builds the fault for a PROTOCOL_ERROR.
     fn protocol(why: impl Into<String>) -> Self {
         Self::new(FailureKind::NotHttp, 1, why)
     }
@@ -81,7 +81,7 @@ impl H2Fault {
     }
 }
 
-/// A request in flight.
+/// A request in flight and its stream.
 #[derive(Debug)]
 struct Stream {
     id: u32,
@@ -92,11 +92,11 @@ struct Stream {
     length: Option<u64>,
     interim: u32,
     body: Body,
-    /// Receive window: bytes that the server may still send.
+    /// Receive window: number of bytes that the server may still send.
     receivable: i64,
-    /// Send window: bytes that assay may still send.
+    /// Send window: number of bytes that the client may still send.
     sendable: i64,
-    /// The rest of the request's body.
+    /// Body of the request with the position of its unsent part; `None` if nothing is left to send.
     upload: Option<(Arc<[u8]>, usize)>,
 }
 
@@ -108,30 +108,30 @@ impl Stream {
     }
 }
 
-/// A body frame that is being received.
+/// A DATA frame whose payload is being received.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     head: Head,
     left: usize,
-    /// Length of the padding at the end of the frame; `None` before it is known.
+    /// Length of the padding at the end of the frame; `None` until it is known.
     padding: Option<usize>,
 }
 
-/// One connection with all its streams.
+/// One HTTP/2 connection with all its streams.
 #[derive(Debug)]
 pub struct H2Session {
     outbox: Vec<u8>,
     sent: usize,
-    /// Received part of an incomplete frame.
+    /// Bytes of an incomplete frame.
     kept: Vec<u8>,
     data: Option<Data>,
-    /// An incomplete head: its frame header, received bytes, number of frames.
+    /// An incomplete head: its frame header, its bytes until now, and the number of its frames.
     block: Option<(Head, Vec<u8>, u32)>,
     decoder: Decoder,
     known: answers::Known,
     /// Streams in ascending order of their numbers.
     streams: Vec<Stream>,
-    /// Whether a stream may have body data to send.
+    /// Whether a stream may have unsent body data.
     uploading: bool,
     next: u32,
     /// Whether the server's SETTINGS have arrived.
@@ -140,16 +140,16 @@ pub struct H2Session {
     first_window: i64,
     sendable: i64,
     receivable: i64,
-    /// Error code and reason, if the server accepts no more requests (GOAWAY).
+    /// Error code and reason if the server accepts no more requests (GOAWAY).
     gone: Option<(u32, String)>,
-    /// Headers of the last answer, if requested.
+    /// Headers of the last answer; `None` if they were not requested.
     headers: Option<Vec<(String, String)>>,
-    /// Start of the last answer's body, if headers are requested.
+    /// First bytes of the last answer's body, if headers are requested.
     start: Vec<u8>,
 }
 
 impl H2Session {
-    /// Creates a session for a new connection. `headers` keeps the headers of answers.
+    /// Creates a session for a new connection. `headers` is whether to keep the headers of answers.
     #[must_use]
     pub fn new(headers: bool) -> Self {
         let mut outbox = PREFACE.to_vec();
@@ -184,13 +184,13 @@ impl H2Session {
         }
     }
 
-    /// Returns the bytes in the outbox, which are to be sent.
+    /// Returns the outbox: bytes that must be sent to the server.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.outbox[self.sent..]
     }
 
-    /// Removes bytes from the outbox that were sent.
+    /// Removes bytes that were sent from the outbox.
     pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.outbox.len() {
@@ -207,7 +207,7 @@ impl H2Session {
         self.takes_more() && (self.streams.len() as u64) < u64::from(most)
     }
 
-    /// Whether another request can be sent on this connection later.
+    /// Returns whether the connection still accepts requests, now or later.
     #[must_use]
     pub fn takes_more(&self) -> bool {
         self.gone.is_none() && self.next < u32::MAX >> 1
@@ -219,32 +219,32 @@ impl H2Session {
         self.streams.is_empty()
     }
 
-    /// Returns the server's limit of concurrent streams after its SETTINGS; `None` without a limit.
+    /// Returns the server's limit of concurrent streams; `None` without a limit, or before its SETTINGS have arrived.
     #[must_use]
     pub fn most_streams(&self) -> Option<u32> {
         self.most_streams
     }
 
-    /// Returns the headers of the last answer, if requested.
+    /// Returns the headers of the last answer; empty if they were not requested.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Takes the first 4 KiB of the last body, if headers are requested.
+    /// Takes the first 4 KiB of the last body; empty if headers were not requested.
     #[must_use]
     pub fn take_start(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.start)
     }
 
-    /// Returns the memory of the session in bytes, without requests and hashed bodies.
+    /// Returns the memory that the session uses in bytes, without requests and hashed bodies.
     #[must_use]
     pub fn held(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |(_, bytes, _)| bytes.len());
         self.outbox.len() + self.kept.len() + block + self.decoder.size()
     }
 
-    /// Encodes a request into the outbox. `place` identifies it in events.
+    /// Encodes a request into the outbox. `place` identifies the request in events.
     pub fn ask(&mut self, place: u32, request: &Request) {
         let id = self.next;
         self.next += 2;
@@ -278,7 +278,7 @@ impl H2Session {
         self.upload();
     }
 
-    /// Cancels a request.
+    /// Cancels the request of a slot.
     pub fn cancel(&mut self, place: u32) {
         if let Some(at) = self.streams.iter().position(|one| one.place == place) {
             let stream = self.streams.remove(at);
@@ -286,15 +286,14 @@ impl H2Session {
         }
     }
 
-    /// Returns the slots of requests in flight, and whether part of the answer has arrived.
+    /// Returns the slots of requests in flight, each with whether a part of its answer has arrived.
     pub fn places(&self) -> impl Iterator<Item = (u32, bool)> {
         self.streams
             .iter()
             .map(|one| (one.place, one.status.is_some() || one.interim > 0))
     }
 
-    /// Returns the status of an incomplete answer, and whether the rest of the request's body waits for the send
-    /// window.
+    /// Returns the status of an incomplete answer, and whether a part of the request's body waits for the send window.
     #[must_use]
     pub fn state(&self, place: u32) -> (Option<u16>, bool) {
         let stream = self.streams.iter().find(|one| one.place == place);
@@ -304,7 +303,7 @@ impl H2Session {
         })
     }
 
-    /// Returns the server's message when it closed the connection.
+    /// Returns the reason that the server gave when it closed the connection.
     #[must_use]
     pub fn gone(&self) -> Option<&str> {
         self.gone.as_ref().map(|(_, why)| why.as_str())
@@ -313,8 +312,8 @@ impl H2Session {
     /// Processes received bytes and appends events.
     ///
     /// # Errors
-    /// The server violated the protocol. The output ends with a GOAWAY that explains this, and requests in
-    /// flight get no answer.
+    /// The server violated the protocol. Then the outbox ends with a GOAWAY that describes the violation, and requests
+    /// in flight get no answer.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), H2Fault> {
         let fed = self.take(bytes, events).and_then(|()| {
             match self.outbox.len() - self.sent > LONGEST_OUTBOX {
@@ -432,7 +431,8 @@ impl H2Session {
         self.streams.binary_search_by_key(&id, |one| one.id).ok()
     }
 
-    /// Returns the index of the stream of a frame; `None` for a closed stream, whose frames are ignored.
+    /// Returns the index of a frame's stream. Returns `None` for a closed stream, because frames for a closed stream
+    /// are ignored.
     ///
     /// # Errors
     /// The stream was never opened.
@@ -446,7 +446,7 @@ impl H2Session {
         }
     }
 
-    /// Ends a stream, and adds the event that its request failed.
+    /// Ends a stream, and adds an event for the failure of its request.
     fn fail(
         &mut self,
         at: usize,

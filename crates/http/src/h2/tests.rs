@@ -13,7 +13,7 @@ fn read(decoder: &mut Decoder, block: &[u8]) -> Result<Headers, &'static str> {
     Ok(headers)
 }
 
-/// Examples of RFC 7541, appendix C.6: Huffman code, and a table of 256 bytes that evicts entries.
+/// Examples from RFC 7541, appendix C.6: Huffman code, and a table of 256 bytes from which entries are evicted.
 #[test]
 fn the_examples_of_the_rfc() {
     let hex = |text: &str| -> Vec<u8> {
@@ -72,7 +72,7 @@ fn padding_may_come_byte_by_byte() {
     assert_eq!((answer.status, answer.body), (200, 3));
 }
 
-/// Instructions for the HPACK table, some of them invalid.
+/// A head with instructions for the HPACK table, some of which are invalid.
 fn block() -> impl Strategy<Value = Vec<u8>> {
     let text = prop::collection::vec(any::<u8>(), 0..40);
     let literal = (
@@ -111,7 +111,8 @@ fn block() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Compares the decoder with that of another library, block after block with the same table.
+    /// Compares the decoder with the decoder of another library. Both decode several heads in sequence with the same
+    /// table.
     #[test]
     fn heads_are_read_as_another_decoder_reads_them(
         blocks in prop::collection::vec(block(), 1..6),
@@ -137,7 +138,7 @@ proptest! {
         }
     }
 
-    /// Texts that another library's Huffman encoder wrote are decoded.
+    /// Tests that the Huffman decoder reads texts from another library's encoder.
     #[test]
     fn huffman_texts_are_read(value in prop::collection::vec(any::<u8>(), 0..200), damage: bool, at: usize) {
         let mut coded = huffman(&value);
@@ -151,7 +152,7 @@ proptest! {
         prop_assert_eq!(said.ok().map(|()| ours), theirs.ok());
     }
 
-    /// Another library's decoder reads the encoded headers.
+    /// Tests that another library's decoder reads the encoded headers.
     #[test]
     fn what_is_written_is_read(headers in prop::collection::vec(("[:a-z-]{1,20}", "[ -~]{0,200}"), 0..10)) {
         let mut block = Vec::new();
@@ -166,7 +167,8 @@ proptest! {
         prop_assert_eq!(read(&mut Decoder::default(), &block).unwrap(), expected);
     }
 
-    /// The split into pieces does not change the result, the parser never panics, and memory stays small.
+    /// The result must not depend on how the bytes are split into pieces. The parser must not panic, and must use
+    /// little memory.
     #[test]
     fn pieces_make_no_difference(
         frames in prop::collection::vec(frame(), 0..20),
@@ -191,7 +193,7 @@ fn huffman(text: &[u8]) -> Vec<u8> {
     super::huffman::encode(text)
 }
 
-/// Frames, mostly valid.
+/// A frame, mostly a valid one.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let payload = prop_oneof![
         Just(vec![0x88]),
@@ -224,7 +226,8 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// Returns the events of three requests, the error of the connection, and the bytes to send, after these pieces.
+/// Passes these pieces to a session with three requests. Returns the events, the error of the connection, and the bytes
+/// to send.
 fn said(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Vec<StreamEvent>, Option<String>, Vec<u8>) {
     let url = Url::parse("http://h/").unwrap();
     let mut session = H2Session::new(false);

@@ -1,4 +1,4 @@
-//! Sends the first request over HTTP/2.
+//! Sends the first request to a server over HTTP/2.
 
 use super::{ProbeError, Probed, Probing};
 use crate::answer::HttpResponse;

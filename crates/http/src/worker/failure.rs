@@ -9,36 +9,38 @@ use assay_model::web::FailureKind;
 use std::io;
 use std::time::Duration;
 
-/// Pause in nanoseconds after a failure on a connection that got no answer. It limits the request rate against a server
-/// that is down.
+/// Pause in nanoseconds after a failure on a connection that received no answer. The pause limits the request rate
+/// against a server that is down.
 pub(super) const REST: u64 = 10_000_000;
 
 /// Time in nanoseconds without traffic after which a connection counts as idle. Servers close idle connections after
-/// seconds (nginx 75 s, Apache and Node.js 5 s), and a request may be sent at the same moment, which is no failure of
-/// the server. If a server closes a connection that was busy more recently, it dropped the request.
+/// seconds (nginx 75 s, Apache and Node.js 5 s). A request may be sent at the same moment, which is not a failure of
+/// the server. If a server closes a connection that was busy more recently than this time, the server dropped the
+/// request.
 const IDLE: u64 = 500_000_000;
-/// Time in nanoseconds after which a connection counts as idle if the kernel knows that the server did not get the
-/// request. The shortest time that servers are set to is 100 ms.
+/// Time in nanoseconds after which a connection counts as idle if the kernel knows that the server has not received the
+/// request. The shortest usual setting of servers is 100 ms.
 const RESTED: u64 = 50_000_000;
 
-/// Time in nanoseconds after which a reset without an earlier end counts as that of an idle connection: firewalls and
-/// balancers forget connections after a while, and servers end theirs in order.
+/// Time in nanoseconds after which a reset without an earlier close counts as the end of an idle connection. Firewalls
+/// and load balancers forget idle connections after a while; servers close their connections normally.
 const FORGOTTEN: u64 = 5_000_000_000;
 
-/// Returns whether a connection was idle before a request that began at `begun`, when its last answer
-/// ended at `answered`. All times are nanoseconds from the start of the load.
+/// Returns whether a connection was idle for at least `least` before a request. The last answer ended at `answered`,
+/// and the request began at `begun`. All times are in nanoseconds from the start of the load.
 fn was_idle(answered: u64, begun: u64, least: u64) -> bool {
     begun.saturating_sub(answered) >= least
 }
 
-/// Returns whether the server's kernel has acknowledged all bytes of a connection, if this is known.
+/// Returns whether the server's kernel has acknowledged all bytes of a connection; `None` if this is unknown.
 pub(super) fn has_received_all(stream: Option<&Stream>) -> Option<bool> {
     has_peer_received_all(&stream?.tcp)
 }
 
-/// Returns whether a request crossed the end of an idle connection, and was not dropped. `received` says whether the
-/// server's kernel acknowledged the request: a server that drops a request got it before. A server that resets the
-/// connection drops it as well, before it acknowledges anything.
+/// Returns whether the server closed an idle connection while the request was on its way, so that the server did not
+/// drop the request. `received` is whether the server's kernel acknowledged the request. A server that drops a request
+/// has received it before. A server that resets the connection also drops a request, before its kernel acknowledges
+/// anything.
 pub(super) fn has_crossed_end(
     received: Option<bool>,
     is_reset: bool,
@@ -53,12 +55,13 @@ pub(super) fn has_crossed_end(
     }
 }
 
-/// Returns whether the connection was reset, and not ended before: otherwise the kernel reports a broken pipe.
+/// Returns whether the connection was reset without an earlier close. After an earlier close, the kernel reports a
+/// broken pipe.
 pub(super) fn is_reset(error: &Broken) -> bool {
     matches!(error, Broken::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
 }
 
-/// Returns whether the server has closed a connection that rested before a request that begins at `begun`.
+/// Returns whether the server has closed a connection that was idle before a request that begins at `begun`.
 pub(super) fn has_ended_at_rest(stream: &Stream, answered: u64, begun: u64) -> bool {
     was_idle(answered, begun, RESTED) && is_closed_by_peer(&stream.tcp) == Some(true)
 }
@@ -105,8 +108,8 @@ impl Worker<'_> {
         self.fail(at, kind, || why);
     }
 
-    /// Sends a request again on a new connection, because the server closed an idle one; the time counts (RFC 9112,
-    /// section 9.3.1).
+    /// Sends a request again on a new connection, because the server closed an idle connection. The latency counts from
+    /// the first attempt (RFC 9112, section 9.3.1).
     pub(super) fn reopen(&mut self, at: usize) {
         self.tally.reopened += 1;
         let connection = &mut self.connections[at];
@@ -132,7 +135,7 @@ impl Worker<'_> {
     }
 }
 
-/// Describes a request that exceeded the limit, by the part of the answer that arrived.
+/// Describes a request that exceeded the time limit, by the part of the answer that arrived.
 pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
     match status {
         None => format!("nothing within {limit:?}"),
@@ -140,7 +143,7 @@ pub(super) fn late(status: Option<u16>, limit: Duration) -> String {
     }
 }
 
-/// Returns the kind of failure for a connection phase. `started` is whether part of the answer has arrived.
+/// Returns the kind of failure for a connection in this phase. `started` is whether a part of the answer has arrived.
 pub(super) fn classify(
     error: &Broken,
     phase: ConnectionPhase,

@@ -1,4 +1,4 @@
-//! HTTP/1.1: one request at a time per connection.
+//! HTTP/1.1, with one request at a time per connection.
 
 use super::failure::{has_crossed_end, has_received_all};
 use super::{SPOKEN, Worker};
@@ -8,7 +8,7 @@ use crate::stream::{ReadOutcome, Stream};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 
-/// Status with which some servers end idle connections.
+/// HTTP status with which some servers announce that they close an idle connection.
 const REQUEST_TIMEOUT: u16 = 408;
 
 impl Worker<'_> {
@@ -34,7 +34,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles an event of a connection: reads and writes until it would have to wait.
+    /// Handles an event of a connection: reads and writes until the connection would block.
     pub(super) fn drive(&mut self, at: usize, flags: EventFlags) {
         let connection = &mut self.connections[at];
         let Some(stream) = &mut connection.stream else {
@@ -159,8 +159,8 @@ impl Worker<'_> {
         self.ended(at, self.now);
     }
 
-    /// Returns whether a 408 is no answer to the request, but says that the server closes an idle connection
-    /// (RFC 9110, section 15.5.9).
+    /// Returns whether a response with status 408 does not belong to the request, but announces that the server closes
+    /// an idle connection (RFC 9110, section 15.5.9).
     fn ends_rest(&self, at: usize, answer: &HttpResponse) -> bool {
         let connection = &self.connections[at];
         let request = &self.load.requests[connection.which];

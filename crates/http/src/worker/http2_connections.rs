@@ -1,6 +1,6 @@
-//! HTTP/2: several simultaneous requests per connection; `link` in this module is such a connection. Slots for requests
-//! form groups, each with one connection. When a server closes a connection normally, the group opens another, while
-//! requests on the old connection finish.
+//! HTTP/2, with several simultaneous requests per connection. Such a connection is called `link` in this module. Slots
+//! for requests form groups, each of which has one connection. When a server closes a connection normally, the group
+//! opens another connection, while requests on the old connection finish.
 
 use super::failure::{
     REST, classify, has_crossed_end, has_ended_at_rest, has_received_all, is_reset, late,
@@ -14,10 +14,10 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::VecDeque;
 use std::io;
 
-/// Maximum number of reads from one connection before other connections are served.
+/// Maximum number of reads from one connection before the thread handles other connections.
 const TURN: u32 = 64;
 
-/// Events of a connection that epoll reports.
+/// Events of a connection that epoll shall report.
 const WATCHED: EventFlags = EventFlags::IN
     .union(EventFlags::OUT)
     .union(EventFlags::RDHUP)
@@ -27,14 +27,14 @@ const WATCHED: EventFlags = EventFlags::IN
 struct Http2Connection {
     stream: Option<Stream>,
     session: H2Session,
-    /// Phase of the connection: connecting, TLS handshake, or reading.
+    /// Phase of the connection: connecting, TLS handshake, or open.
     phase: ConnectionPhase,
     group: usize,
-    /// Number of the stream. An event with another number belongs to a closed stream and is ignored.
+    /// Number of the stream. An event that carries another number belongs to an earlier, closed stream and is ignored.
     generation: u32,
-    /// Time at which the connection was started.
+    /// Time at which opening the connection began.
     dialled: u64,
-    /// Time of the last received bytes.
+    /// Time at which bytes last arrived.
     heard: u64,
     asked: u32,
     answers: u32,
@@ -43,23 +43,23 @@ struct Http2Connection {
     hung_up: bool,
     /// Whether the connection accepts no more requests.
     retired: bool,
-    /// Slots whose request is not sent yet.
+    /// Slots whose requests have not been sent yet.
     waiting: VecDeque<usize>,
 }
 
-/// All HTTP/2 connections of a thread.
+/// All HTTP/2 connections of a generator thread.
 pub struct Http2Connections {
     all: Vec<Http2Connection>,
     /// Indices of closed connections, which can be reused.
     closed: Vec<usize>,
     /// Index of the current connection of each group.
     of_group: Vec<Option<usize>>,
-    /// Connection whose output is sent after all its events were handled.
+    /// Connection whose output is sent after all of its events are handled.
     driven: Option<usize>,
     events: Vec<StreamEvent>,
 }
 
-/// Reason why a connection breaks.
+/// Reason why a connection is given up.
 enum Break {
     Broken(Broken),
     Ended,
@@ -89,7 +89,7 @@ impl Http2Connections {
         }
     }
 
-    /// Closes all connections, as [`Stream::cut`] does.
+    /// Closes all connections with a reset, as [`Stream::cut`] does.
     pub fn cut(&mut self) {
         for stream in self.all.iter_mut().filter_map(|link| link.stream.take()) {
             stream.cut();
@@ -112,7 +112,7 @@ impl Http2Connections {
 }
 
 impl Worker<'_> {
-    /// Sends the request of slot `at` on the HTTP/2 connection of its group; opens a connection if the group has none.
+    /// Sends the request of slot `at` on the HTTP/2 connection of its group. Opens a connection if the group has none.
     pub(super) fn ask(&mut self, at: usize) {
         let group = at / self.load.streams as usize;
         self.close_ended(group, self.connections[at].begun);
@@ -146,7 +146,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Closes the link of a group if the server has closed it while it rested; its event was not handled yet.
+    /// Closes the link of a group if the server has closed it while it was idle, and the event of this close was not
+    /// handled yet.
     fn close_ended(&mut self, group: usize, now: u64) {
         let Some(which) = self.links.of_group[group] else {
             return;
@@ -246,7 +247,7 @@ impl Worker<'_> {
         Ok(which)
     }
 
-    /// Handles an event of a connection: reads and writes until it would have to wait.
+    /// Handles an event of a connection: reads and writes until the connection would block.
     pub(super) fn drive_link(&mut self, which: usize, generation: u32, flags: EventFlags) {
         let Some(link) = self.links.all.get_mut(which) else {
             return;
@@ -347,8 +348,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends a request again, once, that the server has not processed. Its latency still counts from the first due
-    /// time.
+    /// Sends a request again that the server has not processed, but only once. The latency still counts from the first
+    /// due time.
     fn again(&mut self, at: usize, kind: FailureKind, why: impl FnOnce() -> String) {
         if std::mem::replace(&mut self.connections[at].again, true) {
             return self.failed(at, kind, why);
@@ -363,7 +364,7 @@ impl Worker<'_> {
         self.ended(at, self.now + REST);
     }
 
-    /// Sends the output of the connection, and closes it if it is finished.
+    /// Sends the output of the connection, and closes the connection if it is finished.
     fn turn_ended(&mut self, which: usize) {
         if let Err(error) = self.say(which) {
             return self.break_link(which, error.into());
@@ -392,7 +393,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Handles a broken connection. Its requests fail, or are sent again if this is safe.
+    /// Handles a broken connection. Its requests fail; requests that may safely be repeated are sent again.
     fn break_link(&mut self, which: usize, why: Break) {
         let received = has_received_all(self.links.all[which].stream.as_ref());
         // Try to inform the server.

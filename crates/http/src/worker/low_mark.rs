@@ -1,37 +1,38 @@
-//! Closed loop: makes the kernel wake the thread once per answer, when the whole answer has arrived (`SO_RCVLOWAT`).
-//! Otherwise a server that writes head and body separately would wake the thread twice.
+//! Makes the kernel wake the thread once per answer in a closed loop, when the whole answer has arrived
+//! (`SO_RCVLOWAT`). Otherwise a server that writes head and body separately would wake the thread twice.
 //!
-//! Only works if all answers have one length. The first answer of another length ends it for the rest of the load. If
-//! that answer is shorter, it wakes no thread, so that the periodic check of slow requests reads it, at most
-//! [`super::LOOK`] late.
+//! This only works if all answers have the same length. After the first answer of another length, the mark is not used
+//! for the rest of the load. If that answer is shorter, it does not wake the thread. Then the periodic check of slow
+//! requests reads it, at most [`super::LOOK`] late.
 
 use super::{LOOK, Worker};
 use crate::connection::ConnectionPhase;
 use assay_host::receive_low_mark::set_receive_low_mark;
 use assay_model::web::Protocol;
 
-/// Number of answers of equal length after which the mark is set.
+/// Number of answers of equal length after which the low-water mark is set.
 const ENOUGH: u32 = 64;
-/// Maximum length in bytes of an answer for which the mark is set. A higher mark would change the receive window.
+/// Maximum length in bytes of an answer for which the low-water mark is set. A higher mark would change the receive
+/// window.
 const LONGEST: u64 = 16 << 10;
-/// Maximum time in nanoseconds of an answer for which the mark is set. Slow answers wake the thread seldom anyway, and
-/// each periodic check would read in vain.
+/// Maximum duration in nanoseconds of an answer for which the low-water mark is set. Slow answers rarely wake the
+/// thread anyway, and each periodic check would read in vain.
 const SLOWEST: u64 = LOOK / 2;
 
-/// What is known about the length of the answers so far.
+/// State of the low-water mark, which depends on the lengths of the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LowMark {
-    /// This many answers had this length in bytes; the mark is not set yet.
+    /// The mark is not set yet. The last `count` answers had `length` bytes each.
     Learning { length: u64, count: u32 },
-    /// The mark is set to this many bytes.
+    /// The mark is set to this number of bytes.
     Set(u32),
-    /// The mark is not used: the thread wakes for every byte.
+    /// The mark is not used, so that every byte wakes the thread.
     Off,
 }
 
 impl LowMark {
-    /// Starts to learn the length. Off for open loops, whose latencies must not depend on a guess, and if received
-    /// bytes are not equal to answer bytes (HTTP/2, TLS).
+    /// Creates the initial state. The mark is not used in two cases: in open loops, whose latencies must not depend on
+    /// a guess, and if the number of received bytes differs from the length of the answer (HTTP/2, TLS).
     pub fn new(is_closed: bool, protocol: Protocol, is_plain: bool) -> Self {
         match is_closed && protocol == Protocol::Http1 && is_plain {
             true => Self::Learning {
@@ -42,7 +43,7 @@ impl LowMark {
         }
     }
 
-    /// Returns the state after an answer of this many bytes that took this many nanoseconds.
+    /// Returns the state after an answer of `bytes` bytes that took `took` nanoseconds.
     pub fn after(self, bytes: u64, took: u64) -> Self {
         match self {
             Self::Learning { length, count } => {
@@ -64,7 +65,7 @@ impl LowMark {
 }
 
 impl Worker<'_> {
-    /// Sets the mark of an open connection before its next request.
+    /// Sets the low-water mark of an open connection before its next request.
     pub(super) fn mark(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let wanted = match self.mark {
@@ -81,7 +82,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Updates the state after an answer.
+    /// Updates the state of the mark after an answer.
     pub(super) fn learn_length(&mut self, at: usize) {
         if self.mark == LowMark::Off {
             return;
@@ -96,7 +97,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads the bytes of a slow answer that are below the mark. Such an answer ends the use of the mark.
+    /// Reads the bytes of a slow answer that are fewer than the mark. The mark is not used any more after this answer.
     pub(super) fn look_below_mark(&mut self, at: usize) {
         let connection = &self.connections[at];
         let came = connection.came;
@@ -114,7 +115,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Ends the use of the mark on all connections. Bytes that have already arrived cause an event.
+    /// Stops using the mark on all connections. Bytes that have already arrived then cause an event.
     fn unmark(&mut self) {
         for at in 0..self.connections.len() {
             self.mark(at);

@@ -2,7 +2,7 @@
 
 use crate::tally::Tally;
 
-/// A reading of this thread's CPU time, from which later use is computed.
+/// A reading of this thread's CPU time, from which the CPU time of the load is computed.
 pub struct Used {
     cpu: u64,
     waited: Option<u64>,
@@ -22,7 +22,7 @@ impl Used {
         }
     }
 
-    /// Adds the CPU time since the reading to the counts; further calls add nothing.
+    /// Adds the CPU time since the reading to the counts. Further calls add nothing.
     pub fn end(&mut self, tally: &mut Tally) {
         if std::mem::replace(&mut self.ended, true) {
             return;

@@ -1,4 +1,4 @@
-//! Servers with faults, and a short load.
+//! Starts servers with faults, and runs short loads.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use assay_http::{Expect, HttpLoad, Live, Method, Request, Url, run};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// Returns a closed loop of a third of a second.
+/// Returns a closed loop that runs for a third of a second.
 pub fn load(url: &str, connections: u32) -> HttpLoad {
     let url = Url::parse(url).unwrap();
     HttpLoad {
@@ -56,7 +56,7 @@ pub fn measure(load: &HttpLoad) -> Measured {
     measured
 }
 
-/// Checks the properties that hold for every measurement.
+/// Checks properties that every measurement must have.
 pub fn check(measured: &Measured) {
     let failed: u64 = measured
         .failures
@@ -110,8 +110,8 @@ pub fn serve(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-/// Starts a server that answers each request with `answer`, called with the request's number; false closes the
-/// connection.
+/// Starts a server that calls `answer` with the number of each request. If `answer` returns false, the server closes
+/// the connection.
 pub fn server(answer: impl Fn(u64, &mut TcpStream) -> bool + Send + Sync + 'static) -> String {
     let count = AtomicU64::new(0);
     let address = serve(move |mut stream| {
@@ -130,7 +130,7 @@ pub fn server(answer: impl Fn(u64, &mut TcpStream) -> bool + Send + Sync + 'stat
     format!("http://{address}/")
 }
 
-/// Writes bytes. Returns whether the reader is still connected.
+/// Writes bytes. Returns whether the client is still connected.
 pub fn say(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
 }
@@ -147,7 +147,7 @@ pub fn for_ever(stream: &mut TcpStream, first: &[u8], piece: &[u8]) -> bool {
     false
 }
 
-/// Checks that a load without good answers fails only in these ways, in time, and within 64 MiB.
+/// Checks a load without good answers. It must fail only in these ways, end in time, and use less than 64 MiB.
 pub fn is_as_said(
     name: &str,
     mut load: HttpLoad,

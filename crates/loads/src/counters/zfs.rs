@@ -4,7 +4,7 @@ use assay_host::kstat;
 use assay_model::Bytes;
 use assay_model::sample::{ArcDelta, ZilDelta};
 
-/// Counters of the ARC at one time.
+/// Counters of the ZFS read cache (ARC) at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arc {
     demand_data_hits: u64,
@@ -15,7 +15,7 @@ pub struct Arc {
     c_max: u64,
 }
 
-/// Counters of the intent log at one time.
+/// Counters of the ZFS intent log (ZIL) at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zil {
     /// Number of calls that waited until logged data was durable.
@@ -27,7 +27,7 @@ pub struct Zil {
 }
 
 impl Arc {
-    /// Parses `arcstats`. Counters that this version of ZFS does not have are 0.
+    /// Parses `arcstats`. Counters that are missing in this version of ZFS are 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let count = |name| kstat::find_counter(text, name).unwrap_or(0);
@@ -43,7 +43,8 @@ impl Arc {
         }
     }
 
-    /// Returns the growth of the counters from `self` to the later `end`. `size` and `c_max` are the values at `end`.
+    /// Returns by how much the counters grew from `self` to the later `end`. `size` and `c_max` are the values at
+    /// `end`.
     #[must_use]
     pub fn until(self, end: Self) -> ArcDelta {
         ArcDelta {
@@ -62,8 +63,8 @@ impl Arc {
 }
 
 impl Zil {
-    /// Parses `zil`, or since OpenZFS 2.2 the statistics of one data set
-    /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). Returns `None` without log counters.
+    /// Parses `zil`. Since OpenZFS 2.2, also parses the statistics of one dataset
+    /// (`/proc/spl/kstat/zfs/POOL/objset-0x…`). Returns `None` if the text contains no log counters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let count = |name| kstat::find_counter(text, name).unwrap_or(0);
@@ -76,7 +77,7 @@ impl Zil {
         })
     }
 
-    /// Returns how much the counters grew from `self` to the later `end`.
+    /// Returns by how much the counters grew from `self` to the later `end`.
     #[must_use]
     pub fn until(self, end: Self) -> ZilDelta {
         ZilDelta {

@@ -1,7 +1,7 @@
-//! Parses fio's bandwidth logs: rate over time.
+//! Parses fio's bandwidth logs, which contain the rate over time.
 //!
-//! A line is `msec, KiB/s, direction, block size, offset[, priority]` (fio HOWTO, "Log File Formats"); one
-//! file per job. With `log_avg_msec`, a line is the mean over the interval that ends at its time.
+//! There is one log file per job. Each line is `msec, KiB/s, direction, block size, offset[, priority]` (fio HOWTO,
+//! "Log File Formats"). With `log_avg_msec`, a line is the mean over the interval that ends at the time of the line.
 
 use assay_model::sample::{Operation, RatePoint};
 use assay_model::{Bytes, Nanos};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the log files in the work directory.
+/// Prefix of the log files' names in the work directory.
 pub(super) const PREFIX: &str = "rate";
 
 fn find_log_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
@@ -28,14 +28,14 @@ fn find_log_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Removes the logs of an earlier sample.
+/// Removes the logs of an earlier sample from the work directory.
 pub(super) fn remove(dir: &Path) {
     for path in find_log_files(dir) {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Reads and sums the logs of all jobs.
+/// Reads the logs of all jobs and adds their rates.
 pub(super) fn read(dir: &Path, every: Nanos, block: Bytes) -> Vec<RatePoint> {
     let texts: Vec<String> = find_log_files(dir)
         .filter_map(|path| fs::read_to_string(path).ok())
@@ -44,9 +44,9 @@ pub(super) fn read(dir: &Path, every: Nanos, block: Bytes) -> Vec<RatePoint> {
     parse(&texts, (every.0 / 1_000_000).max(1), block)
 }
 
-/// Sums the rates of all jobs per interval. Intervals end at multiples of `every_ms`, but fio's timer is inaccurate, so
-/// a line belongs to the nearest multiple. If a job has several lines for one interval, the last line counts. fio
-/// writes block size 0 in averaged lines, so `block` of the workload is used.
+/// Adds the rates of all jobs in each interval. Intervals end at multiples of `every_ms`. A line belongs to the nearest
+/// multiple, because fio's timer is inaccurate. If a job has several lines for one interval, the last line counts.
+/// Averaged lines contain the block size 0, so the size `block` of the workload is used.
 fn parse(logs: &[&str], every_ms: u64, block: Bytes) -> Vec<RatePoint> {
     let mut points: BTreeMap<u64, RatePoint> = BTreeMap::new();
     for log in logs {

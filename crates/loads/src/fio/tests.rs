@@ -42,7 +42,7 @@ fn the_complaint_is_the_line_that_says_what_went_wrong() {
     assert_eq!(find_complaint("\n"), None);
 }
 
-/// Creates a script in place of fio. Tests let it misbehave, and it must still be stopped and reaped.
+/// Creates a script in place of fio. Tests make the script misbehave; it must still be stopped and reaped.
 fn script(dir: &Path, body: &str) -> Fio {
     use std::os::unix::fs::PermissionsExt as _;
     let program = dir.join("fio");

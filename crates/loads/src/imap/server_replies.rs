@@ -5,25 +5,25 @@ use std::collections::VecDeque;
 /// Maximum length of a server's line in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Splits bytes into lines.
+/// Splits received bytes into lines.
 #[derive(Default)]
 pub struct LineBuffer {
     buffer: Vec<u8>,
-    /// Number of bytes already searched for a line end.
+    /// Number of bytes that were already searched for a line end.
     looked: usize,
 }
 
-/// A line exceeds the maximum length.
+/// Error: a line exceeds the maximum length.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 impl LineBuffer {
-    /// Adds received bytes.
+    /// Adds received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend(bytes);
     }
 
-    /// Returns the next line without its end; `None` if it is incomplete.
+    /// Returns the next line without its line end; `None` if no complete line has arrived.
     pub fn next(&mut self) -> Result<Option<String>, TooLong> {
         let new = self.buffer.iter().skip(self.looked);
         let end = new.copied().position(|byte| byte == b'\n');
@@ -42,32 +42,32 @@ impl LineBuffer {
     }
 }
 
-/// A login from the greeting to the tagged answer.
+/// State of a sign-in, from the greeting to the tagged answer.
 pub struct Login {
     to_send: VecDeque<Part>,
-    /// Literal to send when the server has requested it with `+`.
+    /// Literal that is sent when the server requests it with `+`; `None` if there is no such literal.
     literal: Option<Vec<u8>>,
     greeted: bool,
-    /// The password in plain and in encoded form; both are removed from server messages before they are shown.
+    /// Password in plain and in encoded form. Both are removed from messages of the server before they are shown.
     hidden: [String; 2],
 }
 
 /// What the client does after a line of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Irrelevant; wait for the next line.
+    /// Wait for the next line, because this line is irrelevant.
     Wait,
-    /// Send these bytes.
+    /// Send these bytes to the server.
     Send(Vec<u8>),
-    /// Logged in.
+    /// The sign-in succeeded.
     Done,
-    /// The server refused the login with this message.
+    /// The server refused the sign-in. Contains the server's message.
     Refused(String),
-    /// The line is not valid IMAP at this point of the login.
+    /// The line is not valid IMAP at this point of the sign-in.
     Wrong {
         /// The invalid line of the server.
         answer: String,
-        /// The content that would have been valid.
+        /// Description of a line that would have been valid.
         expected: &'static str,
     },
 }
@@ -90,7 +90,7 @@ impl Login {
         }
     }
 
-    /// Processes a line of the server.
+    /// Processes a line of the server and returns the next action.
     pub fn take(&mut self, line: &str) -> Next {
         let news = line.starts_with("* ") && !line.starts_with("* BYE");
         if !self.greeted {
@@ -136,7 +136,7 @@ impl Login {
         }
     }
 
-    /// Returns `bytes` together with the next part of the command, if there is one.
+    /// Returns `bytes` followed by the next part of the command, if there is one.
     fn send(&mut self, mut bytes: Vec<u8>) -> Next {
         if let Some(part) = self.to_send.pop_front() {
             bytes.extend(part.bytes);
@@ -153,7 +153,7 @@ struct Part {
     literal: Option<Vec<u8>>,
 }
 
-/// Splits the LOGIN command into parts. A part ends only at an argument that must be sent as a literal.
+/// Splits the LOGIN command into parts. A part ends where an argument must be sent as a literal.
 fn login_command(user: &[u8], password: &[u8]) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut bytes = b"a1 LOGIN".to_vec();
@@ -178,7 +178,8 @@ fn login_command(user: &[u8], password: &[u8]) -> Vec<Part> {
     parts
 }
 
-/// Encodes a quoted string (RFC 3501, section 9: `quoted`); only 7-bit text without line ends is possible.
+/// Encodes an argument as a quoted string (RFC 3501, section 9: `quoted`). Returns `None` unless the argument is 7-bit
+/// text without line ends.
 fn quote_argument(argument: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![b'"'];
     for &byte in argument {

@@ -9,10 +9,10 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// A logged-in session.
+/// An IMAP session after the sign-in.
 pub struct ImapSession(Line);
 
-/// Logs in; returns `None` when cancelled.
+/// Signs in; returns `None` when cancelled.
 pub fn login(
     request: &ImapRequest,
     addresses: &[SocketAddr],
@@ -39,8 +39,8 @@ pub fn login(
 }
 
 impl ImapSession {
-    /// Sends LOGOUT and waits briefly for the server to close the connection. Returns the total number of received
-    /// bytes.
+    /// Sends LOGOUT, and waits a short time until the server closes the connection. Returns the total number of
+    /// received bytes.
     pub fn logout(mut self) -> u64 {
         let line = &mut self.0;
         line.deadline = Instant::now() + Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl ImapSession {
     }
 }
 
-/// Reason why a login ended early.
+/// Reason why a sign-in ended early.
 enum Stop {
     Cancelled,
     Late,

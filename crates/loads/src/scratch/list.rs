@@ -1,7 +1,7 @@
-//! List of a session's scratch files: the planned paths and the identities of the created files.
+//! List of a session's scratch files, with the planned paths and the identities of the created files.
 //!
-//! Each line has a checksum (`assay_host::seal`). A file is recorded before it is created, and again with its
-//! identity before anybody else can rename it.
+//! Each line has a checksum (`assay_host::seal`). A file is recorded twice: before it is created, and with its identity
+//! before another user can rename it.
 
 use assay_host::held::{Access, Directory, Held};
 use assay_host::seal::{seal, unseal};
@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
 pub(super) const NAME: &str = "scratch";
-/// Maximum length of a list in bytes. A line has a few hundred bytes.
+/// Maximum length of a list in bytes. For comparison: a line has a few hundred bytes.
 const LONGEST: u64 = 1 << 20;
 
 pub(super) struct List<'a> {
@@ -19,7 +19,7 @@ pub(super) struct List<'a> {
     held: Held,
 }
 
-/// A planned scratch file.
+/// A planned or created scratch file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     #[serde(with = "assay_host::path_json")]
@@ -50,7 +50,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Reads a list and skips incomplete lines.
+/// Reads a list. Skips incomplete lines.
 pub(super) fn read(dir: &Directory) -> Vec<Entry> {
     let mut bytes = Vec::new();
     if let Ok(held) = dir.file(NAME.as_ref(), Access::Read) {

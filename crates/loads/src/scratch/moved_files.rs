@@ -1,12 +1,12 @@
-//! Removes a scratch file whose name no longer refers to it: a user with write access to its directory may have
-//! renamed, removed or replaced the file.
+//! Removes a scratch file whose name no longer refers to it, because a user with write access to its directory renamed,
+//! removed or replaced the file.
 
 use super::Scratch;
 use assay_host::HostError;
 use assay_host::held::{Held, Removed};
 use std::path::PathBuf;
 
-/// A scratch file that somebody moved while it was in use.
+/// A scratch file that another user or program moved while it was in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedFile {
     /// Path at which assay created the file.
@@ -15,17 +15,17 @@ pub struct MovedFile {
     pub end: MovedFileEnd,
 }
 
-/// What happened to a moved scratch file.
+/// What happened to a scratch file that was moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MovedFileEnd {
-    /// Another user had removed or replaced the file's name; nothing of the file remains.
+    /// The file's name was removed or replaced. Nothing of the file remains.
     Unlinked,
-    /// The file had another name in the same directory and was removed.
+    /// The file had another name in the same directory. assay removed the file.
     Renamed(PathBuf),
-    /// The file was moved to another directory, with this path if it was found. assay truncated the file, so that it
-    /// uses no space.
+    /// The file was moved to another directory. Contains its path if the path was found. assay truncated the file, so
+    /// that it uses no space.
     Elsewhere(Option<PathBuf>),
-    /// The file still exists, because of this error.
+    /// The file still exists, because removing it failed with this error.
     Failed(HostError),
 }
 
@@ -60,8 +60,8 @@ impl std::fmt::Display for MovedFile {
     }
 }
 
-/// Removes a scratch file under its own name if this name still refers to it, else under another name in the same
-/// directory. Truncates the file if it was moved elsewhere. Changes no other file.
+/// Removes a scratch file. If its name no longer refers to it, searches another name in the same directory. If the file
+/// was moved to another directory, truncates it. Changes no other file.
 pub(super) fn remove(scratch: &Scratch) -> Option<MovedFile> {
     let end = match attempt(scratch) {
         Ok(end) => end?,
@@ -108,8 +108,8 @@ fn attempt(scratch: &Scratch) -> Result<Option<MovedFileEnd>, HostError> {
     }
 }
 
-/// Returns whether the file has no name left. Some network file systems give an open removed file a temporary
-/// name (`.nfs…`), which disappears with the descriptor.
+/// Returns whether the file has no name any more. Some network file systems give a removed file that is still open a
+/// temporary name (`.nfs…`), which disappears with the descriptor.
 fn is_unlinked(held: &Held) -> Result<bool, HostError> {
     let hidden = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! Removes the scratch files of killed sessions and nothing else: regular files created by assay, in
+//! Removes the scratch files of killed sessions and nothing else. These are regular files that assay created, in
 //! directories that may belong to other users. Files with a recorded identity are removed even after a move.
 
 use super::list::{self, Entry};
@@ -11,12 +11,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// A scratch file of a killed session, and the result of removing it.
+/// A scratch file of a killed session, and the result of the attempt to remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// The scratch file.
+    /// Path of the scratch file.
     pub path: PathBuf,
-    /// Reason why the file could not be removed.
+    /// Reason why the file could not be removed; `None` if it was removed.
     pub error: Option<String>,
 }
 
@@ -24,13 +24,13 @@ pub struct Swept {
 enum End {
     Gone,
     Removed,
-    /// The name now refers to another object, which is not touched; the text is the reason.
+    /// The name now refers to another object, which is not changed. Contains the reason.
     Another(&'static str),
     Failed(HostError),
 }
 
 impl ScratchRegistry {
-    /// Removes the files of killed sessions. Returns the files that were found; usually there are none.
+    /// Removes the files of killed sessions. Returns the files that were found, usually none.
     #[must_use]
     pub fn sweep(&self) -> Vec<Swept> {
         let mut swept = Vec::new();
@@ -104,7 +104,8 @@ fn describe_failure(path: &Path, error: &HostError) -> String {
     }
 }
 
-/// Returns whether another file system now covers the file's path, for example because the original one is not mounted.
+/// Returns whether the path of the file is now on another file system, for example because the original file system is
+/// not mounted.
 fn is_covered(path: &Path, known: &KnownFile) -> bool {
     let mut above = path.ancestors().skip(1);
     let nearest = above.find_map(|above| read_identity(above).ok());
@@ -129,7 +130,7 @@ fn by_what_it_is(path: &Path, known: &KnownFile) -> Result<End, HostError> {
     })
 }
 
-/// Removes the file of an entry without identity by its name, if it was created at all.
+/// Removes the file of an entry without identity by its name. Such a file may not have been created at all.
 fn by_name(path: &Path) -> Result<End, HostError> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(End::Gone);
@@ -166,8 +167,8 @@ fn by_name(path: &Path) -> Result<End, HostError> {
     })
 }
 
-/// Removes abandoned scratch files from a directory: files that match assay's name pattern, belong to this user, have
-/// exactly one hard link, and are not locked.
+/// Removes abandoned scratch files from a directory. A file is abandoned if its name has assay's pattern, it belongs to
+/// this user, it has exactly one hard link, and it is not locked.
 #[must_use]
 pub fn sweep_directory(directory: &Directory) -> Vec<Swept> {
     let mut swept = Vec::new();

@@ -7,7 +7,7 @@ fn held(dir: &tempfile::TempDir) -> Arc<Directory> {
     Arc::new(Directory::open(dir.path()).unwrap())
 }
 
-/// Simulates kill -9: closes the descriptors without running a destructor.
+/// Simulates kill -9 by closing the descriptors without running a destructor.
 fn killed(scratch: Scratch, session: ScratchSession) {
     let (scratch, session) = (
         &*Box::leak(Box::new(scratch)),
@@ -259,7 +259,7 @@ fn a_pipe_in_the_state_directory_is_not_waited_for() {
     assert!(state.begin(UID).is_err());
 }
 
-/// The owner of the directory moves the file before assay is killed, to several places, and puts other objects in its
+/// The owner of the directory moves the file to several places before assay is killed, and puts other objects in its
 /// place.
 #[test]
 fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes() {
@@ -307,7 +307,7 @@ fn attack_a_file_that_was_moved_before_the_kill_is_found_and_nothing_else_goes()
     assay_testing::attacked("scratch files moved before a kill", tried, held_out);
 }
 
-/// Creates a directory on a disk, because file systems in memory may have another kind of file handles.
+/// Creates a directory on a disk, because the file handles of file systems in memory may be of another kind.
 fn tempdir() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").unwrap()
 }
@@ -343,7 +343,7 @@ fn run(argv: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// A separate file system, unmounted on drop.
+/// A separate file system, which is unmounted when the value is dropped.
 struct Mounted {
     dir: tempfile::TempDir,
     image: tempfile::TempDir,
@@ -381,7 +381,8 @@ impl Drop for Mounted {
     }
 }
 
-/// An obstacle to removing a scratch file: its name, a function that creates it, and one that removes it.
+/// Something that prevents the removal of a scratch file: its name, a function that sets it up, and a function that
+/// ends it.
 type Hindrance = (&'static str, fn(&Path) -> bool, fn(&Path) -> bool);
 
 const HINDRANCES: [Hindrance; 5] = [
@@ -468,7 +469,7 @@ fn what_could_not_be_removed_stays_entered_and_is_named_until_it_is_gone() {
     }
 }
 
-/// Simulates kill -9: closes everything without removing a file. Returns the path of the remaining file.
+/// Simulates kill -9 by closing everything without removing a file. Returns the path of the remaining file.
 fn left_by_a_kill(scratch: Scratch, session: ScratchSession) -> PathBuf {
     let (path, dir) = (scratch.shown().to_owned(), session.path.clone());
     let list = fs::read(dir.join(list::NAME)).unwrap();

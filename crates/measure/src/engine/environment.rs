@@ -1,4 +1,4 @@
-//! The external resources that every measurement needs: machine, fio, scratch registry, journal, clock.
+//! External resources that every measurement needs: machine, fio, scratch registry, journal and clock.
 
 use crate::engine::{Meter, Tools};
 use assay_changes::{ChangeError, Journal};
@@ -9,28 +9,28 @@ use assay_model::{FactKind, Facts, OPEN_CHANGES};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// The external resources that every measurement needs.
+/// External resources that every measurement needs, passed from the command line to the engine.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// The machine on which to measure.
+    /// Machine on which the load runs.
     pub host: &'a dyn HostMut,
-    /// Path of fio, if it is not the one on PATH.
+    /// Path of fio; `None` means the fio on PATH.
     pub fio: Option<&'a Path>,
-    /// Registry of scratch files.
+    /// Registry of scratch files, from which a crash can be cleaned up.
     pub state: &'a ScratchRegistry,
-    /// Journal of changes and created objects.
+    /// Journal of changes and created objects, from which a crash can be undone.
     pub journal: &'a Journal,
-    /// Request to stop.
+    /// Flag that is set when the user wants to stop.
     pub cancel: &'a Cancel,
-    /// The wall clock.
+    /// Function that returns the wall clock time.
     pub now: &'a dyn Fn() -> Timestamp,
-    /// Version of assay, stored with the results.
+    /// Version of assay, which is stored with the results.
     pub version: &'static str,
 }
 
 impl<'a> Environment<'a> {
-    /// Adds a fact that lists the settings that terminated assay processes have left changed. The judge adds a doubt to
-    /// every sample with this fact.
+    /// Adds a fact that lists the settings which terminated assay processes left changed. The judge adds a doubt (a
+    /// reason to distrust a figure) to every sample with this fact.
     pub fn enter_open_changes(&self, facts: &mut Facts) {
         enter_open_changes(self.journal.left_changed(), facts);
     }
@@ -48,7 +48,7 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// Adds such a fact from the content of the journal, see [`Environment::enter_open_changes`].
+/// Adds the fact of [`Environment::enter_open_changes`] from the content of the journal.
 pub fn enter_open_changes(changed: Result<Vec<String>, ChangeError>, facts: &mut Facts) {
     let (kind, source) = (FactKind::Runtime, "the journal of assay");
     match changed {

@@ -1,4 +1,4 @@
-//! The target of a load.
+//! Where a load reads and writes, or which service it uses.
 
 use crate::engine::EngineError;
 use assay_host::held::{Access, Held};
@@ -6,49 +6,49 @@ use assay_loads::file_state;
 use assay_model::target::FileState;
 use std::path::{Path, PathBuf};
 
-/// Target of a load. Load generators reach files and sockets through symbolic links in the work directory, so they
-/// never see file names of the user.
+/// Target of a load. Load generators reach files and sockets through symbolic links in the work directory, so that they
+/// never receive a file name of the user.
 #[derive(Clone, Debug)]
 pub enum LoadTarget {
     /// A file or block device.
     File {
-        /// Directory of the file, if assay created the file system.
+        /// Directory of the file, if assay created the file system; else `None`.
         dir: Option<PathBuf>,
         /// Name of the symbolic link in the work directory.
         link: String,
-        /// State of the file after it was laid out.
+        /// State of the file directly after it was laid out; `None` for a device.
         state: Option<FileState>,
     },
-    /// An NBD export.
+    /// An export of a Network Block Device (NBD) server.
     Nbd {
         /// Name of the symbolic link to the socket of the export.
         link: String,
         /// Name of the export.
         export: String,
     },
-    /// A listening service.
+    /// A service that listens on a TCP port.
     Address {
-        /// Host.
+        /// Host name or address of the service.
         host: String,
-        /// Port.
+        /// TCP port of the service.
         port: u16,
     },
     /// The load defines its target itself, for example by a URL.
     Itself,
-    /// A target whose name is passed to a command.
+    /// A target whose path is passed to the user's command.
     Named {
-        /// Value of `{path}` in the command.
+        /// Path that replaces `{path}` in the command.
         path: PathBuf,
     },
     /// A file or device in a temporary guest.
     Guest {
-        /// Path in the guest.
+        /// Path of the file or device in the guest.
         path: PathBuf,
     },
 }
 
 /// Creates the symbolic link `name` to `to` in the work directory, so that load generators need not handle unusual or
-/// hostile paths. Replaces an existing link with another destination.
+/// hostile paths. Replaces an existing link that has another destination.
 ///
 /// # Errors
 /// The link cannot be created.
@@ -109,7 +109,7 @@ impl LoadTarget {
     }
 }
 
-/// Reads the state of a file; `None` for a device, which has none.
+/// Reads the state of a file. Returns `None` for a device, which has no such state.
 fn read_file_state(held: &Held) -> Option<FileState> {
     let state = file_state::look(held.file()).ok();
     state.filter(|state| state.size.0 > 0)

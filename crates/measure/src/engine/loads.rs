@@ -1,4 +1,4 @@
-//! Runs the load of a slot. Each kind of load has one module, which converts the parameters for the load generator.
+//! Runs the load of a slot. Each kind of load has its own module, which converts the parameters for the load generator.
 
 mod attributes;
 mod command;
@@ -13,21 +13,22 @@ use assay_loads::{LoadError, LoadResult, Timing};
 use assay_model::sample::{Outcome, RatePoint, Worker};
 use assay_model::{Load, Nanos};
 
-/// Default time limit of one request, login or command.
+/// Default time limit of one request, sign-in or command.
 pub const OPERATION_LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// Result of running a load.
+/// Result of the load of one slot.
 pub(crate) struct Taken {
     pub outcome: Outcome,
     pub workers: Vec<Worker>,
-    /// Duration of the load; `None` if the time between the two readings of the counters is to be used.
+    /// Duration of the load, if the load generator reports it. `None` means the time between the two readings of the
+    /// counters.
     pub wall: Option<Nanos>,
     pub cpu: Option<Nanos>,
     pub tool: String,
     pub series: Vec<RatePoint>,
 }
 
-/// Runs the load of a slot.
+/// Runs the load of a slot with the module for its kind.
 pub(crate) fn run<E: From<EngineError>>(
     meter: &Meter<'_>,
     slot: &MeterSlot<'_>,
@@ -79,8 +80,8 @@ fn to_sample(name: &str, measured: Result<LoadResult, LoadError>) -> Taken {
     }
 }
 
-/// Returns how a sample ended. A sample with failed operations counts as failed, because failures change the work of
-/// the successful operations.
+/// Converts the result of a load to the outcome of its sample. A sample with failed operations counts as failed,
+/// because failures change how much work the successful operations do.
 fn to_outcome(measured: &LoadResult) -> Outcome {
     match (measured.cancelled, measured.errors.first()) {
         (true, _) => Outcome::Interrupted,

@@ -1,4 +1,4 @@
-//! Defines the meter, which takes samples, and the slot that it measures.
+//! The meter, which takes samples, and the slot that the meter measures.
 
 use crate::engine::{LoadTarget, Tools};
 use assay_host::Host;
@@ -8,46 +8,46 @@ use assay_model::{Bytes, Load, Nanos};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Takes samples on a machine.
+/// Takes samples of loads on one machine.
 #[derive(Clone, Copy)]
 pub struct Meter<'a> {
-    /// The machine.
+    /// Machine on which the load runs.
     pub host: &'a dyn Host,
-    /// Request to stop.
+    /// Flag that is set when the user wants to stop.
     pub cancel: &'a Cancel,
-    /// The wall clock.
+    /// Function that returns the wall clock time.
     pub now: &'a dyn Fn() -> Timestamp,
-    /// Work directory for the files of fio and the symbolic links to targets.
+    /// Directory for fio's files and the symbolic links to targets.
     pub work: &'a Path,
-    /// Tools of the loads, such as fio.
+    /// Tools that the loads need, such as fio.
     pub tools: &'a Tools,
 }
 
-/// A slot to measure: load, target and position in the plan.
+/// A slot to measure: its load, its target and its position in the plan.
 #[derive(Clone, Copy)]
 pub struct MeterSlot<'a> {
-    /// The load.
+    /// Load that runs during the slot.
     pub load: &'a Load,
     /// Name of the load in the plan.
     pub name: &'a str,
-    /// Ramp: operations that start within this time are not counted.
+    /// Length of the ramp. Operations that start during the ramp are not counted.
     pub ramp: Nanos,
     /// Time after the ramp in which operations are counted.
     pub runtime: Nanos,
-    /// Time limit of one operation; an operation that takes longer counts as failed. fio has its own limit.
+    /// Time limit of one operation. An operation that takes longer counts as failed. fio has its own time limit.
     pub limit: Nanos,
-    /// Size of the data that fio uses.
+    /// Size of the data that fio reads and writes.
     pub size: Bytes,
     /// Seed of fio's offsets and data.
     pub seed: u64,
-    /// Target of the load.
+    /// Where the load reads and writes, or which service it uses.
     pub place: &'a LoadTarget,
     /// Kernel counters to read before and after the load.
     pub sources: &'a Sources,
-    /// Name of the target.
+    /// Name of the target, which is stored with the sample.
     pub target: &'a str,
     /// Number of the round or pair, from 1.
     pub round: u32,
-    /// Position among all slots of the plan.
+    /// Position of the slot among all slots of the plan.
     pub number: u32,
 }

@@ -1,4 +1,4 @@
-//! The slots of a plan as steps: runs, ladders and disks of a guest.
+//! Measures the slots of a plan as steps, for runs, stack measurements and the disks of a guest.
 
 use crate::engine::step_loop::{Carried, Steps, carry_out};
 use crate::engine::{LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell};
@@ -7,34 +7,35 @@ use assay_loads::counters::Sources;
 use assay_model::sample::Outcome;
 use assay_model::{Bytes, Nanos, Plan, Sample, plan};
 
-/// Number of consecutive failures after which a run stops.
+/// Number of consecutive failed samples after which a run stops.
 const FAILURES: u32 = 3;
 
-/// Several samples in a row failed.
+/// Error: several consecutive samples failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{count} {} failed, so the run ended; the last one: {last}", if *count == 1 { "sample" } else { "samples in a row" })]
 pub struct Stopped {
-    /// Number of failures.
+    /// Number of consecutive failed samples.
     pub count: u32,
     /// Error of the last failed sample.
     pub last: String,
 }
 
-/// The next slot of a plan.
+/// The next slot of a plan, with its workload and target.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
     /// Position of the slot in the plan's order.
     pub number: u32,
-    /// The slot.
+    /// Round, workload and target of the slot, as in the plan.
     pub slot: &'a plan::Slot,
-    /// The workload.
+    /// Workload that runs during the slot.
     pub workload: &'a plan::Planned,
     /// Name of the target.
     pub target: &'a str,
 }
 
 impl<'a> Turn<'a> {
-    /// Returns the slot for the meter; `size` is the number of bytes of the target that the load uses.
+    /// Returns the slot in the form that the meter expects. `size` is the number of bytes of the target that the load
+    /// uses.
     #[must_use]
     pub fn measured(
         &self,
@@ -59,12 +60,12 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Measures and stores the samples of a plan.
+/// Measures the slots of a plan and stores their samples. Runs, stack measurements and guests implement this trait.
 pub trait SampleSink<E> {
     /// Takes the sample of a slot.
     ///
     /// # Errors
-    /// The load cannot begin. If it begins and fails, the sample contains the error.
+    /// The load cannot begin. If the load begins and fails later, the sample contains the error.
     fn take(&mut self, turn: Turn<'_>) -> Result<Sample, E>;
 
     /// Stores the sample durably before the next one begins.
@@ -73,7 +74,7 @@ pub trait SampleSink<E> {
     /// The store fails.
     fn keep(&mut self, turn: Turn<'_>, sample: &Sample) -> Result<(), E>;
 
-    /// Estimates the time of the remaining slots `todo`; after the last slot, `todo` is empty.
+    /// Estimates how long the remaining slots `todo` take. After the last slot, `todo` is empty.
     fn left(&self, todo: &[(u32, plan::Slot)]) -> Nanos;
 }
 

@@ -13,14 +13,14 @@ impl Meter<'_> {
     /// Measures a slot on this machine.
     ///
     /// # Errors
-    /// The load cannot begin. If it begins and fails, the sample contains the error.
+    /// The load cannot begin. If the load begins and fails later, the sample contains the error.
     pub fn take(&self, slot: &MeterSlot<'_>) -> Result<Sample, EngineError> {
         self.take_in(slot, &mut |_, _| {
             Err(EngineError::Unfit("a guest that is running"))
         })
     }
 
-    /// Like [`Meter::take`]; for a target in a guest, `guest` runs the load and receives fio's job
+    /// Like [`Meter::take`], for a target that may be in a guest. There, `guest` runs the load; it receives fio's job
     /// and its duration.
     ///
     /// # Errors

@@ -6,17 +6,17 @@ use assay_loads::Cancel;
 /// How a sequence of steps ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// All steps are finished.
+    /// All steps were measured.
     Complete,
-    /// The user interrupted the sequence.
+    /// The user interrupted the sequence before its end.
     Interrupted,
 }
 
-/// A sequence of steps: the slots of a plan, the sides of pairs, the steps of a study.
+/// A sequence of steps: the slots of a plan, the sides of pairs, or the steps of a study.
 pub trait Steps<E> {
-    /// Description of one step.
+    /// What a step measures, such as a slot of a plan.
     type Step;
-    /// Result of a step.
+    /// What a step results in, such as a sample.
     type Taken;
 
     /// Returns the next step; `None` if no step is left.
@@ -28,13 +28,13 @@ pub trait Steps<E> {
     /// Measures a step. Returns `None` if the user interrupted, because the result of an interrupted step is invalid.
     ///
     /// # Errors
-    /// The load cannot begin. If the load begins and then fails, the sample contains the error.
+    /// The load cannot begin. If the load begins and fails later, the sample contains the error.
     fn take(&mut self, step: &Self::Step) -> Result<Option<Self::Taken>, E>;
 
     /// Stores the result durably.
     ///
     /// # Errors
-    /// The store fails, or continuing is pointless.
+    /// The store fails, or later steps cannot succeed.
     fn keep(&mut self, step: Self::Step, taken: Self::Taken, tell: &mut Tell<'_>) -> Result<(), E>;
 }
 

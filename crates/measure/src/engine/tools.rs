@@ -1,4 +1,5 @@
-//! Finds the tools of loads before the first slot: fio, passwords, and web servers that respond and permit the load.
+//! Finds the tools of the loads before the first slot: fio and passwords. Checks that web servers respond and permit
+//! the load.
 
 use crate::engine::loads::OPERATION_LIMIT;
 use crate::engine::{EngineError, Environment};
@@ -12,22 +13,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Tools of the loads of a plan.
+/// Tools that the loads of a plan need.
 #[derive(Default)]
 pub struct Tools {
-    /// fio, if a load needs it.
+    /// fio; `None` if no load needs fio.
     pub fio: Option<Fio>,
-    /// Passwords, by the path of the password file. No sample or report contains them.
+    /// Passwords, by the path of the password file. Samples and reports never contain a password.
     passwords: BTreeMap<String, Secret>,
-    /// Checked web servers, each with its load without secrets.
+    /// Web servers that were checked, each with its load without secrets.
     servers: Vec<(Http, Ready)>,
-    /// Whether the expected response is read again before each slot. This is necessary if the server's configuration
-    /// changes between slots.
+    /// Whether the expected response is read again before each slot. This is necessary if the configuration of the
+    /// server changes between slots.
     changing: bool,
 }
 
 impl Tools {
-    /// Creates tools with fio only.
+    /// Creates tools that consist only of fio.
     #[must_use]
     pub fn fio(fio: Fio) -> Self {
         Self {
@@ -67,14 +68,14 @@ impl Tools {
         Ok(found)
     }
 
-    /// Marks the servers as changing: their configuration, and so their response, may differ from slot to slot.
+    /// Marks the servers as changing. Their configuration, and therefore their response, may differ from slot to slot.
     #[must_use]
     pub fn changing(mut self) -> Self {
         self.changing = true;
         self
     }
 
-    /// Returns the server of a load.
+    /// Returns the checked server of a load.
     pub(crate) fn server(&self, kept: &Http) -> Option<&Ready> {
         let found = self
             .servers
@@ -88,7 +89,7 @@ impl Tools {
         self.changing
     }
 
-    /// Returns remarks on the servers.
+    /// Returns remarks on the web servers, for the report.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let each = self.servers.iter().flat_map(|(load, ready)| {
@@ -104,7 +105,8 @@ impl Tools {
     }
 }
 
-/// Returns whether two loads send the same requests to the same server. Rate and number of connections may differ.
+/// Returns whether two loads send the same requests to the same server. Their rates and numbers of connections may
+/// differ.
 fn is_same_load(a: &Http, b: &Http) -> bool {
     let asked = |load: &Http| Http {
         connections: 1,
@@ -130,7 +132,7 @@ fn prepare_server(env: &Environment<'_>, seed: u64, load: &Http) -> Result<Ready
     Ok(Ready::find(load, asked, today, &stop)?)
 }
 
-/// Reads the first line of the user's file.
+/// Reads the password from the first line of the user's file.
 fn read_password(host: &dyn Host, file: &str) -> Result<Secret, EngineError> {
     let named = Path::new(file);
     let bytes = std::path::absolute(named)

@@ -1,27 +1,27 @@
-//! Estimates the duration of a run: layout + Σ (ramp + runtime + overhead of fio).
+//! Estimates the duration of a run: layout + Σ (ramp + runtime + overhead of the load generator).
 
 use assay_model::plan::{Plan, Slot};
 use assay_model::{Bytes, Nanos};
 
-/// Rates for the estimate; they are updated during the run.
+/// Rates from which the duration is estimated. They are updated during the run.
 #[derive(Clone, Copy, Debug)]
 pub struct PaceEstimate {
     /// Layout rate in bytes per second; `None` before the first layout.
     pub layout: Option<f64>,
-    /// Time that a sample takes in addition to its ramp and runtime.
+    /// Time that a sample takes beyond its ramp and runtime.
     pub overhead: Nanos,
 }
 
 /// Assumed layout rate before any measurement: a single hard disk, 150 MB/s.
 const UNKNOWN_LAYOUT: f64 = 150e6;
 
-/// Returns the time to lay out this much.
+/// Returns how long it takes to lay out this many bytes.
 #[must_use]
 pub fn layout(bytes: Bytes, pace: &PaceEstimate) -> Nanos {
     Nanos::from_secs_f64(bytes.0 as f64 / pace.layout.unwrap_or(UNKNOWN_LAYOUT).max(1.0))
 }
 
-/// Returns the time of these slots.
+/// Returns how long it takes to measure these slots.
 #[must_use]
 pub fn estimate_slots<'a>(
     plan: &Plan,
@@ -36,8 +36,8 @@ pub fn estimate_slots<'a>(
 }
 
 impl PaceEstimate {
-    /// Updates the overhead from a finished sample. Uses an exponentially weighted mean, so that the estimate adapts to
-    /// a slow start or a busy machine.
+    /// Updates the overhead from a finished sample. An exponentially weighted mean makes the estimate adapt to a slow
+    /// start or a busy machine.
     pub fn learn(&mut self, wall: Nanos, load: Nanos) {
         let seen = wall.0.saturating_sub(load.0);
         self.overhead = Nanos(

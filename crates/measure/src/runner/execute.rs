@@ -16,25 +16,25 @@ use assay_model::{Bytes, Nanos, Sample};
 use assay_store::Store;
 use std::path::{Path, PathBuf};
 
-/// How a run ended.
+/// A run at its end, whether complete or not.
 #[derive(Debug)]
 pub struct Finished {
-    /// The run as stored.
+    /// Run, as it is stored.
     pub run: Run,
-    /// Number of samples taken by this call, without those of an earlier, interrupted call.
+    /// Number of samples that this call took. Samples of an earlier, interrupted call do not count.
     pub taken: u32,
-    /// Reason for an early end.
+    /// Reason why the run ended early; `None` if it is complete.
     pub stopped: Option<RunError>,
-    /// Scratch files that another program moved.
+    /// Scratch files that another program moved during the run.
     pub astray: Vec<MovedFile>,
 }
 
 /// A target that is ready for loads.
 struct Ready {
     sources: Sources,
-    /// Target for loads on a file or device.
+    /// Target for loads that use a file or device.
     place: crate::engine::LoadTarget,
-    /// Target for loads that receive the target's name.
+    /// Target for loads that receive the name of the target.
     named: crate::engine::LoadTarget,
 }
 
@@ -170,7 +170,7 @@ fn carry_out(
     )
 }
 
-/// Measures the slots of a run and stores them.
+/// Measures the slots of a run and stores their samples.
 struct Keeper<'a> {
     meter: Meter<'a>,
     run: &'a Run,

@@ -1,4 +1,4 @@
-//! Prepares a run: makes all choices and checks before the first byte is written.
+//! Prepares a run: makes all choices and all checks before the first byte is written.
 
 use crate::engine::{Environment, Tools};
 use crate::runner::RunError;
@@ -15,27 +15,27 @@ use assay_model::workload::Engine;
 use assay_model::{Nanos, Planned, Sample};
 use std::path::PathBuf;
 
-/// Inputs of a run besides its plan.
+/// Inputs of a run in addition to its plan.
 #[derive(Clone, Debug)]
 pub struct Begin {
     /// Id of the run: 128 random bits in hex.
     pub uid: String,
-    /// Seed for a plan without a seed.
+    /// Seed that is used if the plan has no seed.
     pub seed: u64,
     /// Permissions that the user gave on the command line.
     pub permission: Permission,
 }
 
-/// Assumed time that a load other than fio needs to start and end.
+/// Time that a load other than fio is assumed to need to start and end.
 const START_AND_END: Nanos = Nanos(10_000_000);
 
-/// A run that can begin.
+/// A run that has passed all checks and can begin.
 pub struct PreparedRun {
-    /// The run as it will be stored.
+    /// Run, as it will be stored.
     pub run: Run,
     /// Slots that remain to be measured, with their position in the plan's order.
     pub todo: Vec<(u32, Slot)>,
-    /// Abandoned scratch files of earlier runs that were removed from the targets.
+    /// Scratch files that earlier runs left on the targets, and that were removed.
     pub swept: Vec<Swept>,
     /// Estimated duration of the run, computed before anything is written.
     pub estimate: Nanos,
@@ -46,7 +46,7 @@ pub struct PreparedRun {
     pub(crate) pace: PaceEstimate,
 }
 
-/// Checks a plan against this machine and fills in its open choices.
+/// Checks a plan against this machine and makes its open choices.
 ///
 /// # Errors
 /// The plan cannot be executed here. In this case nothing was changed.
@@ -245,7 +245,8 @@ fn find_tools(plan: &Plan, env: &Environment<'_>) -> Result<Tools, RunError> {
     Ok(Tools::find(env, plan.seed, &loads)?)
 }
 
-/// Returns the load once for each target. A load without its own server is sent to each target that is a URL.
+/// Returns the load once for each target to which it applies. A load without its own server is sent to each target that
+/// is a URL.
 fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     match load.http() {
         Some(http) if http.url.is_empty() => targets
@@ -262,8 +263,8 @@ fn loads_on_targets(load: &Load, targets: &[String]) -> Vec<Load> {
     }
 }
 
-/// Returns whether the target is laid out (filled) before measuring. This is the case for scratch files, and for
-/// targets that the user released with `--destroy-data`; never for a read-only target.
+/// Returns whether the target is laid out (filled) before measuring. Scratch files are laid out, and so are targets
+/// that the user released with `--destroy-data`. A read-only target is never laid out.
 pub(crate) fn lays_out(plan: &Plan, target: &assay_model::TargetInfo) -> bool {
     plan.needs_file() && (target.kind == TargetKind::Directory || plan.writes())
 }

@@ -1,4 +1,4 @@
-//! Opens a target for verbs other than `run`.
+//! Opens a target for commands other than `assay run`.
 
 use crate::runner::TargetRefused;
 use crate::runner::target_lock::{Claim, take};
@@ -9,8 +9,8 @@ use assay_model::{Bytes, TargetInfo};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An open target: a directory of the user, or a read-only file or device. The name is resolved only once, so that
-/// assay measures the object that the user saw even if the name is reused.
+/// An open target: a directory of the user, or a file or device that is only read. Its name is resolved only once. So
+/// assay measures the object that the user saw, even if the name later refers to another object.
 #[derive(Debug)]
 pub struct OpenTarget {
     place: Place,
@@ -27,13 +27,13 @@ impl OpenTarget {
         Ok(Self { place, info })
     }
 
-    /// Returns the description at the time of opening.
+    /// Returns the description of the target from the time of opening.
     #[must_use]
     pub fn info(&self) -> &TargetInfo {
         &self.info
     }
 
-    /// Returns the open directory, if the target is a directory.
+    /// Returns the open directory; `None` if the target is not a directory.
     #[must_use]
     pub fn directory(&self) -> Option<&Arc<Directory>> {
         match &self.place {
@@ -42,7 +42,7 @@ impl OpenTarget {
         }
     }
 
-    /// Returns the open file or device, if the target is one.
+    /// Returns the open file or device; `None` if the target is a directory.
     #[must_use]
     pub fn file(&self) -> Option<&Held> {
         match &self.place {
@@ -60,10 +60,10 @@ impl OpenTarget {
         }
     }
 
-    /// Locks the target for a measurement.
+    /// Locks the target, so that no other assay process measures it.
     ///
     /// # Errors
-    /// Another assay measures it.
+    /// Another assay process measures the target.
     pub fn claim(&self) -> Result<Claim, TargetRefused> {
         let name = &self.info.name;
         let key = self.place.key();

@@ -1,10 +1,10 @@
-//! Remarks on a whole run: printed before it starts, and stored with it.
+//! Remarks on a whole run, which are printed before the run and stored with the run.
 
 use crate::runner::targets::Checked;
 use assay_model::target::TargetKind;
 use assay_model::{Bytes, Facts, Plan, Planned, TargetInfo};
 
-/// Collects remarks that a reader must know to interpret the results.
+/// Collects remarks that a reader needs to interpret the results.
 pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts) -> Vec<String> {
     let mut remarks: Vec<String> = targets
         .iter()
@@ -14,7 +14,8 @@ pub(crate) fn collect_remarks(plan: &Plan, targets: &[TargetInfo], facts: &Facts
     remarks
 }
 
-/// Returns a remark if only a part of a disk is measured, where seeks are shorter and caches cover more.
+/// Returns a remark if only a part of a disk is measured, because there seeks are shorter and caches cover a larger
+/// fraction of the data.
 pub(crate) fn part_of(target: &Checked) -> Option<String> {
     let (size, whole, name) = (target.info.size, target.whole, &target.info.name);
     (size < whole).then(|| {

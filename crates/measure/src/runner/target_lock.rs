@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A lock on a target until it is dropped.
+/// A lock on a target. Dropping the value releases the lock.
 #[derive(Debug)]
 pub struct Claim {
     lock: Option<Lock>,
@@ -38,7 +38,7 @@ impl Drop for Claim {
     }
 }
 
-/// Key of a target's lock, derived from the identity of the device, file or directory.
+/// Key of a target's lock, derived from the identity of the device, file, directory or server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key(String);
 
@@ -52,7 +52,7 @@ impl Key {
         Self(format!("assay loads {}", short.to_ascii_lowercase()))
     }
 
-    /// Returns the key of an open object.
+    /// Returns the key of an open file, device or directory.
     pub(crate) fn of(fd: impl AsFd) -> Result<Self, Errno> {
         let found = rustix::fs::fstat(fd)?;
         Ok(Self(match FileType::from_raw_mode(found.st_mode) {
@@ -187,7 +187,7 @@ mod tests {
         take_in(&key, "it", None, root).unwrap();
     }
 
-    /// Any user may create the socket with this name, and may or may not listen on it.
+    /// Any user may create the socket with this name, and may or may not listen on the socket.
     #[test]
     fn attack_a_squatter_does_not_keep_root_out() {
         if !rustix::process::geteuid().is_root() {
@@ -214,7 +214,7 @@ mod tests {
         assay_testing::attacked("squatted sign of a measurement", 2, held);
     }
 
-    /// Creates the socket as another user, from a thread with the rights of `nobody`.
+    /// Creates the lock's socket as another user, from a thread with the rights of `nobody`.
     fn squat(key: &Key, listens: bool) -> OwnedFd {
         let key = key.clone();
         let thread = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Checks whether a target may be used, and for which loads, before anything is touched.
+//! Checks whether a target may be used, and for which loads. Nothing is changed before these checks.
 
 use crate::runner::target_lock::{Claim, Key, take};
 use assay_facts::TargetError;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 /// Permissions that the user gave on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// `--destroy-data`: overwrite files and devices that are named as targets, if they contain
-    /// only zeroes.
+    /// `--destroy-data`: overwrite files and devices that the user named as targets, if they contain only zeroes.
     pub destroy_data: bool,
-    /// `--destroy-unknown-data`: overwrite such files and devices even if they contain unrecognised data.
+    /// `--destroy-unknown-data`: overwrite files and devices that the user named as targets, even if they contain
+    /// unrecognised data.
     pub destroy_unknown_data: bool,
 }
 
-/// Reason why a target was refused. Each message contains the target and the way out.
+/// Reason why a target was refused. Each message contains the target and a way to proceed.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetRefused {
-    /// No target was named.
+    /// The user named no target.
     #[error("name a directory to measure, such as `assay run quick .`")]
     None,
     /// The target does not exist.
@@ -34,36 +34,36 @@ pub enum TargetRefused {
         "{target}: there is no such file or directory; fio would create it and measure whatever is mounted above: create it, or check that the file system is mounted"
     )]
     Missing {
-        /// Target.
+        /// Target as the user named it.
         target: String,
     },
     /// The storage layers below the target cannot be determined.
     #[error(transparent)]
     Unreadable(#[from] TargetError),
-    /// The target is read-only, or assay has no permission to write to it.
+    /// assay cannot write to the target, because the target is read-only or the permission is missing.
     #[error(
         "{target}: cannot write there ({source}); assay needs a directory in which it can make a test file of its own"
     )]
     NotWritable {
-        /// Target.
+        /// Target as the user named it.
         target: String,
         /// Error of the kernel.
         source: std::io::Error,
     },
-    /// There is too little space.
+    /// The file system has too little free space.
     #[error(
         "{target}: the test file needs {needed} and {spare} must stay free, but {free} is free: use a smaller --size (at most {most}) or another directory"
     )]
     NoSpace {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// Size of the test file in bytes.
+        /// Size of the test file.
         needed: Bytes,
-        /// Bytes that must stay free.
+        /// Number of bytes that must stay free on the file system.
         spare: Bytes,
-        /// Free bytes.
+        /// Number of free bytes on the file system.
         free: Bytes,
-        /// Largest size that would be accepted.
+        /// Largest test file that would be accepted.
         most: Bytes,
     },
     /// The plan would write to data of the user.
@@ -71,11 +71,11 @@ pub enum TargetRefused {
         "{target} is {what} of yours and the plan `{plan}` writes: name a directory instead (assay then makes and removes a file of its own), use a plan that only reads, or say --destroy-data if everything in it may be lost"
     )]
     WouldDestroy {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// `a file` or `a block device`.
+        /// Kind of the target: `a file` or `a block device`.
         what: &'static str,
-        /// Plan.
+        /// Name of the plan.
         plan: String,
     },
     /// The target is a symbolic link to a file or device.
@@ -83,7 +83,7 @@ pub enum TargetRefused {
         "{target} is a link to {device}: with --destroy-data, name that itself, so that there is no doubt which one is overwritten"
     )]
     NotExact {
-        /// The symbolic link.
+        /// Target as the user named it, which is the symbolic link.
         target: String,
         /// Destination of the link: the file or device.
         device: String,
@@ -91,7 +91,7 @@ pub enum TargetRefused {
     /// The target is in use, contains data that the user did not release, or could not be checked.
     #[error("{target} will not be overwritten: {refused}")]
     InUse {
-        /// Target.
+        /// Target as the user named it.
         target: String,
         /// All reasons why the target will not be overwritten.
         #[source]
@@ -105,9 +105,9 @@ pub enum TargetRefused {
         "{target} changed while it was looked at ({source}): see what happens there, and start again"
     )]
     Changed {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// What differs from the object that was checked.
+        /// Difference from the object that was checked.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Another assay process measures the target.
@@ -115,15 +115,15 @@ pub enum TargetRefused {
         "{target} is being measured by another assay{by}, and two would measure each other: wait for it to end"
     )]
     Measured {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// Description of the process, if known.
+        /// Description of the process that measures the target; empty if unknown.
         by: String,
     },
     /// The target is not a directory, a file or a block device.
     #[error("{target} is neither a directory, a regular file nor a block device")]
     WrongKind {
-        /// Target.
+        /// Target as the user named it.
         target: String,
     },
     /// The target is too small for the plan.
@@ -131,11 +131,11 @@ pub enum TargetRefused {
         "{target} has {size}, less than one block of {block}: use a smaller block size or a larger file"
     )]
     TooSmall {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// Size of the target.
+        /// Size of the target in bytes.
         size: Bytes,
-        /// Largest block of the plan.
+        /// Size of the largest block in the plan.
         block: Bytes,
     },
     /// The target is a web server, and the load is for files.
@@ -143,11 +143,11 @@ pub enum TargetRefused {
         "{target} is a web server, and `{workload}` of the plan `{plan}` works on files: name a directory, or use the plan `http`"
     )]
     NotFiles {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// Workload.
+        /// Name of the workload.
         workload: String,
-        /// Plan.
+        /// Name of the plan.
         plan: String,
     },
     /// The target is not a web server, and the load is for web servers.
@@ -155,31 +155,31 @@ pub enum TargetRefused {
         "{target} is no web server, and `{workload}` of the plan `{plan}` asks one: name a URL as target, or give the load its url"
     )]
     NoServer {
-        /// Target.
+        /// Target as the user named it.
         target: String,
-        /// Workload.
+        /// Name of the workload.
         workload: String,
-        /// Plan.
+        /// Name of the plan.
         plan: String,
     },
-    /// Two names of the same target.
+    /// Two names refer to the same target.
     #[error("{first} and {second} are the same place: name it once")]
     Same {
-        /// First name.
+        /// The name that the user gave first.
         first: String,
-        /// Second name.
+        /// The name that the user gave second.
         second: String,
     },
 }
 
-/// A usable target.
+/// A target that passed all checks.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// Description of the target and the layers below.
+    /// Description of the target and of the storage layers below it.
     pub info: TargetInfo,
-    /// Resolved path, for facts; I/O uses [`Checked::place`]. For a web server its URL.
+    /// Resolved path, from which facts are read; I/O uses [`Checked::place`]. For a web server, its URL.
     pub path: PathBuf,
-    /// Size of the whole file or device. Only the first `info.size` bytes are measured.
+    /// Size of the whole file or device in bytes. Only the first `info.size` bytes are measured.
     pub whole: Bytes,
     /// The open target until the end of the run; `None` for a web server, whose name the load resolves.
     pub place: Option<Place>,
@@ -187,13 +187,13 @@ pub(crate) struct Checked {
     pub measuring: Claim,
 }
 
-/// An open target, whose name is resolved only once.
+/// An open target, whose name was resolved only once.
 #[derive(Debug)]
 pub(crate) enum Place {
     /// A directory in which assay creates a file.
     Directory(Arc<Directory>),
-    /// A file or block device of the user. A device that will be overwritten is held exclusively,
-    /// so that no other program can mount it or add it to an array.
+    /// A file or block device of the user. A device that will be overwritten is opened exclusively, so that no other
+    /// program can mount it or add it to an array.
     File(Held),
 }
 
@@ -213,7 +213,7 @@ impl Place {
     }
 }
 
-/// Returns the bytes that stay free on the file system: 5 % of the test file, at least 64 MiB.
+/// Returns how many bytes must stay free on the file system: 5 % of the test file, at least 64 MiB.
 fn spare_space(size: Bytes) -> Bytes {
     Bytes((size.0 / 20).max(64 << 20))
 }
@@ -264,7 +264,7 @@ pub(crate) fn check(
     Ok(checked.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Checks that every load of the plan suits the target.
+/// Checks that the target is of the kind that every load of the plan needs.
 fn suits(plan: &Plan, target: &str) -> Result<(), TargetRefused> {
     let url = is_url(target);
     let misfit = plan.workloads.iter().find(|planned| match url {
@@ -298,7 +298,7 @@ pub(crate) fn target_changed(
     }
 }
 
-/// Opens the target once. Returns the open target and its resolved path.
+/// Opens the target. Returns the open target and its resolved path.
 fn open(
     host: &dyn Host,
     plan: &Plan,
@@ -328,7 +328,7 @@ fn find(target: &str) -> Result<(PathBuf, FileType), TargetRefused> {
     Ok((real, kind))
 }
 
-/// Opens a target that is a directory, or a file or device that the plan only reads.
+/// Opens a directory, or opens a file or device that the plan only reads.
 fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefused> {
     let held = match () {
         () if kind.is_dir() => {
@@ -350,7 +350,7 @@ fn hold(target: &str, real: &Path, kind: FileType) -> Result<Place, TargetRefuse
     })
 }
 
-/// Opens a target that is a directory, or a file or device to read, and finds the storage layers below it.
+/// Opens a directory, or opens a file or device for reading. Also finds the storage layers below the target.
 pub(crate) fn look(host: &dyn Host, target: &str) -> Result<(Place, TargetInfo), TargetRefused> {
     let (real, kind) = find(target)?;
     let place = hold(target, &real, kind)?;

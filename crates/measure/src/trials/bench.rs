@@ -1,4 +1,4 @@
-//! Interface through which a trial sets a side, runs the load and reads clocks, on a machine or in a simulation.
+//! Interface through which a trial applies a side, runs the load and reads clocks, on a machine or in a simulation.
 
 use crate::trials::TrialError;
 use assay_model::Nanos;
@@ -7,10 +7,10 @@ use assay_model::trial::Side;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// The machine, or a simulation with a known effect.
+/// What a trial needs to measure pairs. Implemented by the machine, and by a simulation with a known effect.
 pub trait TrialBench {
-    /// Applies a side, even if the side is already in effect, so that both sides have the same history. Returns the
-    /// value that was read back.
+    /// Applies a side. Even a side that is already in effect is applied again, so that both sides have the same
+    /// history. Returns the value that was read back.
     ///
     /// # Errors
     /// The change cannot be applied, or has no effect.
@@ -19,7 +19,7 @@ pub trait TrialBench {
     /// Runs the load on the current side.
     ///
     /// # Errors
-    /// The load generator cannot be started. If a load fails, the sample contains the error.
+    /// The load generator cannot be started. If the load starts and fails, the sample contains the error.
     fn load(&mut self, side: Side, pair: u32, slot: u32) -> Result<Sample, TrialError>;
 
     /// Sets the length of the following slots.
@@ -29,18 +29,18 @@ pub trait TrialBench {
     fn clocks(&self) -> Clocks;
 }
 
-/// Three clocks that advance equally unless the machine is suspended or the time is set.
+/// Readings of three clocks that advance equally, unless the machine is suspended or the time of day is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Time of day.
+    /// Time of day (CLOCK_REALTIME).
     pub wall: jiff::Timestamp,
-    /// CLOCK_MONOTONIC: stands still while the machine is suspended (clock_gettime(2)).
+    /// CLOCK_MONOTONIC, which stands still while the machine is suspended (clock_gettime(2)).
     pub monotonic: Duration,
-    /// CLOCK_BOOTTIME: continues while the machine is suspended.
+    /// CLOCK_BOOTTIME, which continues while the machine is suspended.
     pub boottime: Duration,
 }
 
-/// Maximum difference between the clocks that can come from normal slewing.
+/// Maximum difference between the clocks that normal slewing can cause.
 const TOLERANCE: Duration = Duration::from_millis(500);
 
 impl Clocks {
@@ -85,7 +85,7 @@ pub(crate) fn monotonic_time() -> Duration {
 /// Event that explains why clocks advanced differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// The machine was suspended for this time.
+    /// The machine was suspended for this long.
     Suspended(Duration),
     /// The time of day was changed by this amount.
     Jumped(jiff::SignedDuration),

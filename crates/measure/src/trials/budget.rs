@@ -1,4 +1,4 @@
-//! Plans a trial within the user's time: preparation, noise measurement, pairs.
+//! Divides the user's time budget into preparation, noise measurement and pairs.
 
 use crate::runner::estimate::{self, PaceEstimate};
 use crate::trials::noise::NOISE_PAIRS;
@@ -7,7 +7,7 @@ use assay_model::plan::DEFAULT_FILE_SIZE;
 use assay_model::trial::TrialPlan;
 use assay_model::{Bytes, Change, Load, Nanos};
 
-/// Estimates the time to create the objects, at the rate of one hard disk.
+/// Estimates how long it takes to create the objects, at the write rate of one hard disk.
 fn estimate_preparation(plan: &TrialPlan) -> Nanos {
     let Load::Fio { size, .. } = &plan.load else {
         return Nanos(0);
@@ -29,8 +29,8 @@ fn remaining_budget(plan: &TrialPlan, budget: Nanos) -> Nanos {
 }
 
 /// Returns the number of pairs that fit into a budget. Reserves time for the noise measurement if enough pairs for a
-/// verdict remain. Preparation time is only an estimate, so it never reduces the number of pairs below the minimum for
-/// a verdict.
+/// verdict remain. Preparation time is only an estimate. Therefore it never reduces the number of pairs below the
+/// minimum for a verdict.
 pub(crate) fn affordable_pairs(plan: &TrialPlan, budget: Nanos) -> u32 {
     let least = count_least_pairs(plan.alpha);
     let fit = count_pairs_within(plan, remaining_budget(plan, budget));

@@ -1,4 +1,4 @@
-//! Prepares the trial of one piece of advice on one target, before anything is changed.
+//! Prepares the trial of one piece of advice on one target. Changes nothing.
 
 use crate::runner::OpenTarget;
 use crate::trials::plan::{TrialOptions, settle};
@@ -13,18 +13,18 @@ use std::path::PathBuf;
 
 /// A piece of advice and its target, ready for a trial.
 pub struct Candidate {
-    /// The plan.
+    /// Plan of the trial, without open choices.
     pub plan: TrialPlan,
-    /// The open target, so that the object that the user saw is measured; `None` if the target is not storage.
+    /// Open target, so that the trial measures the object that the user saw; `None` if the target is not storage.
     pub ground: Option<OpenTarget>,
-    /// Facts of machine and target.
+    /// Facts of the machine and the target.
     pub facts: Facts,
     /// Whether the advice applies to this machine.
     pub applies: Applicability,
 }
 
 impl Candidate {
-    /// Creates a candidate with the user's parameters. Uses the default target of the advice if `target` is `None`.
+    /// Creates a candidate from the user's parameters. If `target` is `None`, uses the default target of the advice.
     /// Opens storage targets and changes nothing.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Candidate {
     }
 }
 
-/// Returns the absolute path of a target, because `.` has no meaning in a stored trial.
+/// Returns the absolute path of a target, because a relative path such as `.` has no meaning in a stored trial.
 fn absolute_target(target: &str) -> Result<String, TrialError> {
     let refuse = |why: &str| TrialError::Name(format!("{}: {why}", target.escape_debug()));
     let path = std::path::absolute(target).map_err(|_| refuse("not a path"))?;

@@ -1,4 +1,4 @@
-//! Executes one trial: creates the objects, measures, judges and reverts.
+//! Executes one trial: creates the objects, measures, judges and reverts the change.
 
 use crate::engine::{Environment, MeasureEvent, Tell};
 use crate::runner::OpenTarget;
@@ -21,29 +21,29 @@ use assay_model::{Change, Facts, Nanos, TargetInfo};
 use assay_store::Store;
 use std::path::Path;
 
-/// How a trial ended.
+/// A trial at its end, whether complete or not.
 #[derive(Debug)]
 pub struct Finished {
-    /// The trial as stored.
+    /// Trial, as it is stored.
     pub trial: Trial,
-    /// All slots of the trial, including those of an earlier, interrupted call.
+    /// All slots of the trial, including slots of an earlier, interrupted call.
     pub slots: Vec<Slot>,
-    /// Judgement over all pairs.
+    /// Judgement over all pairs, which contains the verdict.
     pub judgement: Judgement,
-    /// Reason why the measurement ended.
+    /// Reason why the measuring of pairs ended.
     pub stop: Stop,
 }
 
-/// Options of the user that do not concern the measurement itself.
+/// Options of the user about what happens before and after the pairs.
 pub struct KeepOptions<'a> {
-    /// Keep the change if it is better.
+    /// Whether to keep the change if the verdict is "better".
     pub keep: bool,
-    /// Keep the change even if a figure other than the deciding one is clearly worse.
+    /// Whether to keep the change even if a figure other than the deciding one is clearly worse.
     pub despite_worse: bool,
-    /// Measure the noise of the machine first.
+    /// Whether to measure the noise of the machine before the pairs.
     pub noise: bool,
-    /// Asks for confirmation after a change that could lock the user out; without confirmation the
-    /// change is reverted.
+    /// Asks the user for confirmation of a change that could lock the user out. Without confirmation, the change is
+    /// reverted.
     pub confirm: &'a mut dyn FnMut() -> bool,
 }
 
@@ -74,7 +74,7 @@ pub fn new_trial(
     }
 }
 
-/// Returns the reason why a change of this kind is never kept; `None` if it may be kept.
+/// Returns why a change of this kind is never kept; `None` if it may be kept.
 #[must_use]
 pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
     if plan.aa {
@@ -99,18 +99,18 @@ pub fn refuses_to_keep(plan: &TrialPlan) -> Option<String> {
     }
 }
 
-/// Returns the figures that are clearly worse, independent of the verdict: a change with such a
-/// figure is kept only with `--despite-worse`.
+/// Returns the figures that are clearly worse, whatever the verdict is. A change with such a figure is kept only with
+/// `--despite-worse`.
 pub fn clearly_worse(judgement: &Judgement) -> impl Iterator<Item = &FigureJudgement> {
     judgement.figures.iter().filter(|figure| figure.worse)
 }
 
 /// Executes a trial, or continues a trial whose first slots are in `slots`. `ground` is the open target, if the trial
-/// has one.
+/// has a storage target.
 ///
 /// # Errors
-/// An object, change, load, store or revert failed. Measured slots are stored, and the machine is unchanged unless the
-/// error reports otherwise.
+/// Creating an object, applying or reverting the change, running the load or storing a result failed. Measured slots
+/// are stored, and the machine is unchanged unless the error reports otherwise.
 pub fn execute(
     mut trial: Trial,
     mut slots: Vec<Slot>,
@@ -298,7 +298,8 @@ fn keep_change(
     }
 }
 
-/// Applies the change, and asks for confirmation if it could lock the user out. Returns whether the change stays.
+/// Applies the change, and asks for confirmation if the change could lock the user out. Returns whether the change
+/// stays.
 fn set_and_confirm(
     plan: &TrialPlan,
     (setting, value): (&Setting, Option<&str>),
@@ -320,7 +321,7 @@ fn session_label(trial: &Trial) -> String {
     format!("trial of {}", trial.plan.advice)
 }
 
-/// Returns the key by which the journal prevents two trials on one target.
+/// Returns the key by which the journal prevents two simultaneous trials on one target.
 fn target_key(trial: &Trial) -> String {
     let path = Path::new(&trial.plan.target).canonicalize();
     match path {

@@ -1,4 +1,4 @@
-//! The load of trials: its tools, its target, and one slot of it.
+//! The load of a trial: its tools, its target, and how one slot of it runs.
 
 use crate::engine::{
     Environment, LoadTarget, MeasureEvent, MeterSlot, OPERATION_LIMIT, Tell, Tools,
@@ -26,19 +26,19 @@ pub(crate) struct Loader<'a> {
     sources: Sources,
 }
 
-/// Storage on which both sides are created.
+/// Where the objects of both sides are created.
 pub(crate) struct On<'a> {
-    /// The user's directory, file or device, if the advice is about storage.
+    /// Open target of the user; `None` if the advice is not about storage.
     pub(crate) ground: Option<&'a OpenTarget>,
     /// Session that registers and removes the scratch files.
     pub(crate) scratch: &'a scratch::ScratchSession,
-    /// Set to the scratch file when it is created. The owner of this field removes the file after the machine is
+    /// Receives the scratch file when it is created. The owner of this field removes the file after the machine is
     /// dropped.
     pub(crate) made: &'a mut Option<Scratch>,
 }
 
 impl<'a> Loader<'a> {
-    /// Finds the tools of a trial's load, which runs in `work`.
+    /// Finds the tools for the load of a trial, which runs in the directory `work`.
     ///
     /// # Errors
     /// fio or a password is missing, or a web server does not respond or must not be loaded.
@@ -99,16 +99,16 @@ impl<'a> Loader<'a> {
         })?)
     }
 
-    /// Returns a load that requests the fastest answer of the web server; `None` if the load does not use HTTP, or if
-    /// there is no such answer.
+    /// Returns a load that requests the fastest answer of the web server. Returns `None` if the load does not use HTTP,
+    /// or if there is no faster answer.
     pub(crate) fn find_smallest_answer(&self) -> Option<QuickestAnswer> {
         let http = self.load.http()?;
         let server = self.tools.server(&http.kept())?;
         server.find_smallest_answer(http, &|| self.env.cancel.is_cancelled())
     }
 
-    /// Returns the target of the load if the change is a setting. This is a scratch file in a directory, a device or
-    /// file that is only read, or the target that the load itself defines.
+    /// Returns the target of the load if the change is a setting. The target is a scratch file in a directory, a device
+    /// or file that is only read, or the target that the load itself defines.
     pub(crate) fn find_own_place(
         &self,
         plan: &TrialPlan,
@@ -143,7 +143,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Returns the size of the load's data.
+/// Returns how many bytes of data the load uses.
 pub(crate) fn load_size(load: &Load) -> Bytes {
     match load {
         Load::Fio { size, .. } => size.unwrap_or(DEFAULT_FILE_SIZE),
@@ -151,7 +151,7 @@ pub(crate) fn load_size(load: &Load) -> Bytes {
     }
 }
 
-/// Sets fio's engine if the load leaves it open.
+/// Sets fio's I/O engine if the load does not specify one.
 fn with_engine(load: &Load, engine: Engine) -> Load {
     let mut load = load.clone();
     if let Load::Fio { workload, .. } = &mut load

@@ -1,5 +1,5 @@
-//! Implements [`TrialBench`] on the machine. Either a setting is applied and reverted, or two objects exist side by
-//! side.
+//! Implements [`TrialBench`] on the machine. The sides differ in a setting, which is applied and reverted, or in two
+//! objects that exist at the same time.
 
 use crate::engine::{Environment, LoadTarget, MeasureEvent, Tell, link};
 use crate::runner::OpenTarget;
@@ -17,19 +17,19 @@ use std::path::Path;
 /// The machine with both sides ready for measuring.
 pub(crate) struct Machine<'a> {
     plan: &'a TrialPlan,
-    /// Measured duration of a slot.
+    /// Duration of the measured part of a slot.
     slot: Nanos,
     loader: Loader<'a>,
     sides: Sides<'a>,
 }
 
 enum Sides<'a> {
-    /// Both sides use one target; a setting differs.
+    /// Both sides use the same target and differ in a setting.
     Setting {
         switch: Box<Switch<'a>>,
         value: Option<String>,
         place: LoadTarget,
-        /// The side that is in effect.
+        /// Side that is in effect.
         now: Side,
     },
     /// Each side has its own target.
@@ -42,8 +42,8 @@ struct Arm<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Creates the objects. If the change is a setting, applies and reverts it once, which detects missing privileges
-    /// before anything else is done.
+    /// Creates the objects. If the change is a setting, applies and reverts the setting once, which detects missing
+    /// privileges before the measurement.
     pub(crate) fn new(
         trial: &'a Trial,
         env: &Environment<'a>,

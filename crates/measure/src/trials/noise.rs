@@ -1,4 +1,4 @@
-//! Measures the noise of the baseline before any change, and chooses the length of slots.
+//! Measures the noise of the baseline before any change, and chooses the length of slots from this noise.
 
 use crate::engine::{MeasureEvent, Tell};
 use crate::trials::TrialError;
@@ -15,21 +15,21 @@ use assay_model::trial::{PairOutcome, Side, Slot, Trial};
 /// Number of neighbouring pairs that are measured to estimate the noise, if the slot length is fixed.
 pub(crate) const NOISE_PAIRS: u32 = 3;
 
-/// The measured noise.
+/// Noise of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// Standard deviation of the natural logarithm of the ratio between two neighbouring slots.
     pub pair_sd: f64,
-    /// Chosen slot length, if the plan leaves it open.
+    /// Slot length that was chosen from the noise; `None` if the plan fixes the length.
     pub slot: Option<Nanos>,
 }
 
-/// Measures neighbouring slots of the baseline. If the plan permits shorter slots, measures the shortest ones and
-/// chooses the slot length from their noise. Stores nothing. Returns `None` if the measurement was interrupted or gave
-/// no figure.
+/// Measures neighbouring slots of the baseline. If the plan permits shorter slots, measures slots of the shortest
+/// length and chooses the slot length from their noise. Stores nothing. Returns `None` if the measurement was
+/// interrupted or gave no figure.
 ///
 /// # Errors
-/// As [`crate::trials::pairs::measure`].
+/// See [`crate::trials::pairs::measure`].
 pub fn measure_noise(
     trial: &Trial,
     bench: &mut dyn TrialBench,
@@ -79,7 +79,7 @@ pub fn measure_noise(
     Ok(Some(seen))
 }
 
-/// Returns the noise of pairs, where each pair consists of two consecutive slots.
+/// Returns the noise that results from pairs of two consecutive slots.
 fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     let (firsts, seconds) = (slots.iter().step_by(2), slots.iter().skip(1).step_by(2));
     let effects: Vec<f64> = neighbour_effects(trial, firsts.zip(seconds))
@@ -93,8 +93,8 @@ fn noise_side_by_side(trial: &Trial, slots: &[Slot]) -> Option<Noise> {
     })
 }
 
-/// Returns the noise at the best slot length. It is computed from slots of the length `least`, each of which took the
-/// time `took` in total.
+/// Returns the noise at the best slot length. The slots for the computation have the length `least`; each of them took
+/// the time `took` in total.
 fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos) -> Option<Noise> {
     let plan = &trial.plan;
     // Each slot relative to the previous one: ln of the figure, up to a constant.
@@ -118,8 +118,8 @@ fn noise_at_best_length(trial: &Trial, slots: &[Slot], least: Nanos, took: Nanos
     })
 }
 
-/// Returns the log ratio of each two neighbouring slots. Both are baseline; they are labelled as A and B only for the
-/// judge.
+/// Returns the log ratio of each two neighbouring slots. Both slots are baseline; only the judge needs the labels A and
+/// B.
 fn neighbour_effects<'a>(
     trial: &Trial,
     all: impl Iterator<Item = (&'a Slot, &'a Slot)>,

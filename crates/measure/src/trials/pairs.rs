@@ -1,5 +1,5 @@
-//! Measures pairs: both sides in randomised order, then a judgement, until the judge has a verdict, the time is over or
-//! the user stops. Each slot is stored before the next one begins.
+//! Measures pairs until the judge has a verdict, the time is over or the user stops. Each pair measures both sides in
+//! randomised order and is followed by a judgement. Each slot is stored before the next one begins.
 
 use crate::engine::{Carried, MeasureEvent, Steps, Tell, carry_out};
 use crate::trials::bench::{Clocks, Disagreement, TrialBench};
@@ -11,23 +11,23 @@ use assay_model::trial::{Judgement, Side, Slot, Trial};
 use assay_model::{Doubt, Nanos};
 use std::time::Duration;
 
-/// Reason why the pairs ended.
+/// Reason why the measuring of pairs ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The judge has a verdict, or all pairs are measured.
+    /// The judge has a final verdict, or all pairs were measured.
     Verdict,
-    /// The user interrupted.
+    /// The user interrupted the trial.
     Cancelled,
-    /// The user's time is over.
+    /// The user's time budget is used up.
     Budget,
-    /// No pair gave a figure.
+    /// No pair gave a figure. Contains the reason.
     Fruitless(String),
 }
 
 /// Callback that stores a slot durably.
 pub type Keep<'a> = dyn FnMut(&Slot) -> Result<(), TrialError> + 'a;
 
-/// Measures the pairs that `slots` does not contain yet, and adds them. If `host` is given, also detects whether assay
+/// Measures the pairs that are missing in `slots`, and adds their slots. If `host` is given, also detects whether assay
 /// or its load was stopped during a slot.
 ///
 /// # Errors
@@ -76,18 +76,19 @@ struct Pairs<'a> {
     cancel: &'a Cancel,
     keep: &'a mut Keep<'a>,
     judgement: Judgement,
-    /// Start of the measurement by the monotonic clock.
+    /// Start of the measurement, by the monotonic clock.
     began: Duration,
-    /// Clocks at the start of the current pair, because an event between its two slots matters too.
+    /// Readings of the clocks at the start of the current pair. An event between the two slots of a pair also makes the
+    /// pair void.
     pair_began: Clocks,
-    /// Duration of the longest pair so far.
+    /// Duration of the longest pair until now.
     longest: Duration,
-    /// Reason why the measurement ends.
+    /// Reason why the measurement ends, as far as it is known.
     stop: Stop,
 }
 
 impl Pairs<'_> {
-    /// Returns whether the measurement ends: the verdict is final, or the time is over.
+    /// Returns whether the measurement is over: the verdict is final, or the time is used up.
     fn is_over(&mut self) -> bool {
         let plan = &self.trial.plan;
         let measured = self.slots.last().map_or(0, |slot| slot.pair);
@@ -104,7 +105,7 @@ impl Pairs<'_> {
         false
     }
 
-    /// Judges the pair that is now complete.
+    /// Judges all pairs, including the pair that is now complete.
     fn judge(&mut self, tell: &mut Tell<'_>) {
         let (outcomes, judgement) = judge_trial(self.trial, self.slots);
         self.judgement = judgement;
@@ -172,7 +173,7 @@ impl Steps<TrialError> for Pairs<'_> {
     }
 }
 
-/// Returns the deciding figures of A and of B; `None` for a side without a figure.
+/// Returns the deciding figures of A and of B in a pair; `None` for a side without a figure.
 fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     let judged = judge_slots_for_display(trial, pair, &[]).samples;
     [Side::Now, Side::Changed].map(|side| {
@@ -181,7 +182,8 @@ fn deciding_figures(trial: &Trial, pair: &[Slot]) -> [Option<f64>; 2] {
     })
 }
 
-/// Drops a pair with only one measured side. Both sides are measured again, because they must be neighbours.
+/// Removes a pair with only one measured side. Both sides are measured again, because the slots of a pair must be
+/// neighbours.
 fn drop_halves(slots: &mut Vec<Slot>) {
     let whole: Vec<u32> = slots
         .windows(2)
@@ -191,8 +193,8 @@ fn drop_halves(slots: &mut Vec<Slot>) {
     slots.retain(|slot| whole.contains(&slot.pair));
 }
 
-/// Measures one slot of a pair. `real` is the side in effect, `side` is the side as which the slot counts; `since`
-/// contains the clocks at the start of the pair.
+/// Measures one slot of a pair. `real` is the side that is in effect; `side` is the side for which the slot counts.
+/// `since` contains the clocks at the start of the pair.
 pub(crate) fn one_slot(
     (pair, real, side, number): (u32, Side, Side, u32),
     read_back: String,

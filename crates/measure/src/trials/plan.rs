@@ -1,4 +1,5 @@
-//! Converts advice to a plan without open choices: sets the maximum number of pairs, and draws the randomised order.
+//! Converts advice to a plan without open choices: sets the maximum number of pairs, and generates the randomised
+//! order.
 
 use crate::trials::budget;
 use assay_judge::trial::forecast::count_pairs_within;
@@ -14,27 +15,27 @@ use std::collections::BTreeMap;
 pub struct TrialOptions {
     /// Smallest relevant difference as a fraction: 0.03 for 3 %.
     pub margin: Option<f64>,
-    /// Additional guardrails. They replace those of the advice for the same figure.
+    /// Additional guardrails. They replace the guardrails of the advice for the same figure.
     pub guards: Vec<Guard>,
     /// Duration of the measured part of a slot.
     pub slot: Option<Nanos>,
-    /// Duration of load before measuring starts.
+    /// Duration of the load before the measured part of a slot.
     pub washout: Option<Nanos>,
     /// Size of the scratch file.
     pub size: Option<Bytes>,
-    /// Most pairs.
+    /// Maximum number of pairs.
     pub max_pairs: Option<u32>,
-    /// Time limit.
+    /// Time budget of the whole trial.
     pub budget: Option<Nanos>,
-    /// Whether both sides are the baseline.
+    /// Whether both sides are the baseline (an A/A trial, which tests assay itself).
     pub aa: bool,
-    /// Highest accepted probability of the verdict "better" if there is no difference, 0 to 1.
+    /// Accepted probability of the verdict "better" if there is no difference, 0 to 1.
     pub alpha: f64,
     /// Seed of the randomised order and of the randomisation test.
     pub seed: u64,
 }
 
-/// Creates the plan of a trial from the advice and the user's options.
+/// Creates the plan of a trial from the advice and the user's options. Options take precedence.
 #[must_use]
 pub fn settle(
     advice: &Advice,
@@ -104,7 +105,7 @@ pub(crate) fn with_slots(plan: &mut TrialPlan, slot: Nanos, spent: Nanos) {
     }
 }
 
-/// Returns the plan for a second session of the same trial, with another randomised order.
+/// Returns the plan for a second session of the same trial. The second session gets its own randomised order.
 #[must_use]
 pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPlan {
     let mut again = plan.clone();
@@ -121,8 +122,8 @@ pub fn plan_again(plan: &TrialPlan, seed: u64, budget: Option<Nanos>) -> TrialPl
     again
 }
 
-/// Returns the guardrails of the advice and of the user. Adds a tail latency if neither contains one and the advice
-/// page does not exclude this.
+/// Returns the guardrails of the advice and of the user. If none of them is a tail latency, adds one, unless the advice
+/// page excludes this.
 fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     let replaced = |guard: &Guard| asked.iter().any(|other| other.metric == guard.metric);
     let kept = spec.guards.iter().filter(|guard| !replaced(guard));
@@ -133,8 +134,8 @@ fn trial_guards(spec: &TrialSpec, asked: &[Guard]) -> Vec<Guard> {
     guards
 }
 
-/// Draws which side is measured first in each pair. The error rate of the test requires a fair order that is
-/// independent of the measurements, so the order is drawn before anything is measured.
+/// Draws at random which side is measured first in each pair. The error rate of the test requires a fair order that is
+/// independent of the measurements. Therefore the order is drawn before anything is measured.
 #[must_use]
 pub fn draw_order(seed: u64, pairs: u32) -> Vec<Side> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);

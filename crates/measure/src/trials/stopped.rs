@@ -1,10 +1,10 @@
 //! Detects whether assay or its load was stopped while a slot was measured.
 //!
-//! A stopped process (SIGSTOP, Ctrl-Z, a frozen container) does no work while its clock continues: a slot of 5 s with a
-//! stop of 20 s would count as several times slower than it was. The duration alone does not prove a stop, because a
-//! stalling device looks the same, and a trial must measure such stalls. So a thread watches the state of every child
-//! process, and the duration of its own sleeps. If a sleep takes much too long although the thread did not wait for a
-//! CPU, assay was stopped.
+//! A stopped process (SIGSTOP, Ctrl-Z, a frozen container) does no work while its clock continues. So a slot of 5 s
+//! with a stop of 20 s would count as several times slower than it was. The duration alone does not prove a stop: a
+//! stalling device has the same effect, and a trial must measure such stalls. Therefore a thread watches the state of
+//! every child process and the duration of its own sleeps. If a sleep takes much too long although the thread did not
+//! wait for a CPU, assay was stopped.
 
 use crate::trials::void_doubt;
 use assay_host::Host;
@@ -14,17 +14,17 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Code of the doubt.
+/// Code of the doubt (a reason to distrust a figure) about a stopped load.
 pub const CODE: &str = "load-stopped";
-/// Interval of the checks.
+/// Interval between two checks for a stopped process.
 const TICK: Duration = Duration::from_millis(100);
-/// If a sleep takes longer than planned by this much, and the thread did not wait for a CPU, assay was stopped.
+/// Minimum excess duration of a sleep that proves a stop of assay, provided that the thread did not wait for a CPU.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A detected stop.
+/// A stop of assay or its load that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stop {
-    /// assay itself was stopped for this time.
+    /// assay itself was stopped for this long.
     Assay(Duration),
     /// This child process was stopped by a signal.
     Load { pid: String, name: String },
@@ -98,15 +98,15 @@ fn monotonic_time() -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Returns the time in which this thread was runnable without a processor (proc(5), `schedstat`);
-/// zero if the kernel does not count it.
+/// Returns how long this thread was runnable without a CPU (`schedstat` in proc(5)); zero if the kernel does not count
+/// this time.
 fn waited_for_processor(host: &dyn Host) -> Duration {
     let text = read(host, "/proc/thread-self/schedstat").unwrap_or_default();
     let waited = text.split_whitespace().nth(1);
     Duration::from_nanos(waited.and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// Returns a child process that is stopped, if there is one.
+/// Returns a stopped child process of assay, at any depth; `None` if there is none.
 fn stopped_below(host: &dyn Host) -> Option<Stop> {
     let mut next = thread_children(host, "self");
     // New processes are found at the next check; the limit bounds a race with processes that fork.
@@ -126,14 +126,14 @@ fn stopped_below(host: &dyn Host) -> Option<Stop> {
     None
 }
 
-/// Parses `/proc/PID/stat`; returns the name if the process is stopped. The name may contain brackets and blanks.
+/// Parses `/proc/PID/stat`. Returns the name of the process if it is stopped. The name may contain brackets and blanks.
 fn find_stopped(stat: &str) -> Option<String> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     (after.split_whitespace().next() == Some("T")).then(|| name.escape_debug().to_string())
 }
 
-/// Returns the children of all threads of a process.
+/// Returns the ids of the child processes of all threads of a process.
 fn thread_children(host: &dyn Host, pid: &str) -> Vec<String> {
     let tasks = format!("/proc/{pid}/task");
     let threads = host.list(Path::new(&tasks)).unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// All cases are in one test, because the watch of one test would detect the stops of another.
+    /// All cases are in one test, because tests that run at the same time would detect each other's stopped processes.
     #[test]
     fn a_stopped_program_is_seen_and_a_slow_one_is_not() {
         let ((), doubt) = watch_for_stops(Some(&LiveHost), || {

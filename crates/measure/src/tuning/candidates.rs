@@ -1,5 +1,5 @@
 //! Finds the changes that a tuning session can try on this machine. Every page of the catalogue with a trial becomes a
-//! candidate of the plan; a candidate that cannot be tried contains the reason. The planner (`assay_tune::leave_out`)
+//! candidate of the plan. A candidate that cannot be tried contains the reason. The planner (`assay_tune::leave_out`)
 //! excludes further candidates.
 
 use super::joined_switches::group_changes;
@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 /// Inputs of the search for candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct CandidateRequest<'a> {
-    /// Pages in their order; pages without a trial are ignored.
+    /// Advice pages in the order of the catalogue. Pages without a trial are ignored.
     pub pages: &'a [&'a Advice],
     /// Values of parameters: `NAME` applies to all pages with this parameter, `ADVICE.NAME` to one
     /// page.
     pub given: &'a BTreeMap<String, String>,
-    /// The target as the user named it.
+    /// Target as the user named it; `None` if the user named none.
     pub target: Option<&'a str>,
     /// Storage layers below the target, if the target is storage.
     pub info: Option<&'a TargetInfo>,
@@ -33,12 +33,12 @@ pub struct CandidateRequest<'a> {
     pub facts: &'a Facts,
 }
 
-/// A candidate, and the change that it switches on.
+/// A candidate and the change of the machine that it stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundCandidate {
-    /// The candidate for the planner.
+    /// Candidate, as the planner receives it.
     pub candidate: Candidate,
-    /// The change; `None` if the candidate cannot be tried.
+    /// Change of a setting; `None` if the candidate cannot be tried.
     pub change: Option<CandidateChange>,
 }
 
@@ -52,10 +52,10 @@ pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec
     found
 }
 
-/// Assumed time to write a file, until the session has measured it.
+/// Time that writing a file is assumed to take, until the session has measured this time.
 const WRITTEN: Nanos = Nanos(20_000_000);
-/// Maximum number of values of a choice that are all tried. If a choice has more, only the default of the page is
-/// tried.
+/// Maximum number of values of a choice, all of which are tried. If a choice has more values, only the default of the
+/// page is tried.
 const MOST_CHOICES: usize = 4;
 
 /// Creates the candidates of one page: one for each value of a choice that the user has not set.
@@ -134,7 +134,7 @@ fn is_only_written(setting: &Setting) -> bool {
     )
 }
 
-/// Returns the reason why the trial of a page cannot be prepared, with the way out in terms of a tuning session.
+/// Returns why the trial of a page cannot be prepared, and what the user must pass to the tuning session instead.
 fn explain(error: &ResolveError, request: CandidateRequest<'_>) -> String {
     match (error, request.info) {
         (ResolveError::Target { .. }, None) => {
@@ -144,8 +144,8 @@ fn explain(error: &ResolveError, request: CandidateRequest<'_>) -> String {
     }
 }
 
-/// Returns a candidate that cannot be tried, because the trial of the advice page does not fit this machine (for
-/// example, without a target directory). `state` contains the reason.
+/// Returns a candidate that cannot be tried, because the trial of the advice page does not fit this machine. For
+/// example, the user named no target directory. `state` contains the reason.
 fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     Candidate {
         id,
@@ -214,7 +214,7 @@ fn settle(
     })
 }
 
-/// Prepares the trial of a page for the target of the session, if the page accepts this kind of target; otherwise for
+/// Prepares the trial of a page for the target of the session. If the page does not accept this kind of target, uses
 /// the default target of the page.
 fn resolve_for(
     page: &Advice,
@@ -248,8 +248,8 @@ fn resolve_for(
     }
 }
 
-/// Makes changes to one file mutually exclusive if they cannot be written together, because the services read the file
-/// in different ways.
+/// Excludes combinations of changes that cannot be written to one file together, because the services read the file in
+/// different ways.
 fn separate_conflicts(found: &mut [FoundCandidate]) {
     let changes: Vec<Option<CandidateChange>> =
         found.iter().map(|one| one.change.clone()).collect();

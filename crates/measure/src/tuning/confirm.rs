@@ -1,5 +1,5 @@
-//! Measures the kept changes of a session again with new pairs, for example after a reboot or a week. A is the
-//! machine without the changes, B with them.
+//! Measures the kept changes of a session again with new pairs, for example after a reboot or a week. Side A is the
+//! machine without the changes, side B the machine with them.
 
 use super::driver::{MachineDriver, SessionResources};
 use super::error::TuneError;
@@ -17,12 +17,12 @@ use assay_model::trial::{Judgement, PairOutcome};
 use assay_store::Store;
 use assay_tune::{CandidateChange, Driver as _, Incident, PairOrder, Row, Stage, TuneRecord};
 
-/// A session that is measured again.
+/// A finished session whose kept changes are measured again.
 #[derive(Clone, Copy, Debug)]
 pub struct Confirmation<'a> {
-    /// Record of the session.
+    /// Stored record of the session.
     pub record: &'a TuneRecord,
-    /// The session's commands with all secrets, which the record does not contain.
+    /// Commands of the session with all secrets, which the record does not contain.
     pub commands: &'a TuneCommands,
     /// Seed of the randomised order within pairs and of the randomisation test.
     pub seed: u64,
@@ -32,7 +32,7 @@ pub struct Confirmation<'a> {
 /// session kept nothing.
 ///
 /// # Errors
-/// As [`super::execute`]. The kept changes are in effect afterwards.
+/// See [`super::execute`]. The kept changes are in effect afterwards.
 pub fn confirm_kept(
     confirmation: Confirmation<'_>,
     ground: Option<&OpenTarget>,
@@ -117,7 +117,7 @@ pub fn confirm_kept(
     Ok(Some(judge_trial_pairs(&rule, &pairs)))
 }
 
-/// Returns the kept changes in reverse direction: from the kept values to the original values.
+/// Returns the kept changes in the reverse direction: from the kept values back to the original values.
 fn reverse_changes(record: &TuneRecord, row: &Row) -> Vec<Option<CandidateChange>> {
     let reverse = |(at, change): (usize, &Option<CandidateChange>)| {
         let change = change.as_ref().filter(|_| row.contains(&at))?;
@@ -130,7 +130,7 @@ fn reverse_changes(record: &TuneRecord, row: &Row) -> Vec<Option<CandidateChange
     record.changes.iter().enumerate().map(reverse).collect()
 }
 
-/// Measures all pairs, or as many as fit into the time.
+/// Measures all pairs, or as many pairs as fit into the time budget.
 fn measure_pairs(
     driver: &mut MachineDriver<'_>,
     session: &assay_tune::TuneSession,

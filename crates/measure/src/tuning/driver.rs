@@ -1,5 +1,5 @@
-//! Implements the driver of the planner on this machine: executes each step that the planner chooses. Slots and pairs
-//! are in `pair_slots.rs`, the diagnosis is in `load_limits.rs`.
+//! Implements the planner's driver on this machine: executes each step that the planner chooses. Slots and pairs are in
+//! `pair_slots.rs`, the diagnosis is in `load_limits.rs`.
 
 use super::error::TuneError;
 use super::execute::TuneCommands;
@@ -25,7 +25,7 @@ use assay_tune::{
 };
 use std::time::Duration;
 
-/// Resources that a session lends to its driver.
+/// Resources of a session that its driver borrows.
 pub(super) struct SessionResources<'a> {
     pub(super) env: Environment<'a>,
     pub(super) session: &'a ChangeSession,
@@ -33,7 +33,7 @@ pub(super) struct SessionResources<'a> {
     pub(super) scratch: &'a ScratchSession,
     pub(super) made: &'a mut Option<Scratch>,
     pub(super) record: &'a mut TuneRecord,
-    /// The user's commands with all secrets, which the record does not contain.
+    /// Commands of the user with all secrets, which the record does not contain.
     pub(super) commands: &'a TuneCommands,
     pub(super) store: &'a mut Store,
     pub(super) tell: &'a mut TellTune<'a>,
@@ -42,19 +42,19 @@ pub(super) struct SessionResources<'a> {
 /// The driver of a session on this machine.
 pub(super) struct MachineDriver<'a> {
     pub(super) lent: SessionResources<'a>,
-    /// Describes the load and the figures to the judge.
+    /// Trial that describes the load and its figures to the judge.
     pub(super) trial: Trial,
     pub(super) board: SwitchBoard<'a>,
-    /// Load and target, once the load was prepared.
+    /// Load and target; `None` until the load was prepared.
     pub(super) ready: Option<(Loader<'a>, LoadTarget)>,
     began: Duration,
-    /// Number of pairs measured so far. Each pair uses its own offsets and data.
+    /// Number of pairs that were measured. Each pair uses its own offsets and data.
     pub(super) pairs: u32,
     /// Number of consecutive pairs whose load failed.
     pub(super) broken: u32,
     /// Samples of the last visit to the baseline, the unchanged machine.
     pub(super) baseline: Vec<Sample>,
-    /// Whether an event ended the session. Later outcomes are not stored for a resume.
+    /// Whether an event ended the session. Outcomes after this event are not stored for a resume.
     stopped: bool,
 }
 
@@ -74,7 +74,7 @@ impl<'a> MachineDriver<'a> {
         }
     }
 
-    /// Records the event that ended the session. Later outcomes are not stored for a resume.
+    /// Records the event that ended the session. Outcomes after this event are not stored for a resume.
     pub(super) fn stop(&mut self, incident: &Incident) {
         self.lent.record.incident = Some(incident.clone());
         self.stopped = true;
@@ -84,7 +84,7 @@ impl<'a> MachineDriver<'a> {
         self.lent.env.cancel.is_cancelled()
     }
 
-    /// Runs the load once with the change in effect. Returns the error if the load failed.
+    /// Runs the load once while the change is in effect. Returns the error if the load failed.
     fn failure_of_load(&mut self, reads: String) -> Result<Option<String>, TuneError> {
         let since = self.clocks();
         let slot = self.slot(self.pairs, Side::Changed, reads, since)?;

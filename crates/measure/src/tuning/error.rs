@@ -16,7 +16,7 @@ pub enum TuneError {
     /// A setting cannot be changed, reverted or written to the journal.
     #[error(transparent)]
     Change(ChangeError),
-    /// An error of the store.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The target may not be used.
@@ -31,7 +31,7 @@ pub enum TuneError {
     /// The outcome does not belong to the step.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
-    /// The process that reverts everything after a kill cannot be started.
+    /// The process that reverts everything if assay is killed cannot be started.
     #[error(
         "cannot start the process that reverts everything if assay is killed: {0}. Nothing was changed"
     )]
@@ -39,33 +39,33 @@ pub enum TuneError {
     /// The load does not report the requested figure.
     #[error("the load gives no figure `{wanted}`; it gives {known}. Name one of these in --want")]
     NoFigure {
-        /// The requested figure.
+        /// Name of the requested figure.
         wanted: String,
-        /// The figures that the load reports.
+        /// Names of the figures that the load reports.
         known: String,
     },
     /// The load fails on the unchanged machine.
     #[error("the load fails before anything is changed: {error}")]
     LoadFails {
-        /// Error of the load.
+        /// Error of the failed load.
         error: String,
     },
     /// An event ended the session within a step.
     #[error("stopped: {0}")]
     Stopped(Incident),
-    /// A setting or object could not be reverted.
+    /// A setting could not be reverted, or an object could not be removed.
     #[error(
         "{what} could not be reverted: {error}. It is in the journal; `assay trial --recover` tries again"
     )]
     NotReverted {
-        /// The setting or object.
+        /// Description of the setting or object.
         what: String,
-        /// The cause.
+        /// Reason why the revert or removal failed.
         error: String,
     },
 }
 
-/// If another program changed a setting, the session ends at whichever step this is detected.
+/// If another program changed a setting, the session ends at the step that detects this.
 impl From<ChangeError> for TuneError {
     fn from(error: ChangeError) -> Self {
         match error {

@@ -1,4 +1,4 @@
-//! Executes one session from its first step to its last, with one session of the journal, one scratch file, and one
+//! Executes one session from its first step to its last. The session has one journal session, one scratch file, and one
 //! process that reverts everything if this process is killed.
 
 use super::driver::{MachineDriver, SessionResources};
@@ -24,30 +24,30 @@ pub type StandByStarter<'a> = dyn Fn(&str) -> std::io::Result<StandBy> + 'a;
 /// Commands that a session runs, with all secrets. The record of the session contains them without secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneCommands {
-    /// The load of the session.
+    /// Load that the session makes faster, for example fio, HTTP requests or the user's command.
     pub load: Load,
-    /// The user's command that must succeed while changes are in effect.
+    /// Command of the user that must succeed while changes are in effect.
     pub guard: Option<Vec<String>>,
 }
 
-/// How a session ended.
+/// A tuning session at its end, whether complete or not.
 #[derive(Debug)]
 pub struct FinishedTune {
     /// Number of the session in the store.
     pub id: TuneId,
-    /// The session as stored.
+    /// Record of the session, as it is stored.
     pub record: TuneRecord,
-    /// Final state of the planner.
+    /// State of the planner after the last step.
     pub session: TuneSession,
-    /// Settings that were not reverted, because another program changed them: each with its current value.
+    /// Settings that were not reverted because another program changed them, each with its current value.
     pub left_alone: Vec<(String, String)>,
 }
 
 /// Executes a session, or continues a stored one.
 ///
 /// # Errors
-/// A preparation, change, measurement, store or revert failed. The outcomes before the error are stored, and all
-/// changes are reverted, unless the error names something that could not be reverted.
+/// A preparation, change, measurement, store or revert failed. The outcomes before the error are stored. All changes
+/// are reverted, unless the error names a setting or object that could not be reverted.
 pub fn execute(
     mut record: TuneRecord,
     commands: &TuneCommands,
@@ -116,7 +116,7 @@ pub fn execute(
     })
 }
 
-/// Executes steps until the session has ended. If an event occurs during a step, the step that reverts follows.
+/// Executes steps until the session has ended. If an event occurs during a step, the next step reverts all changes.
 fn run_to_the_end(
     session: &mut TuneSession,
     driver: &mut MachineDriver<'_>,
@@ -131,7 +131,7 @@ fn run_to_the_end(
     }
 }
 
-/// Reverts all settings that are still changed. Returns those that were not reverted because another program had
+/// Reverts all settings that are still changed. Returns the settings that were not reverted because another program had
 /// changed them.
 ///
 /// # Errors
@@ -171,8 +171,8 @@ pub(super) fn journal_target(record: &TuneRecord) -> String {
     }
 }
 
-/// Returns that the changes of a session are kept, if the journal contains them although the process was killed before
-/// it recorded this.
+/// Returns a record that the changes of a session are kept, if the journal contains the kept changes. This is necessary
+/// if the process was killed before it stored this record.
 #[must_use]
 pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option<KeptState> {
     let uid = record.journal.as_ref()?;
@@ -183,9 +183,9 @@ pub fn was_kept(record: &TuneRecord, journal: &assay_changes::Journal) -> Option
     })
 }
 
-/// After all changes of a session were reverted, applies those in `rest` again and keeps them in a new session of the
-/// journal. This is necessary because a setting of a configuration file cannot be reverted without the others in the
-/// file.
+/// Applies the changes in `rest` again after all changes of a session were reverted, and keeps them in a new session of
+/// the journal. This is necessary because a setting of a configuration file cannot be reverted without the other
+/// settings in the file.
 ///
 /// # Errors
 /// A setting cannot be changed or recorded in the journal. Then the machine is as before the session.

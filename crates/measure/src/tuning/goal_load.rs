@@ -1,10 +1,10 @@
-//! Finds the load of a goal: a workload by its name.
+//! Finds the load of a goal from the name of a workload.
 
 use assay_model::Bytes;
 use assay_model::plan::{PlanSpec, Settings, builtin_plan};
 use assay_model::workload::{Durability, Engine, Pattern, Workload};
 
-/// Built-in plans in which every workload has a different name.
+/// Built-in plans whose workloads can be goals. All their workloads have different names.
 const PLANS: [&str; 8] = [
     "quick",
     "sync",
@@ -16,8 +16,8 @@ const PLANS: [&str; 8] = [
     "matrix",
 ];
 
-/// Returns the workload with this name. The name either belongs to a built-in plan, or describes the workload fully,
-/// such as `randwrite-16k-qd1-fsync` or `randrw70-4k-qd4`.
+/// Returns the workload with this name. The name belongs to a built-in plan, or it describes the workload fully, such
+/// as `randwrite-16k-qd1-fsync` or `randrw70-4k-qd4`.
 #[must_use]
 pub fn find_goal_workload(name: &str) -> Option<Workload> {
     parse_workload_name(name).or_else(|| PLANS.iter().find_map(|plan| workload_of(plan, name)))

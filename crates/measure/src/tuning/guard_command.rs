@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// Time limit of the guard command.
 const GUARD_LIMIT: Duration = Duration::from_secs(60);
-/// Pause after a failure before the guard command is run again.
+/// Pause after a failed guard command before it is run again.
 const GUARD_AGAIN: Duration = Duration::from_secs(1);
 
 impl MachineDriver<'_> {
-    /// Runs the user's guard command, and runs it again if it fails. Returns the error if it failed twice.
+    /// Runs the user's guard command, and runs it a second time if it fails. Returns the error if it failed twice.
     pub(super) fn ask_guard_command(&self) -> Result<Option<String>, TuneError> {
         let Some(argv) = &self.lent.commands.guard else {
             return Ok(None);
@@ -36,7 +36,7 @@ impl MachineDriver<'_> {
         Ok(failure)
     }
 
-    /// Waits for a time, and stops early if a signal arrives.
+    /// Waits for a time. Returns early if a signal arrives.
     pub(super) fn wait(&self, time: Nanos) -> Result<(), TuneError> {
         let until = monotonic_time() + Duration::from(time);
         loop {
@@ -52,7 +52,7 @@ impl MachineDriver<'_> {
     }
 }
 
-/// Runs a guard command. Returns the error if it failed.
+/// Runs a guard command once. Returns the error if it failed.
 fn run_guard_command(host: &dyn Host, argv: &[String]) -> Option<String> {
     let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
     let limits = Limits {

@@ -1,29 +1,29 @@
-//! Decides which candidates share a switch. Settings of one configuration file are changed together, because separate
-//! switches would revert each other's changes.
+//! Groups candidates whose settings are in one configuration file. The settings of one file are changed together,
+//! because separate changes of the file would revert each other.
 
 use assay_changes::join_values;
 use assay_model::change::{ConfigKey, Setting};
 use assay_tune::{CandidateChange, Row};
 use std::path::Path;
 
-/// Candidates that are switched together, by one setting.
+/// Candidates that are applied and reverted together, because they change one setting or one configuration file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SwitchGroup {
-    /// The setting that is changed.
+    /// Setting that contains the values of all candidates of the group.
     pub(super) setting: Setting,
-    /// Candidates of the group.
+    /// Candidates that belong to the group.
     pub(super) members: Vec<GroupMember>,
-    /// The keys of the file, if the setting joins several keys of one file.
+    /// Keys of the configuration file, if the setting joins several keys of one file; else empty.
     keys: Vec<ConfigKey>,
 }
 
-/// A candidate of a group.
+/// A candidate of a group, with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GroupMember {
     pub(super) candidate: usize,
-    /// Value of the whole setting if only this candidate is on.
+    /// Value of the whole setting if only this candidate is applied.
     value: Option<String>,
-    /// The keys that the candidate changes: index in the keys of the group, and new value.
+    /// Keys that the candidate changes, each as an index into the keys of the group, and the new value.
     values: Vec<(usize, Option<String>)>,
 }
 
@@ -74,7 +74,7 @@ fn joins(one: &Setting, other: &Setting) -> bool {
     }
 }
 
-/// Groups the changes of all candidates. A candidate is identified by its index.
+/// Groups the changes of all candidates. A candidate is identified by its index in `changes`.
 pub(super) fn group_changes(changes: &[Option<CandidateChange>]) -> Vec<SwitchGroup> {
     let mut groups: Vec<SwitchGroup> = Vec::new();
     for (candidate, change) in changes.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(super) fn group_changes(changes: &[Option<CandidateChange>]) -> Vec<SwitchGr
     groups
 }
 
-/// Returns one setting that contains all keys of a group.
+/// Returns one setting that sets all keys of a group.
 fn join_setting(setting: &Setting, all: &[ConfigKey]) -> Setting {
     match setting {
         Setting::Config {
@@ -144,14 +144,14 @@ fn join_setting(setting: &Setting, all: &[ConfigKey]) -> Setting {
 }
 
 impl SwitchGroup {
-    /// Returns whether the group switches a candidate of the row.
+    /// Returns whether at least one candidate of the row belongs to the group.
     pub(super) fn touches(&self, row: &Row) -> bool {
         self.members
             .iter()
             .any(|member| row.contains(&member.candidate))
     }
 
-    /// Returns the value of the setting if exactly the candidates of `row` are on; `None` removes the setting.
+    /// Returns the value of the setting if exactly the candidates of `row` are applied; `None` removes the setting.
     /// `original` is the value before any change.
     pub(super) fn value_of(&self, row: &Row, original: Option<&str>) -> Option<Option<String>> {
         let on = |member: &&GroupMember| row.contains(&member.candidate);

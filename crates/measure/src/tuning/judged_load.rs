@@ -1,4 +1,4 @@
-//! Describes the load of a session to the judge, and names its figures.
+//! Describes the load of a session and its figures to the judge.
 
 use assay_model::Load;
 use assay_model::criterion::{Direction, Metric, Quantity};

@@ -1,6 +1,11 @@
-//! Finds what limits the load of a session, and measures what the lowest layer achieves under the same load. The lowest
-//! layer is: for a command the start of a process, for durable writes a direct write that waits for the device, for
-//! direct reads the disk itself, for a web server its fastest answer. `assay_tune::Diagnosis` interprets the result.
+//! Finds the resource that limits the load of a session, and measures the performance of the lowest layer under the
+//! same load. The lowest layer depends on the load:
+//! - for a command, the start of a process;
+//! - for durable writes, a direct write that waits for the device;
+//! - for direct reads, the disk itself;
+//! - for a web server, its fastest answer.
+//!
+//! `assay_tune::Diagnosis` interprets the result.
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
@@ -17,23 +22,23 @@ use assay_model::workload::Durability;
 use assay_model::{Load, Nanos, TargetInfo};
 use assay_tune::{BottomRung, Diagnosis, OperationPart, PartTime, Want};
 
-/// Number of samples of the baseline that a resumed session takes, because it has none yet.
+/// Number of baseline samples that a resumed session takes, because it has no samples yet.
 const ROUNDS: u32 = 2;
-/// Confidence that the range of eight rounds contains the median: 1 − 2 ÷ 2⁸.
+/// Confidence that the interval between the smallest and the largest of eight values contains the median: 1 − 2 ÷ 2⁸.
 const RANGE_OF_EIGHT: f64 = 0.99;
 
-/// A load on the lowest layer that assay may use, and its target.
+/// A load that measures the lowest layer, and its target.
 struct BottomLoad {
     what: String,
     load: Load,
-    /// The disk, which is only read. `None` if the load uses the target of the session.
+    /// Disk, which is only read. `None` if the load uses the target of the session.
     disk: Option<OpenTarget>,
-    /// Whether the settings that the session tries affect this load too.
+    /// Whether the settings that the session tries also affect this load.
     is_tunable: bool,
 }
 
 impl MachineDriver<'_> {
-    /// Finds what limits the load, and measures the lowest layer for `rounds` rounds.
+    /// Finds the resource that limits the load, and measures the lowest layer for `rounds` rounds.
     pub(super) fn diagnose_load(
         &mut self,
         objective: &Want,
@@ -60,7 +65,7 @@ impl MachineDriver<'_> {
         Ok(diagnosis)
     }
 
-    /// Measures the lowest layer. The inner error is the reason why there is no lowest layer to measure.
+    /// Measures the lowest layer. The inner error is the reason why no lowest layer can be measured.
     fn measure_bottom(
         &mut self,
         objective: &Want,
@@ -104,7 +109,7 @@ impl MachineDriver<'_> {
         Ok(summarise(bottom, objective, &values, rounds))
     }
 
-    /// Returns a load on the web server's fastest answer.
+    /// Returns a load that requests the web server's fastest answer.
     fn find_smallest_answer(&self) -> Result<BottomLoad, String> {
         let answer = self.ready.as_ref();
         let answer = answer.and_then(|(loader, _)| loader.find_smallest_answer());

@@ -1,5 +1,5 @@
-//! Measures slots and pairs of a session: the load runs with a row of candidates in effect. `driver.rs` decides the
-//! sequence.
+//! Measures slots and pairs of a session, in which the load runs with a row of candidates in effect. `driver.rs`
+//! decides the order of these measurements.
 
 use super::driver::MachineDriver;
 use super::error::TuneError;
@@ -17,11 +17,11 @@ use assay_model::sample::Sample;
 use assay_model::trial::{PairOutcome, Side, Slot, TrialPlan};
 use assay_tune::{Incident, PairOrder, Row};
 
-/// Number of consecutive pairs whose load failed on both sides, after which the load counts as broken.
+/// Number of consecutive pairs after which the load counts as broken, if it failed on both sides.
 const BROKEN: u32 = 3;
 
 impl MachineDriver<'_> {
-    /// Makes the load ready: finds its tools, lays out the scratch file.
+    /// Prepares the load: finds its tools and lays out the scratch file.
     pub(super) fn make_ready(&mut self) -> Result<(), TuneError> {
         if self.ready.is_some() {
             return Ok(());
@@ -43,7 +43,7 @@ impl MachineDriver<'_> {
         Ok(())
     }
 
-    /// Runs the load once as a slot of a pair. The caller has applied the row of candidates.
+    /// Runs the load once as a slot of a pair. The caller must have applied the row of candidates.
     pub(super) fn slot(
         &mut self,
         pair: u32,
@@ -97,7 +97,7 @@ impl MachineDriver<'_> {
         Clocks::read(self.lent.env.now)
     }
 
-    /// Measures one pair: each side once. Returns the outcome, and the figure of each side.
+    /// Measures one pair, that is each side once. Returns the outcome of the pair and the figure of each side.
     pub(super) fn alternation(
         &mut self,
         order: &PairOrder,
@@ -135,7 +135,7 @@ impl MachineDriver<'_> {
         Ok((outcome, figures))
     }
 
-    /// Returns the deciding figures of A and B.
+    /// Returns the deciding figures of A and B; `None` if a side has no figure.
     fn figures_of(&self, slots: &[Slot]) -> Option<[f64; 2]> {
         let judged = judge_slots_for_display(&self.trial, slots, &[]).samples;
         let of = |side| {
@@ -145,8 +145,8 @@ impl MachineDriver<'_> {
         Some([of(Side::Now)?, of(Side::Changed)?])
     }
 
-    /// Handles a failed switch. If the change cannot be made, its side of the pair failed; if another program made a
-    /// change, the session ends with an error.
+    /// Handles a failed change of a setting. If the change cannot be made, its side of the pair failed. If another
+    /// program made a change, the session ends with an error.
     pub(super) fn failed_switch(
         &mut self,
         error: ChangeError,
@@ -166,7 +166,7 @@ impl MachineDriver<'_> {
         })
     }
 
-    /// Counts failures of the load without the change. Ends the session after several consecutive failures.
+    /// Counts consecutive pairs in which the load failed without the change. Ends the session after [`BROKEN`] of them.
     fn count_broken(&mut self, outcome: &PairOutcome) -> Result<(), TuneError> {
         let PairOutcome::Failed { error } = outcome else {
             self.broken = 0;
@@ -182,7 +182,7 @@ impl MachineDriver<'_> {
     }
 }
 
-/// A bench that only runs the load; the row of candidates was applied before.
+/// A bench that only runs the load. The row of candidates was applied before.
 struct SlotBench<'b, 'a> {
     loader: &'b Loader<'a>,
     place: &'b LoadTarget,

@@ -1,4 +1,5 @@
-//! Switches of a session: applies a row of candidates, checks that it is in effect, and reverts it.
+//! Applies a row of candidates to the settings of the machine, checks that the row is in effect, and reverts the
+//! settings.
 
 use super::TuneError;
 use super::joined_switches::{SwitchGroup, group_changes};
@@ -6,26 +7,26 @@ use assay_changes::{ChangeError, ChangeSession, Switch};
 use assay_host::HostMut;
 use assay_tune::{CandidateChange, Incident, Row};
 
-/// The switches of all groups. A switch is opened at its first use.
+/// Settings that the groups of a session change. A setting is opened at its first change.
 pub(super) struct SwitchBoard<'a> {
     session: &'a ChangeSession,
     host: &'a dyn HostMut,
     groups: Vec<SwitchGroup>,
-    /// Open switch of each group.
+    /// Open setting of each group; `None` before its first change.
     open: Vec<Option<OpenSwitch<'a>>>,
 }
 
 struct OpenSwitch<'a> {
     switch: Switch<'a>,
-    /// Value that was read after the last change.
+    /// Value of the setting that was read after the last change.
     reads: String,
-    /// Candidates of the group that are on.
+    /// Candidates of the group that are in effect.
     on: Row,
     name: String,
 }
 
 impl<'a> SwitchBoard<'a> {
-    /// Creates a switch board. Reads and changes nothing.
+    /// Creates a switch board. Neither reads nor changes a setting.
     pub(super) fn new(
         session: &'a ChangeSession,
         host: &'a dyn HostMut,
@@ -40,8 +41,8 @@ impl<'a> SwitchBoard<'a> {
         }
     }
 
-    /// Applies a row of candidates. If a setting of `differ` already has its value, it is changed away and back, so
-    /// that both sides of a pair have the same history. Returns the values of the settings.
+    /// Applies a row of candidates. If a setting of `differ` already has its value, it is changed to another value and
+    /// back, so that both sides of a pair have the same history. Returns the values of the settings.
     pub(super) fn enter(&mut self, row: &Row, differ: &Row) -> Result<String, ChangeError> {
         let mut reads = Vec::new();
         for at in 0..self.groups.len() {
@@ -111,7 +112,7 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Closes the switches that have no candidate switched on. Returns their number.
+    /// Closes the settings of groups without a candidate in effect. Returns the number of closed settings.
     fn release_idle(&mut self) -> usize {
         let idle = |open: &&mut Option<OpenSwitch<'a>>| {
             open.as_ref().is_some_and(|open| open.on.is_empty())
@@ -129,7 +130,7 @@ impl<'a> SwitchBoard<'a> {
         Ok(())
     }
 
-    /// Reverts all switches, in reverse order.
+    /// Reverts all settings, in the reverse order of their changes.
     pub(super) fn revert_all(&mut self) -> Result<(), ChangeError> {
         let mut first = Ok(());
         for at in (0..self.groups.len()).rev() {
@@ -151,7 +152,7 @@ impl<'a> SwitchBoard<'a> {
     }
 
     /// Applies a row and leaves its changes in the journal, so that [`ChangeSession::put_by`] can keep them. Closes all
-    /// other switches.
+    /// other settings.
     pub(super) fn leave(&mut self, row: &Row) -> Result<(), ChangeError> {
         for at in 0..self.groups.len() {
             match self.groups[at].touches(row) {

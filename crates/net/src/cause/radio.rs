@@ -7,14 +7,14 @@ use crate::role::Role;
 use crate::verdict::is_over;
 use assay_wifi::channel::Band;
 
-/// Time after a change of access point in which addresses and connections may still recover, in microseconds.
+/// Time after a change of access point during which addresses and connections may still recover, in microseconds.
 const SETTLES: u64 = 1_000_000;
-/// Minimum ratio between two fractions of late events. A smaller difference may be chance.
+/// Minimum ratio between the fractions of late events in two periods. A smaller ratio may be chance.
 const WORSE: f64 = 2.0;
-/// Minimum number of events in a band for a comparison.
+/// Minimum number of events in each band for a comparison of two bands.
 const LEAST: usize = 10;
 
-/// Number of due events and number of late events among them.
+/// Number of due events, and how many of them were late.
 #[derive(Clone, Copy, Default)]
 struct Count {
     due: usize,
@@ -34,7 +34,7 @@ impl Count {
     }
 }
 
-/// Finds a cause by comparing the periods with a Wi-Fi event to the other periods.
+/// Finds a cause by comparing the fractions of late events in two kinds of periods: with a Wi-Fi event and without one.
 pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     moved(role, events, air, record.ran_us)
@@ -42,7 +42,7 @@ pub(super) fn differs(role: &Role, events: &[RecordEvent], record: &PersonRecord
         .or_else(|| two_bands(role, events, air))
 }
 
-/// Finds a cause that lasted for the whole run. This function is used only if no other cause was found.
+/// Finds a cause that lasted for the whole run. Used only if no other cause was found.
 pub(super) fn always(role: &Role, events: &[RecordEvent], record: &PersonRecord) -> Option<Cause> {
     let air = record.air.as_ref()?;
     let heard = || {
@@ -72,7 +72,7 @@ fn otherwise(cause: &Cause) -> Option<f64> {
     }
 }
 
-/// Detects that most late events were due while the device changed its access point or had none.
+/// Detects whether most late events were due while the device changed its access point or had none.
 fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cause> {
     let judged = crate::air::judge(air);
     let roams = judged.roams.iter().map(|roam| (roam.from_us, roam.to_us));
@@ -121,7 +121,7 @@ fn moved(role: &Role, events: &[RecordEvent], air: &Air, ran: u64) -> Option<Cau
     })
 }
 
-/// Detects that a larger fraction of events was late while the signal was weak.
+/// Detects whether a larger fraction of events was late while the signal was weak.
 fn weak(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
     let signal = |event: &RecordEvent| air.at(event.due).and_then(|sample| sample.signal);
     let is_weak = |event: &&RecordEvent| signal(event).is_some_and(|dbm| dbm < WEAK);
@@ -148,7 +148,7 @@ fn band(air: &Air, event: &RecordEvent) -> Option<Band> {
     Some(air.at(event.due)?.channel?.band)
 }
 
-/// Checks whether 2.4 GHz was worse, if the device used two bands.
+/// If the device used two bands, checks whether more events were late at 2.4 GHz.
 fn two_bands(role: &Role, events: &[RecordEvent], air: &Air) -> Option<Cause> {
     let in_band = |wanted: fn(Band) -> bool| {
         let events = events.iter();

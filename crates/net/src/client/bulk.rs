@@ -1,4 +1,4 @@
-//! Roles that transfer as much as possible: downloads, uploads, and responsiveness probes during a download.
+//! Roles that transfer as much as possible: downloads, uploads, and probes of responsiveness during a download.
 
 use super::task::{Task, threads, together};
 use super::timer::{self, micros};
@@ -9,10 +9,10 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 
-/// Bytes per request of the download that fills the link.
+/// Bytes per request of the download that saturates the link.
 const FILLING: u64 = 16 << 20;
 
-/// Sends requests back to back on every connection.
+/// Sends requests on every connection, each as soon as the previous request is complete.
 pub fn bulk(task: &Task<'_>) -> RoleRecord {
     let Workload::Bulk {
         direction,
@@ -79,7 +79,7 @@ fn endlessly(
     record
 }
 
-/// Saturates the link with a download, and sends probes on new connections during it.
+/// Saturates the link with a download. Sends probes on new connections at the same time.
 pub fn responsiveness(task: &Task<'_>) -> RoleRecord {
     let Workload::Responsiveness {
         connections,

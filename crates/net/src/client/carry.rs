@@ -19,7 +19,7 @@ pub struct Carrying<'a> {
     joined: &'a Joined,
     link: &'a ServerLink,
     aborted: AtomicBool,
-    /// Time of the abort in microseconds from the start; `u64::MAX` without an abort.
+    /// Time at which the run was aborted, in microseconds from the start; `u64::MAX` if it was not aborted.
     until: AtomicU64,
     live: Mutex<Vec<LiveRole>>,
 }
@@ -46,7 +46,7 @@ impl<'a> Carrying<'a> {
         }
     }
 
-    /// Aborts the run now. Data measured so far is kept.
+    /// Aborts the run now. The data measured until now is kept.
     pub fn abort(&self) {
         self.until
             .fetch_min(micros(self.begin, Instant::now()), Ordering::SeqCst);

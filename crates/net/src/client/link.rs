@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Maximum size in bytes of a JSON answer.
+/// Maximum size of a JSON answer, in bytes.
 const LARGEST: usize = 32 << 20;
 
 /// Reasons why the server cannot be used.
@@ -21,7 +21,7 @@ pub enum LinkError {
     /// The host name cannot be resolved.
     #[error("{host}: {source}")]
     Resolve {
-        /// The name.
+        /// Host name from the invitation.
         host: String,
         /// Error of the resolver.
         source: io::Error,
@@ -29,7 +29,7 @@ pub enum LinkError {
     /// TLS cannot be configured.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The server's certificate differs from the certificate in the invitation.
+    /// The server's certificate is not the certificate whose fingerprint is in the invitation.
     #[error(
         "the server at {0} has another certificate than the address says: it was started again and has a new address, or somebody is in between"
     )]
@@ -40,18 +40,18 @@ pub enum LinkError {
     /// The server refuses the request.
     #[error("the server says: {why}")]
     Refused {
-        /// HTTP status.
+        /// HTTP status with which the server refused.
         status: u16,
-        /// Reason of the refusal.
+        /// Reason for the refusal, as the server sent it.
         why: String,
     },
-    /// The answer cannot be parsed.
+    /// The server's answer is not the expected JSON.
     #[error("the server's answer is not understood: {0}")]
     Form(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl LinkError {
-    /// Returns whether the error may be temporary: the network is down or the server was restarted.
+    /// Returns whether a retry may succeed, because the network may be down or the server may have restarted.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
@@ -104,7 +104,7 @@ impl ServerLink {
         self.address
     }
 
-    /// Returns a new connection slot, which is not connected yet.
+    /// Returns a slot for a connection to the server. The slot opens its connection at the first request.
     #[must_use]
     pub fn exchange(&self) -> ConnectionSlot {
         ConnectionSlot::new(self.address, Some(self.tls.clone()))
@@ -132,10 +132,7 @@ impl ServerLink {
         Request::new(&method, &url, &all, body, true).map_err(|why| LinkError::Form(why.into()))
     }
 
-    /// Sends JSON and parses the JSON answer.
-    ///
-    /// # Errors
-    /// See [`LinkError`].
+    /// Posts a value as JSON and parses the JSON answer.
     pub fn post<R: DeserializeOwned>(
         &self,
         exchange: &mut ConnectionSlot,

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Time after the end in which echoes may still arrive.
+/// Time after the end of the run in which echoes may still arrive.
 const GRACE: Duration = Duration::from_secs(2);
 /// Longest wait between two checks of `stop`.
 const SLICE: Duration = Duration::from_millis(50);
@@ -96,7 +96,7 @@ fn exchange(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord) -> io:
     }
 }
 
-/// Receives all waiting packets. Returns how many of them are the first echo of their packet.
+/// Receives all waiting packets. Returns how many packets were echoed for the first time; repeated echoes do not count.
 fn receive(task: &Task<'_>, socket: &UdpSocket, record: &mut RoleRecord, every: f64) -> usize {
     let mut buffer = [0; 2048];
     let mut found = 0;

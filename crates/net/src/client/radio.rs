@@ -12,16 +12,16 @@ use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Interval between two samples.
+/// Interval between two samples of the Wi-Fi connection.
 const EVERY: Duration = Duration::from_secs(1);
-/// Limits that keep a hanging driver from blocking the run.
+/// Time and output limits for `iw`, so that a hanging driver does not block the run.
 const LIMITS: Limits = Limits {
     timeout: Duration::from_secs(2),
 };
 /// Number of consecutive failed samples after which sampling stops.
 const IN_A_ROW: u32 = 3;
 
-/// The Wi-Fi interface through which the server is reached.
+/// The Wi-Fi interface that leads to the server.
 pub struct Radio<'a> {
     host: &'a dyn Host,
     device: String,
@@ -98,7 +98,8 @@ impl<'a> Radio<'a> {
         }
     }
 
-    /// Reads the other access points of the network from the kernel, which forgets them after half a minute.
+    /// Reads from the kernel which other access points of the network it received. The kernel forgets them after half a
+    /// minute.
     fn listen(&mut self) {
         let Some(own) = self.own.clone().filter(|own| !own.is_hidden()) else {
             return;
@@ -176,14 +177,14 @@ impl<'a> Radio<'a> {
     }
 }
 
-/// Returns the output of a program; `None` if the program is missing or fails.
+/// Returns the standard output of a program; `None` if the program is missing or fails.
 fn text(host: &dyn Host, words: &[&str]) -> Option<String> {
     let argv: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
     let output = host.run(&argv, LIMITS).ok()?;
     output.success().then(|| output.text())
 }
 
-/// Parses the interface from `10.0.0.1 via 10.0.1.1 dev wlan0 src … uid 0`.
+/// Returns the interface in a line of `ip route get`, such as `wlan0` in `10.0.0.1 via 10.0.1.1 dev wlan0 src … uid 0`.
 fn leads(route: &str) -> Option<String> {
     let mut words = route.split_whitespace().skip_while(|word| *word != "dev");
     words.nth(1).map(str::to_owned)

@@ -7,13 +7,13 @@ use rustix::time::{ClockId, clock_gettime};
 /// clocks.
 const LEAST: i64 = 100_000;
 
-/// The readings of the last check.
+/// Total time asleep and current time at the last check, in microseconds.
 #[derive(Debug, Default)]
 pub struct Sleeps(Option<(i64, i64)>);
 
 impl Sleeps {
-    /// Compares the total sleep since boot (`slept`) with that of the last check; `now` is the current time. All times
-    /// are in microseconds. If the machine slept, returns the times of the last check and of this one.
+    /// Compares the total sleep since boot (`slept`) with the value of the last check. `now` is the current time. All
+    /// times are in microseconds. If the machine slept, returns the times of the last check and of this check.
     pub fn look(&mut self, slept: i64, now: i64) -> Option<(i64, i64)> {
         let (before, at) = self.0.replace((slept, now))?;
         (slept - before > LEAST).then_some((at, now))

@@ -23,11 +23,11 @@ pub struct Task<'a> {
     pub joined: &'a Joined,
     pub live: &'a Mutex<Vec<LiveRole>>,
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Congestion control that the plan requests.
+    /// Congestion control algorithm that the plan requests.
     pub congestion: Option<&'a str>,
 }
 
-/// Result of one request.
+/// Complete answer to one request, or the error.
 pub type RequestOutcome = Result<Exchanged, ProbeError>;
 
 impl Task<'_> {
@@ -44,7 +44,7 @@ impl Task<'_> {
         vec![(CLIENT_HEADER.to_owned(), client)]
     }
 
-    /// Returns a new connection slot for this role, which is not connected yet.
+    /// Returns a slot for a connection of this role. The slot opens its connection at the first request.
     pub fn exchange(&self) -> ConnectionSlot {
         let algorithm = self.congestion.map(str::to_owned);
         self.link.exchange().with_congestion(algorithm)
@@ -55,7 +55,7 @@ impl Task<'_> {
         (self.stop)()
     }
 
-    /// Returns whether no new request may start.
+    /// Returns whether the time of the run has passed or the run was aborted, so that no new request may start.
     pub fn over(&self) -> bool {
         self.stopped() || Instant::now() >= self.end
     }
@@ -65,12 +65,12 @@ impl Task<'_> {
         micros(self.begin, time)
     }
 
-    /// Returns the due time of event `number`.
+    /// Returns the due time of event `number`, if events are `every_us` microseconds apart.
     pub fn due(&self, number: u64, every_us: f64) -> Instant {
         self.begin + Duration::from_micros((number as f64 * every_us) as u64)
     }
 
-    /// Sleeps until a time.
+    /// Sleeps until `time`, or until the run is stopped.
     pub fn wait(&self, time: Instant) {
         timer::sleep_until(time, &|| self.stopped());
     }
@@ -107,7 +107,7 @@ impl Task<'_> {
         }
     }
 
-    /// Sends a request at its due time, and records the result. Returns whether an answer arrived.
+    /// Sends a request at its due time, and records the result. Returns whether a complete answer arrived.
     pub fn ask_when_due(
         &self,
         exchange: &mut ConnectionSlot,
@@ -172,7 +172,7 @@ impl Task<'_> {
     }
 }
 
-/// Describes an error without addresses and times, so that equal errors can be counted.
+/// Describes an error without addresses and times, so that equal errors have equal texts and can be counted.
 pub fn reason(error: &ProbeError) -> String {
     match error {
         ProbeError::Connect { source, .. } => format!("no connection: {}", source.kind()),
@@ -184,7 +184,7 @@ pub fn reason(error: &ProbeError) -> String {
     }
 }
 
-/// Merges the records of several threads.
+/// Merges the records of the threads of one role.
 pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     let mut all = RoleRecord::default();
     for record in records {
@@ -206,7 +206,7 @@ pub fn together(records: impl IntoIterator<Item = RoleRecord>) -> RoleRecord {
     all
 }
 
-/// Runs `work` on `count` threads. Each thread receives its number.
+/// Runs `work` on `count` threads. Each call receives the number of its thread, from 0.
 pub fn threads(count: u32, work: impl Fn(u32) -> RoleRecord + Sync) -> Vec<RoleRecord> {
     thread::scope(|scope| {
         let work = &work;

@@ -23,7 +23,7 @@ pub fn exact() {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// Returns the microseconds from one time to another; 0 if `to` is earlier.
+/// Returns the microseconds from `from` to `to`; 0 if `to` is earlier.
 pub fn micros(from: Instant, to: Instant) -> u64 {
     u64::try_from(to.saturating_duration_since(from).as_micros()).unwrap_or(u64::MAX)
 }

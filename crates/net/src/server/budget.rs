@@ -1,16 +1,16 @@
-//! Limits the memory for request bodies: per client, per address and in total.
+//! Limits the memory for request bodies per client, per address and in total.
 //!
-//! A body counts with its received bytes until it has been parsed.
+//! The received bytes of a body count until the body has been parsed.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum bytes of all bodies.
+/// Maximum bytes of all request bodies in memory.
 pub const MOST: u64 = 192 << 20;
-/// Maximum bytes per address. People behind a router share an address.
+/// Maximum bytes of the bodies from one address. People behind a router share an address.
 pub const MOST_OF_ADDRESS: u64 = 96 << 20;
-/// Maximum bytes of a client that sent its key: one record and some overhead.
+/// Maximum bytes of the bodies from one authenticated client: one record and some overhead.
 pub const MOST_OF_CLIENT: u64 = 32 << 20;
 
 #[derive(Debug, Default)]
@@ -20,11 +20,11 @@ struct Used {
     clients: BTreeMap<u64, u64>,
 }
 
-/// Counts the bytes of bodies that are in memory.
+/// Counts the bytes of request bodies that are in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Budget(Arc<Mutex<Used>>);
 
-/// Bytes that one body occupies. Dropping the value releases them.
+/// The part of a budget that one body uses. Dropping the value releases this part.
 #[derive(Debug)]
 pub struct BudgetShare {
     budget: Budget,
@@ -34,7 +34,7 @@ pub struct BudgetShare {
 }
 
 impl Budget {
-    /// Starts a body of an address, and of a client if known.
+    /// Starts counting a body from an address, and from a client if it is known.
     #[must_use]
     pub fn begin(&self, address: IpAddr, client: Option<u64>) -> BudgetShare {
         BudgetShare {
@@ -45,7 +45,7 @@ impl Budget {
         }
     }
 
-    /// Returns the bytes in use.
+    /// Returns the number of bytes in use by all bodies.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.lock().all
@@ -57,10 +57,10 @@ impl Budget {
 }
 
 impl BudgetShare {
-    /// Reserves more bytes for this body. Returns whether the limits permit it.
+    /// Reserves more bytes for this body. Returns whether the limits permit them.
     ///
-    /// A refused body first releases its bytes, before another body is asked. So of two bodies that together exceed the
-    /// limit, only one is refused.
+    /// A refused body releases its bytes before another body requests more. So if two bodies together exceed the limit,
+    /// only one of them is refused.
     pub fn take(&mut self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let mut used = self.budget.lock();
@@ -118,7 +118,7 @@ mod tests {
 
     const STEP: usize = 1 << 20;
 
-    /// Starts bodies, each of one step, until one is refused.
+    /// Starts bodies of one reservation each until the budget refuses one.
     fn fill(budget: &Budget, address: IpAddr, client: Option<u64>) -> Vec<BudgetShare> {
         let begin = || {
             let mut share = budget.begin(address, client);

@@ -16,20 +16,20 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Time in which a new connection must send the token.
+/// Time within which a new connection must send the token.
 const STRANGER: Duration = Duration::from_secs(10);
-/// Time after which a known client without any request is disconnected.
+/// Time without a request after which an authenticated client is disconnected.
 const MEMBER: Duration = Duration::from_secs(120);
-/// Time limit for receiving a body, in addition to the time for its bytes at the slowest speed.
+/// Time limit for receiving a body. The time that its bytes take at [`SLOWEST`] is added.
 const BODY: Duration = Duration::from_secs(30);
-/// Minimum supported network speed, in bytes per second.
+/// Minimum network speed that the server supports, in bytes per second.
 const SLOWEST: u64 = 16 << 10;
-/// Maximum bytes of a JSON body other than a record.
+/// Maximum size of a JSON body other than a record, in bytes.
 const SMALL: u64 = 1 << 20;
-/// Maximum bytes of a record.
+/// Maximum size of a record, in bytes.
 const RECORD: u64 = 24 << 20;
 
-/// A socket with a deadline.
+/// A socket whose reads and writes fail after a deadline.
 struct Timed {
     tcp: TcpStream,
     end: Option<Instant>,
@@ -67,7 +67,7 @@ impl Write for Timed {
     }
 }
 
-/// Answer to a request.
+/// Answer to a valid request.
 enum Answer {
     Json(u16, String),
     Bytes(u64),
@@ -142,7 +142,7 @@ struct Connection<'a> {
     from: IpAddr,
     pass: &'a Pass,
     buffer: Vec<u8>,
-    /// Bytes of the request's body that have not been read.
+    /// Number of bytes of the request's body that have not been read.
     left: u64,
     member: bool,
     /// Client and role to which the current answers belong.
@@ -157,7 +157,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Sets the client of the next answer, so that the answer uses the plan's congestion control.
+    /// Sets the client to which the next answer belongs, so that the answer uses the plan's congestion control.
     fn belongs_to(&mut self, head: &Head) {
         let Some((number, key, role)) = &head.client else {
             return;
@@ -168,7 +168,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Sets the plan's congestion control and records the resulting algorithm.
+    /// Sets the plan's congestion control for this connection, and records which algorithm the kernel then uses.
     fn send_as_planned(&self, client: u64) {
         let now = self.shared.now_us();
         let wanted = self.shared.hub().wanted_congestion(client, now);
@@ -180,7 +180,7 @@ impl Connection<'_> {
         self.shared.hub().sends_with(client, algorithm);
     }
 
-    /// Counts the segments sent since the last call.
+    /// Counts the TCP segments that were sent since the last call.
     fn count_segments(&mut self) {
         let Some((client, role)) = &self.whose else {
             return;
@@ -332,7 +332,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Extends the time limit of the connection, for a known client.
+    /// Gives the connection of an authenticated client the longer time limit [`MEMBER`].
     fn wait_for_member(&mut self) -> io::Result<()> {
         let timed = self.stream.get_mut();
         timed.end = None;
@@ -394,8 +394,8 @@ impl Connection<'_> {
         Ok(Answer::Json(200, "{}".to_owned()))
     }
 
-    /// Reads the rest of the body before one deadline. If `take` returns false because memory is exhausted, ends the
-    /// connection; the client then tries again.
+    /// Reads the rest of the body before one deadline. If memory is exhausted, `take` returns false and the connection
+    /// ends. The client then retries.
     fn body(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> io::Result<()> {
         let time = BODY + Duration::from_secs(self.left / SLOWEST);
         self.stream.get_mut().end = Some(Instant::now() + time);
@@ -474,7 +474,7 @@ impl Connection<'_> {
     }
 }
 
-/// Reasons why a request gets another answer than normal.
+/// Reasons why a request does not get its normal answer.
 enum Stop {
     Refused(Answer),
     Io(io::Error),

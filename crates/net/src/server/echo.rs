@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-/// Maximum packets per second of one client.
+/// Maximum rate at which packets of one client are echoed, in packets per second.
 const MOST_PER_S: f64 = 2000.0;
-/// Position in a packet at which the server writes its time.
+/// Bytes of a packet into which the server writes its time.
 pub const THERE: std::ops::Range<usize> = 32..40;
 
-/// Rate limit of one client.
+/// Token bucket that limits the rate of one client.
 struct Bucket {
     left: f64,
     at: Instant,

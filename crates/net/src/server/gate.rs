@@ -1,14 +1,14 @@
-//! Limits the number of connections. A connection that has not sent the token is a stranger. Strangers share a limited
-//! number of places. If all are taken, a new stranger replaces the oldest stranger of the address that has the most
-//! strangers.
+//! Limits the number of connections. A connection that has not sent the token is a stranger. Only a limited number of
+//! strangers is admitted. If this number is reached, a new stranger replaces the oldest stranger of the address with
+//! the most strangers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum connections. Each needs a thread and at most some hundred KB.
+/// Maximum number of connections. Each needs a thread and up to a few hundred KB.
 pub const MOST: usize = 4000;
-/// Maximum connections of strangers.
+/// Maximum number of strangers among the connections.
 pub const MOST_STRANGERS: usize = 400;
 
 #[derive(Default)]
@@ -18,19 +18,19 @@ struct Inside {
     strangers: BTreeMap<u64, (IpAddr, Option<TcpStream>)>,
 }
 
-/// Counts connections.
+/// Counts the open connections.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Mutex<Inside>>);
 
-/// An admitted connection. Dropping the pass frees its place.
+/// Permission for one connection. Dropping the pass makes room for another connection.
 pub struct Pass {
     gate: Gate,
     number: u64,
 }
 
 impl Gate {
-    /// Admits a connection if a place is free. If this connection is a stranger and later replaced by another stranger,
-    /// `socket` is closed.
+    /// Admits a connection if the limits permit it. If this connection is a stranger and another stranger replaces it
+    /// later, `socket` is closed.
     pub fn enter(&self, from: IpAddr, socket: Option<TcpStream>) -> Option<Pass> {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.all >= MOST {
@@ -61,7 +61,7 @@ impl Gate {
         })
     }
 
-    /// Returns the number of all connections, and of strangers.
+    /// Returns the number of all connections and the number of strangers.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
         let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +70,7 @@ impl Gate {
 }
 
 impl Pass {
-    /// Marks the connection as authenticated, because it has sent the token.
+    /// Marks the connection as authenticated after it has sent the token.
     pub fn no_stranger(&self) {
         let mut inside = self.gate.0.lock().unwrap_or_else(PoisonError::into_inner);
         inside.strangers.remove(&self.number);

@@ -1,9 +1,9 @@
 //! Parses the head of an HTTP request.
 
-/// Maximum bytes of a head.
+/// Maximum size of a request head, in bytes.
 pub const LONGEST: usize = 8 << 10;
 
-/// Head of a request.
+/// Parsed head of an HTTP request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// HTTP method: `GET` or `POST`.
@@ -14,7 +14,7 @@ pub struct Head {
     pub length: u64,
     /// Token from the header, else from the query.
     pub token: Option<String>,
-    /// Number, key and role of the client, from the header of an upload.
+    /// Number, key and role of the client, from the header [`CLIENT_HEADER`](crate::wire::CLIENT_HEADER).
     pub client: Option<(u64, String, String)>,
     /// Whether the client requests that the connection ends after the answer.
     pub close: bool,

@@ -1,5 +1,5 @@
-//! State of the server: clients, run, records. Performs no I/O: all times are parameters, in microseconds since the
-//! server started.
+//! State of the server: its clients, its current run and their records. Performs no I/O. All times are parameters, in
+//! microseconds since the server started.
 
 mod assign;
 mod verdicts;
@@ -31,9 +31,9 @@ const GONE: i64 = 30_000_000;
 const GONE_AFTER: i64 = 10_000_000;
 /// Time without a poll, in microseconds, after which a client is removed.
 const FORGOTTEN: i64 = 120_000_000;
-/// Time in microseconds from the order to the start of a run. Every client polls several times before the start.
+/// Time between the order and the start of a run, in microseconds. Every client polls several times in this time.
 const LEAD: i64 = 3_000_000;
-/// Time in microseconds after the end of a run in which records may still arrive.
+/// Time after the end of a run in which records may still arrive, in microseconds.
 const COLLECT: i64 = 60_000_000;
 
 /// Reasons why the server refuses a request, with the HTTP status.
@@ -51,7 +51,8 @@ pub enum Refused {
 
 struct Client {
     name: String,
-    /// Name that the device requested. `name` has a number at the end if another client already had the requested name.
+    /// Name that the device requested. If another client already had this name, `name` is this name with a number at
+    /// its end.
     asked: String,
     agent: String,
     address: IpAddr,
@@ -81,7 +82,7 @@ struct Run {
     seconds: u32,
     aborted: Option<i64>,
     parts: Vec<Part>,
-    /// Congestion control that the plan requests.
+    /// Congestion control algorithm that the plan requests.
     congestion: Option<String>,
     /// Verdicts of all people, after the run.
     verdicts: Option<Vec<Verdict>>,
@@ -101,21 +102,21 @@ pub struct Hub {
     clients: BTreeMap<u64, Client>,
     next: u64,
     runs: u64,
-    /// The last run, also after its end. A new run replaces it.
+    /// The current or last run. A new run replaces it.
     run: Option<Run>,
-    /// Name of the client that each person had in the last run.
+    /// Name of the client that each person had in the last run, by the name of the person.
     before: BTreeMap<String, String>,
     /// Formats the verdicts for the devices.
     writer: VerdictWriter,
 }
 
 impl Hub {
-    /// Sets the function that writes the verdicts for devices.
+    /// Sets the function that formats the verdicts for the devices.
     pub fn write_with(&mut self, writer: VerdictWriter) {
         self.writer = writer;
     }
 
-    /// Adds a client. `key` is random, and later proves the client's identity.
+    /// Adds a client. `key` is a random secret with which the client authenticates later requests.
     pub fn join(
         &mut self,
         join: &Join,
@@ -249,7 +250,7 @@ impl Hub {
         run.verdicts.as_ref()?.get(at).cloned()
     }
 
-    /// Stores a client's record.
+    /// Stores a client's record of the current run.
     pub fn done(&mut self, done: Done, now: i64) -> Result<(), Refused> {
         let client = self.known(done.client, &done.key, now)?;
         let (mut uploads, name) = (std::mem::take(&mut client.uploads), client.name.clone());
@@ -303,7 +304,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Counts uploaded bytes.
+    /// Counts uploaded bytes for a client's role, in the time slot of `now`.
     pub fn uploaded(&mut self, client: u64, role: &str, bytes: u64, now: i64) {
         let Some(run) = &self.run else { return };
         let Ok(since) = u64::try_from(now - run.start) else {
@@ -336,14 +337,14 @@ impl Hub {
         }
     }
 
-    /// Records the congestion control of a connection to a client.
+    /// Records the congestion control algorithm of a connection to a client.
     pub fn sends_with(&mut self, client: u64, algorithm: Option<String>) {
         if let Some(client) = self.clients.get_mut(&client) {
             client.congestion = algorithm.or(client.congestion.take());
         }
     }
 
-    /// Returns the congestion control that the current run requests, if the client takes part in it.
+    /// Returns the congestion control algorithm that the current run requests, if the client takes part in the run.
     #[must_use]
     pub fn wanted_congestion(&self, client: u64, now: i64) -> Option<String> {
         let run = self.run.as_ref().filter(|run| now < run.end() + COLLECT)?;
@@ -351,7 +352,7 @@ impl Hub {
         run.congestion.clone().filter(|_| has_part)
     }
 
-    /// Returns the address of the client whose packets start with this key.
+    /// Returns the address of the client whose packets start with `key`.
     #[must_use]
     pub fn by_key(&self, key: &[u8]) -> Option<IpAddr> {
         let mut all = self.clients.values();
@@ -359,13 +360,13 @@ impl Hub {
             .map(|client| client.address)
     }
 
-    /// Returns whether an upload belongs to a known client.
+    /// Returns whether `number` and `key` belong to a known client.
     pub fn is_client(&self, number: u64, key: &str) -> bool {
         let client = self.clients.get(&number);
         client.is_some_and(|client| HEXLOWER.encode(&client.key) == key)
     }
 
-    /// Lists the clients.
+    /// Lists the clients that have joined, for a controller.
     #[must_use]
     pub fn clients(&self, now: i64) -> Clients {
         let seen = self.clients.values().map(|client| ClientSeen {
@@ -379,7 +380,7 @@ impl Hub {
         }
     }
 
-    /// Starts a run for a controller.
+    /// Starts a run that a controller requested.
     pub fn begin(&mut self, plan: &NetPlan, now: i64) -> Result<Started, Refused> {
         plan.check().map_err(Refused::Bad)?;
         if self.run.is_some() && !self.is_over(now) {
@@ -494,7 +495,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns one person's record.
+    /// Returns the record of one person from a run.
     pub fn record(&self, number: u64, person: usize) -> Result<&PersonRecord, Refused> {
         let part = self.of(number)?.parts.get(person);
         let record = part.and_then(|part| part.record.as_ref());
@@ -503,7 +504,7 @@ impl Hub {
 }
 
 impl Live {
-    /// Limits the values to the maximum that a client can report.
+    /// Limits all values to the maximum that a client can report.
     fn bounded(mut self) -> Self {
         self.roles.truncate(8);
         self.roles.retain(|role| role.role.len() <= 40);
@@ -511,7 +512,7 @@ impl Live {
     }
 }
 
-/// Checks that a client's record is within the limits.
+/// Checks that the sizes of a client's record are within the limits.
 fn check(record: &PersonRecord) -> Result<(), &'static str> {
     let texts = record.remarks.iter().map(String::len).sum::<usize>() + record.agent.len();
     let roles = record.roles.iter().all(|seen| {

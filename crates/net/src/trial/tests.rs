@@ -10,8 +10,8 @@ fn plan() -> NetPlan {
     .unwrap()
 }
 
-/// A run in which the given number of each player's 100 packets are late; `None` means that the client is
-/// gone.
+/// A run of two players, each of whom sends 100 packets. `late` is the number of late packets of each player; `None`
+/// means that the client is gone.
 fn run(late: [Option<u64>; 2]) -> Run {
     let plan = plan();
     let record = |person: &str, late: u64| PersonRecord {

@@ -1,55 +1,55 @@
 //! Estimates the variances between machines and between owners by restricted maximum likelihood.
 //!
-//! With `a = 1 ÷ (variance + between machines)`, the covariance of an owner's machines is `diag(1 ÷ a) +
-//! between owners`. Its inverse and determinant are known (Sherman and Morrison), so no matrix is needed: an
-//! owner is a weighted mean with the variance `1 ÷ Σa + between owners`.
+//! With `a = 1 ÷ (variance + between machines)`, the covariance of an owner's machines is
+//! `diag(1 ÷ a) + between owners`. The inverse and the determinant of this matrix are known (Sherman and Morrison), so
+//! no matrix is computed. An owner is a weighted mean with the variance `1 ÷ Σa + between owners`.
 
 use super::MeasuredEffect;
 
-/// Number of grid points in the search for the maximum of the likelihood. A grid is needed because the likelihood may
+/// Number of grid points in the search for the maximum of the likelihood. A grid is needed because the likelihood can
 /// have two local maxima.
 const STEPS: usize = 40;
-/// Number of golden-section steps after the grid search; each reduces the interval to 0.618 of its length.
+/// Number of golden-section steps after the grid search. Each step reduces the interval to 0.618 of its length.
 const SECTIONS: usize = 60;
 
-/// Method of estimating the variances.
+/// Method by which the variances are estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Restricted maximum likelihood.
+    /// Restricted maximum likelihood, the usual method.
     Reml,
-    /// Paule and Mandel 1982; used if the likelihood is not a number.
+    /// Method of Paule and Mandel (1982), which is used if the likelihood is not a number.
     PauleMandel,
 }
 
-/// Fitted model: mean over all machines, and variances of the log ratios.
+/// Fitted model: the mean over all machines, and the variances of the log ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Method of the variances.
+    /// Method by which the variances were estimated.
     pub method: Method,
-    /// Number of machines.
+    /// Number of machines in the fit.
     pub machines: usize,
-    /// Number of owners.
+    /// Number of owners in the fit.
     pub owners: usize,
-    /// Variance between machines of one owner; 0 if each owner has one machine, because then the two variances
+    /// Variance between machines of the same owner; 0 if each owner has one machine, because then the two variances
     /// cannot be distinguished.
     pub between_machines: f64,
-    /// Variance between owners.
+    /// Variance of the log ratio between owners.
     pub between_owners: f64,
-    /// Mean log ratio.
+    /// Mean log ratio over all machines.
     pub mean: f64,
-    /// Standard error of the mean under the assumption that the variances are known exactly.
+    /// Standard error of the mean if the variances were known exactly.
     pub ordinary_se: f64,
 }
 
 impl Fit {
-    /// Returns the variance between machines of different owners: the sum of both variances.
+    /// Returns the variance between machines of different owners, which is the sum of both variances.
     #[must_use]
     pub fn between(&self) -> f64 {
         self.between_machines + self.between_owners
     }
 
-    /// Returns the fraction of this variance that lies between owners, 0 to 1.
+    /// Returns the fraction of the variance between machines of different owners that lies between owners, 0 to 1.
     #[must_use]
     pub fn share_of_owners(&self) -> f64 {
         match self.between() > 0.0 {
@@ -59,14 +59,14 @@ impl Fit {
     }
 }
 
-/// Combined effect of all machines of an owner.
+/// Combined effect of all machines of one owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     pub mean: f64,
     pub variance: f64,
 }
 
-/// Combines the machines of each owner, with given variances within and between owners.
+/// Combines the machines of each owner. The variances within and between owners are given.
 pub(super) fn weigh_owners(machines: &[MeasuredEffect], within: f64, between: f64) -> Vec<Owner> {
     let sums = owner_sums(machines, within);
     let owner = |sum: &Sums| Owner {
@@ -135,7 +135,8 @@ fn restricted_log_likelihood(machines: &[MeasuredEffect], within: f64, between: 
     twice
 }
 
-/// Fits the model. Returns `None` with fewer than two owners, if an owner has no machine, or if a value is invalid.
+/// Fits the model. Returns `None` if there are fewer than two owners, if an owner has no machine, or if a value is
+/// invalid.
 #[must_use]
 pub fn fit_model(machines: &[MeasuredEffect]) -> Option<Fit> {
     let usable = |one: &MeasuredEffect| {
@@ -199,7 +200,7 @@ fn fit_variances(machines: &[MeasuredEffect], single: bool, owners: usize) -> (M
     }
 }
 
-/// Returns an upper bound of the variance: a multiple of the variance of the effects.
+/// Returns an upper bound of the variance, which is a multiple of the variance of the effects.
 pub(super) fn largest_variance(machines: &[MeasuredEffect]) -> f64 {
     let count = machines.len() as f64;
     let mean = machines.iter().map(|one| one.effect).sum::<f64>() / count;
@@ -207,7 +208,7 @@ pub(super) fn largest_variance(machines: &[MeasuredEffect]) -> f64 {
     (10.0 * squares.sum::<f64>() / (count - 1.0)).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the variance at which the generalised Q is `aim`; `aim` = owners − 1 gives the estimate of Paule
+/// Returns the variance at which the generalised Q equals `aim`. For `aim` = owners − 1, this is the estimate of Paule
 /// and Mandel. Returns 0 if the owners differ less than expected by chance.
 pub(super) fn paule_mandel(machines: &[MeasuredEffect], share: f64, aim: f64) -> f64 {
     let spread_at = |total: f64| {
@@ -236,7 +237,7 @@ pub(super) fn paule_mandel(machines: &[MeasuredEffect], share: f64, aim: f64) ->
     f64::midpoint(low, high)
 }
 
-/// Finds the maximum of a function: the best grid point, then golden sections around it.
+/// Finds the maximum of a function, first on a grid, then by golden sections around the best grid point.
 fn find_maximum(low: f64, high: f64, of: impl Fn(f64) -> f64) -> f64 {
     let step = (high - low) / STEPS as f64;
     let point = |number: usize| low + step * number as f64;

@@ -3,9 +3,9 @@
 //! The usual interval treats the estimated variance between machines as exact, so it is too narrow with few owners.
 //! Nagashima, Noma and Furukawa (2019) correct this with a bootstrap over the confidence distribution of the variance.
 //! This module integrates over the same distribution instead of sampling from it. At the true variance, the owners'
-//! generalised Q is chi-squared distributed with owners − 1 degrees of freedom (Q-profile, Viechtbauer 2007). So each
-//! quantile of this distribution gives a variance, a mean with its error, and a normal distribution for a new machine.
-//! The mixture of these normal distributions is the prediction.
+//! generalised Q is chi-squared distributed with owners − 1 degrees of freedom (Q-profile, Viechtbauer 2007). Each
+//! quantile of this distribution gives a variance, a mean with its error, and therefore a normal distribution for a new
+//! machine. The prediction is the mixture of these normal distributions.
 
 use super::fit::{Fit, paule_mandel, weigh_owners, weighted_mean};
 use super::{CONFIDENCE, MeasuredEffect};
@@ -14,10 +14,10 @@ use statrs::distribution::{ChiSquared, ContinuousCDF as _, Normal};
 /// Number of quantiles over which the prediction is integrated.
 const NODES: usize = 200;
 
-/// Distribution of the effect on a new owner's machine, in logarithms.
+/// Distribution of the effect on a new owner's machine, as logarithms.
 #[derive(Clone, Debug, Default)]
 pub struct Prediction {
-    /// Mean and standard deviation of the normal distribution for each quantile.
+    /// Mean and standard deviation of the normal distribution that belongs to each quantile.
     nodes: Vec<(f64, f64)>,
 }
 
@@ -50,7 +50,7 @@ impl Prediction {
         each.sum::<f64>() / self.nodes.len().max(1) as f64
     }
 
-    /// Returns the effect below which the fraction `share` of machines is.
+    /// Returns the effect that the fraction `share` of machines stays below.
     fn quantile(&self, share: f64) -> f64 {
         let reach = |sign: f64| {
             let ends = self.nodes.iter();

@@ -1,4 +1,4 @@
-//! Compares the results with those of metafor (written by `fixtures/metafor.R`), and tests general properties.
+//! Compares the results with the results of metafor (written by `fixtures/metafor.R`), and tests general properties.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,8 +24,8 @@ fn machines(case: &Value) -> Vec<MeasuredEffect> {
     .collect()
 }
 
-/// Compares a value with that of metafor. The tolerance is 1 in 100,000, because metafor's optimisers stop slightly
-/// before the maximum.
+/// Compares a value with the value of metafor. The tolerance is 1 in 100,000, because metafor's optimisers stop
+/// slightly before the maximum.
 fn near(what: &str, ours: f64, theirs: &Value, scale: f64) {
     let theirs = theirs.as_f64().unwrap();
     let apart = (ours - theirs).abs();

@@ -61,7 +61,7 @@ pub(super) fn read_line(line: &str) -> Option<(&'static str, Read)> {
     })
 }
 
-/// Reads the body of a block `OPENSSH PRIVATE KEY`: its public part, which is never encrypted.
+/// Reads the body of a block `OPENSSH PRIVATE KEY`. Only the public key is read, which is never encrypted.
 pub(super) fn read_private_key(block: &str) -> Read {
     let body: String = block
         .lines()
@@ -89,17 +89,17 @@ pub(super) fn read_private_key(block: &str) -> Read {
     }))
 }
 
-/// The fields of a public key.
+/// Fields of a public key in OpenSSH's encoding.
 struct PublicKey {
-    /// Algorithm and size: `RSA 3072`, `ED25519`, `ECDSA nistp256`.
+    /// Algorithm and size, such as `RSA 3072`, `ED25519` or `ECDSA nistp256`.
     name: String,
-    /// The encoded key without a certificate; the fingerprint is computed from it.
+    /// Encoded key without a certificate, from which the fingerprint is computed.
     blob: Vec<u8>,
 }
 
 impl PublicKey {
-    /// Parses the algorithm and the fields of a key, and leaves the reader after them. In a certificate, a nonce
-    /// between the two is skipped.
+    /// Parses the algorithm and the fields of a key, and advances the reader to the byte after them. In a certificate,
+    /// skips the nonce between algorithm and fields.
     fn read(reader: &mut &[u8]) -> ssh_encoding::Result<Self> {
         let algorithm = String::decode(reader)?;
         let plain = algorithm.replace("-cert-v01@openssh.com", "");
@@ -183,7 +183,7 @@ fn read_certificate(blob: &[u8]) -> Read {
     })))
 }
 
-/// Options of a certificate as `name` or `name=value`.
+/// Parses options of a certificate. Returns each in the form `name` or `name=value`.
 fn read_options(mut bytes: &[u8]) -> ssh_encoding::Result<Vec<String>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -198,7 +198,7 @@ fn read_options(mut bytes: &[u8]) -> ssh_encoding::Result<Vec<String>> {
     Ok(all)
 }
 
-/// Returns the fingerprint in the format of `ssh-keygen -l`.
+/// Computes the fingerprint in the format of `ssh-keygen -l`.
 fn fingerprint(blob: &[u8]) -> String {
     format!(
         "SHA256:{}",

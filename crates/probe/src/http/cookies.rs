@@ -5,7 +5,7 @@ use crate::remark::Remark;
 use crate::remark::Severity::{Note, Weak};
 use serde::Serialize;
 
-/// A cookie without its value.
+/// A cookie and its attributes, without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Cookie {
     /// Name of the cookie.
@@ -14,11 +14,11 @@ pub struct Cookie {
     pub secure: bool,
     /// Whether the cookie has the attribute `HttpOnly`: scripts then cannot read it.
     pub http_only: bool,
-    /// The attribute `SameSite`: whether browsers send the cookie with requests from other sites. `None` if it
-    /// is absent.
+    /// Attribute `SameSite`, which sets whether browsers send the cookie with requests from other sites; `None` if the
+    /// attribute is absent.
     pub same_site: Option<SameSite>,
-    /// Whether the attributes fulfil what the prefix of the name promises (`__Host-`, `__Secure-`); true without a
-    /// prefix.
+    /// Whether the attributes meet the requirements of the name's prefix (`__Host-`, `__Secure-`). True for a name
+    /// without a prefix.
     #[serde(skip)]
     #[schemars(skip)]
     keeps_prefix: bool,
@@ -28,15 +28,15 @@ pub struct Cookie {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SameSite {
-    /// Browsers never send the cookie with requests from other sites.
+    /// Browsers do not send the cookie with any request from another site.
     Strict,
-    /// Browsers send the cookie from other sites only when the user follows a link.
+    /// Browsers send the cookie from another site only when the user follows a link.
     Lax,
     /// Browsers send the cookie with every request from other sites.
     None,
 }
 
-/// Maximum number of cookies of a page that are checked. Browsers keep 180 per site.
+/// Maximum number of cookies of a page that are checked. For comparison: browsers keep 180 cookies per site.
 const MOST: usize = 180;
 
 impl Cookie {
@@ -95,7 +95,7 @@ impl Cookie {
     }
 }
 
-/// Formats the first names of the cookies and the number of further cookies; `None` without cookies.
+/// Formats the names of the first cookies and the number of further cookies; `None` if there are no cookies.
 fn named<'a>(cookies: impl Iterator<Item = &'a Cookie>) -> Option<String> {
     let names: Vec<&str> = cookies.map(|cookie| cookie.name.as_str()).collect();
     let some: Vec<String> = names

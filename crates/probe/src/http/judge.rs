@@ -1,4 +1,4 @@
-//! Judges HTTP headers; each remark has its primary source.
+//! Judges HTTP headers. Each remark contains its primary source.
 
 use super::{Links, Report, Response, cookies};
 use crate::remark::Severity::{Danger, Note, Weak};
@@ -19,8 +19,8 @@ pub(super) const JUDGED: [&str; 10] = [
     "location",
 ];
 
-/// Minimum `max-age` of HSTS, in seconds: 180 days. This protects a visitor who returns at least twice a year. (The
-/// preload list of browsers requires a year.)
+/// Minimum `max-age` of HSTS, in seconds: 180 days. This value protects a visitor who returns at least twice a year.
+/// (The preload list of browsers requires a year.)
 const HALF_A_YEAR: u64 = 180 * 24 * 3600;
 
 pub(super) fn judge(report: &Report, page: &Response, now: Timestamp) -> Vec<Remark> {
@@ -110,8 +110,9 @@ fn policy(page: &Response, out: &mut Vec<Remark>) {
     }
 }
 
-/// Returns whether a policy lets injected scripts run. A policy does so if no directive limits scripts, or if
-/// it has `'unsafe-inline'` without a nonce or hash. Browsers ignore `'unsafe-inline'` beside a nonce or hash.
+/// Returns whether a policy lets injected scripts run. It does if no directive limits scripts, or if `'unsafe-inline'`
+/// is allowed without a nonce or hash. Browsers ignore `'unsafe-inline'` if the directive also contains a nonce or
+/// hash.
 fn allows_any_script(policy: &str) -> bool {
     let directive = |name: &str| {
         policy.split(';').find_map(|directive| {

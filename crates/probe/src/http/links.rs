@@ -1,31 +1,31 @@
 //! Checks whether everybody can fetch objects (invoices, pictures, reports) without a login, by incrementing a number
 //! in the URL (CWE-639).
 //!
-//! The check runs only if the service consents. It starts with the path of one of the user's own objects. For the
-//! object with the next number, only the status is read.
+//! The check runs only if the service has a consent file. It starts with the path of one of the user's own objects. For
+//! the object with the next number, only the status is read.
 
 use super::Response;
 use crate::error::ProbeError;
 use serde::Serialize;
 
-/// Path of the file by which a service consents to the check.
+/// Path of the file with which the operator of a service permits the check.
 pub const CONSENT: &str = "/.well-known/assay-consent";
 
-/// Result of the link check.
+/// Result of the link check, if it was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Links {
-    /// The service does not consent, so no object was requested.
+    /// The service has no valid consent file, so no object was requested.
     NoConsent {
-        /// Why the service does not consent: its answer to the request for the consent file.
+        /// Description of the response to the request for the consent file.
         why: String,
     },
-    /// The user's object cannot be fetched without a login: the status is not 200.
+    /// The user's object cannot be fetched without a login, because the status is not 200.
     Guarded {
         /// HTTP status of the request for the object.
         status: u16,
     },
-    /// Everybody who has the link can fetch the object, but not the object with the next number.
+    /// Everybody who knows the link can fetch the object. The object with the next number cannot be fetched.
     Open {
         /// HTTP status of the request with the next number.
         next: u16,
@@ -34,7 +34,7 @@ pub enum Links {
     Enumerable,
 }
 
-/// Requests the user's object and the object with the next number. `get` fetches a path and at most the given
+/// Requests the user's object and the object with the next number. `get` fetches a path, and reads at most the given
 /// number of body bytes.
 pub(super) fn ask(
     path: &str,
@@ -65,7 +65,7 @@ pub(super) fn ask(
     })
 }
 
-/// Increments the last number in a path.
+/// Increments the last number in a path; `None` if the path contains no number.
 fn next(path: &str) -> Option<String> {
     let end = path.rfind(|c: char| c.is_ascii_digit())? + 1;
     let before = path[..end].trim_end_matches(|c: char| c.is_ascii_digit());

@@ -4,18 +4,18 @@ use super::Response;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Fields of security.txt.
+/// Fields of a security.txt file that the check uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SecurityTxt {
-    /// Contact addresses.
+    /// Addresses for reports of vulnerabilities.
     pub contacts: Vec<String>,
-    /// Expiry date; `None` if the field is missing or is not a date.
+    /// Date after which the file is out of date; `None` if the field is missing or is not a date.
     pub expires: Option<Timestamp>,
 }
 
 impl SecurityTxt {
-    /// Parses a response; returns `None` if the response is not a security.txt. This must be checked, because many
-    /// servers answer every path with their front page.
+    /// Parses a response; returns `None` if the response is not a security.txt. The content must be checked, because
+    /// many servers answer every path with their front page.
     pub(super) fn of(answer: &Response) -> Option<Self> {
         let kind = answer.header("content-type").unwrap_or("text/plain");
         if answer.status != 200 || !kind.to_ascii_lowercase().starts_with("text/plain") {
@@ -24,7 +24,7 @@ impl SecurityTxt {
         Some(Self::read(&String::from_utf8_lossy(&answer.body)))
     }
 
-    /// Parses the text. Skips lines that are not fields, such as the lines of a signature.
+    /// Parses the text of a security.txt. Skips lines that are not fields, such as the lines of a signature.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut read = Self::default();

@@ -1,5 +1,5 @@
-//! Judges the algorithms that an SSH server offers. The rules list weak algorithms, so a new algorithm never
-//! causes a remark. The version in the banner is never judged.
+//! Judges the algorithms that an SSH server offers. The checks contain lists of weak algorithms, so a new algorithm
+//! never causes a remark. The version in the banner is not judged.
 
 use super::Report;
 use crate::remark::Severity::{Danger, Note, Weak};
@@ -184,8 +184,8 @@ fn keys(report: &Report, out: &mut Vec<Remark>) {
     }
 }
 
-/// Checks for Terrapin: whether the server offers the affected ciphers, but not the extension that fixes the
-/// vulnerability. So the check does not depend on the version.
+/// Checks for Terrapin: whether the server offers the affected ciphers without the extension that fixes the
+/// vulnerability. So the result does not depend on the version of the server.
 fn terrapin(report: &Report, out: &mut Vec<Remark>) {
     let offered = &report.algorithms;
     let strict = "kex-strict-s-v00@openssh.com";

@@ -6,36 +6,36 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use ssh_encoding::Decode as _;
 
-/// Algorithms that a server offers; each list is in the server's order.
+/// Algorithms that a server offers, in the server's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Algorithms {
     /// Key exchange algorithms, without the names in `extensions`.
     pub kex: Vec<String>,
-    /// Names in the list of key exchanges that only announce an extension, such as
+    /// Names in the list of key exchanges that are not algorithms but announce an extension, such as
     /// `kex-strict-s-v00@openssh.com`.
     pub extensions: Vec<String>,
-    /// Host key algorithms.
+    /// Host key algorithms, which are also signature algorithms.
     pub host_keys: Vec<String>,
-    /// Ciphers from client to server.
+    /// Ciphers for data from client to server.
     pub ciphers_in: Vec<String>,
-    /// Ciphers from server to client.
+    /// Ciphers for data from server to client.
     pub ciphers_out: Vec<String>,
-    /// MAC algorithms from client to server.
+    /// MAC algorithms for data from client to server.
     pub macs_in: Vec<String>,
-    /// MAC algorithms from server to client.
+    /// MAC algorithms for data from server to client.
     pub macs_out: Vec<String>,
-    /// Compression from client to server.
+    /// Compression methods for data from client to server.
     pub compression_in: Vec<String>,
-    /// Compression from server to client.
+    /// Compression methods for data from server to client.
     pub compression_out: Vec<String>,
 }
 
-/// A host key.
+/// A host key of an SSH server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HostKey {
-    /// Kind of the key: `ssh-ed25519`, `ssh-rsa`, `ecdsa-sha2-nistp256`…
+    /// Kind of the key, such as `ssh-ed25519`, `ssh-rsa` or `ecdsa-sha2-nistp256`.
     pub kind: String,
-    /// Size in bits; `None` if the kind has a fixed size.
+    /// Size of the key in bits; `None` if all keys of this kind have the same size.
     pub bits: Option<usize>,
     /// Fingerprint in the format of `ssh-keygen -l`: `SHA256:` and base64.
     pub fingerprint: String,
@@ -107,8 +107,8 @@ fn is_extension(name: &str) -> bool {
     name.starts_with("ext-info-") || name.starts_with("kex-strict-")
 }
 
-/// Returns one algorithm for each kind of host key that is offered: `rsa-sha2-256` and `ssh-rsa` use the same
-/// key. Certificates are omitted, because they contain the same key.
+/// Returns one algorithm for each kind of host key that the server offers, because `rsa-sha2-256` and `ssh-rsa` use the
+/// same key. Algorithms for certificates are omitted, because a certificate contains the same key.
 pub(super) fn kinds(algorithms: &Algorithms) -> Vec<&str> {
     let mut kinds: Vec<&str> = Vec::new();
     let mut has_rsa = false;
@@ -124,8 +124,8 @@ pub(super) fn kinds(algorithms: &Algorithms) -> Vec<&str> {
     kinds
 }
 
-/// A key exchange in which we send a public key without having the private key, because only the server's host key is
-/// needed.
+/// A key exchange in which the probe sends a public key without having the private key, because it only needs the
+/// server's host key.
 pub(super) struct Exchange {
     pub name: &'static str,
     pub begin: Vec<u8>,
@@ -140,7 +140,7 @@ const P256: [u8; 65] = [
     0xf5,
 ];
 
-/// Finite-field Diffie-Hellman methods: name and length of the public number in bytes.
+/// Methods of finite-field Diffie-Hellman, each with its name and the length of the public number in bytes.
 const FIELDS: [(&str, usize); 5] = [
     ("diffie-hellman-group14-sha256", 256),
     ("diffie-hellman-group16-sha512", 512),
@@ -149,7 +149,7 @@ const FIELDS: [(&str, usize); 5] = [
     ("diffie-hellman-group1-sha1", 128),
 ];
 
-/// Chooses a key exchange that the server offers.
+/// Chooses a key exchange method that the server offers.
 pub(super) fn exchange(algorithms: &Algorithms, visit: &Visit) -> Result<Exchange, ProbeError> {
     let offered = |name: &&str| algorithms.kex.iter().any(|kex| kex == name);
     let begin = |point: &[u8]| {
@@ -193,8 +193,8 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Encodes our SSH_MSG_KEXINIT. It offers one key exchange and one kind of host key. In all other lists it offers the
-/// first algorithm of the server.
+/// Encodes the client's SSH_MSG_KEXINIT. The message offers one key exchange and one kind of host key. In all other
+/// lists, it offers the first algorithm of the server.
 pub(super) fn offer(kind: &str, kex: &str, algorithms: &Algorithms, cookie: [u8; 32]) -> Vec<u8> {
     let mut out = vec![20];
     out.extend_from_slice(&cookie[..16]);

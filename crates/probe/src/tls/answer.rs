@@ -7,35 +7,35 @@ use tls_parser::{TlsExtension, TlsMessageHandshake};
 /// Message after which the probe stops reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Stop after the ServerHello.
+    /// Stop reading after the ServerHello.
     Hello,
-    /// The certificate and the key exchange, in versions before 1.3.
+    /// Stop reading after the certificate and the key exchange, in versions before 1.3.
     Done,
 }
 
-/// Key exchange parameters before TLS 1.3.
+/// Parameters of the key exchange before TLS 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Exchange")]
 pub enum KeyExchange {
-    /// Number of a named group.
+    /// Id of a named group.
     Group(u16),
-    /// Size of a prime in bits.
+    /// Size of a Diffie-Hellman prime, in bits.
     Prime(usize),
 }
 
-/// First flight of a server, up to the encrypted part.
+/// First messages of a server, up to the encrypted part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flight {
-    /// Number of the version that the server chose.
+    /// Version number that the server chose, as on the wire.
     pub version: u16,
-    /// Number of the cipher suite that the server chose.
+    /// Id of the cipher suite that the server chose.
     pub suite: u16,
-    /// Number of the compression that the server chose; 0 for none.
+    /// Id of the compression method that the server chose; 0 means no compression.
     pub compression: u8,
     /// Whether the server requests a ClientHello with another key share (HelloRetryRequest, TLS 1.3).
     pub retry: bool,
-    /// Number of the group of the key share (TLS 1.3).
+    /// Id of the group of the server's key share (TLS 1.3).
     pub group: Option<u16>,
     /// Whether the server supports heartbeats.
     pub heartbeat: bool,
@@ -43,9 +43,9 @@ pub struct Flight {
     pub secure_renegotiation: bool,
     /// Whether the server supports the extended master secret (RFC 7627).
     pub extended_master_secret: bool,
-    /// Certificates in DER; the first is that of the server.
+    /// Certificates in DER, the server's own first.
     pub chain: Vec<Vec<u8>>,
-    /// Parameters of the key exchange, for ephemeral suites before TLS 1.3.
+    /// Parameters of the key exchange; `None` unless the suite is ephemeral and older than TLS 1.3.
     pub exchange: Option<KeyExchange>,
 }
 
@@ -54,7 +54,7 @@ pub struct Flight {
 pub enum TlsAnswer {
     /// The server continues the handshake.
     Flight(Box<Flight>),
-    /// The server refuses with the alert of this number.
+    /// The server refuses the handshake with the alert of this number.
     Alert(u8),
 }
 
@@ -91,7 +91,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Creates an assembler that stops after the message `until`.
+    /// Creates an assembler that stops at `until`.
     #[must_use]
     pub fn new(until: Until) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Assembler {
         }
     }
 
-    /// Adds the body of a record. Returns the answer when it is complete.
+    /// Adds the body of a record. Returns the answer of the server once it is complete.
     ///
     /// # Errors
     /// The bytes are not TLS.
@@ -150,7 +150,7 @@ impl Assembler {
         Ok(None)
     }
 
-    /// Parses a message. Returns `true` if it is the message after which the probe stops.
+    /// Parses a message. Returns true if the probe stops after this message.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<bool, ProbeError> {
         match kind {
             2 => {
@@ -221,7 +221,7 @@ fn chain(body: &[u8]) -> Result<Vec<Vec<u8>>, ProbeError> {
     }
 }
 
-/// Parses the parameters of a ServerKeyExchange. Their format depends on the suite.
+/// Parses the parameters of a ServerKeyExchange. The format of the parameters depends on the suite.
 fn exchange(suite: u16, body: &[u8]) -> Option<KeyExchange> {
     use tls_parser::{ECParametersContent, parse_dh_params, parse_ec_parameters};
     let name = super::version::suite_name(suite);
@@ -252,7 +252,7 @@ pub(crate) fn bits(number: &[u8]) -> usize {
     }
 }
 
-/// Returns whether an alert means that the server refuses the offer. Any other alert means that the server could not
+/// Returns whether an alert means that the server refuses the offer. All other alerts mean that the server could not
 /// parse the ClientHello.
 #[must_use]
 pub fn is_refusal(alert: u8) -> bool {
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(bits(&[0x80, 0]), 16);
     }
 
-    /// Parses a minimal ServerHello of TLS 1.2 that is split at every position.
+    /// Parses a minimal ServerHello of TLS 1.2 that is split into two parts at every position.
     #[test]
     fn messages_may_be_cut_anywhere() {
         let mut body = vec![3, 3];

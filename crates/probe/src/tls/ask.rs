@@ -1,4 +1,4 @@
-//! Sends one ClientHello and reads the answer.
+//! Sends one ClientHello and reads the server's answer.
 
 use super::answer::{Assembler, TlsAnswer, Until, header};
 use super::hello::{Hello, KeyShare};
@@ -7,7 +7,7 @@ use crate::error::ProbeError;
 use crate::starttls::Starttls;
 use crate::visit::{Connection, Visit};
 
-/// Address and parameters for connecting to a TLS server.
+/// Address of a TLS server, with the parameters of connections to it.
 #[derive(Debug)]
 pub(crate) struct TlsTarget<'v> {
     pub visit: &'v Visit,
@@ -27,7 +27,7 @@ pub(crate) struct Offer<'a> {
 }
 
 impl<'v> TlsTarget<'v> {
-    /// Opens a connection, including STARTTLS if requested, so that the next byte is TLS.
+    /// Opens a connection, and runs STARTTLS if requested, so that the next byte is TLS.
     pub fn open(&self) -> Result<Connection<'v>, ProbeError> {
         let mut connection = self.visit.open()?;
         if let Some(starttls) = self.starttls {
@@ -37,13 +37,13 @@ impl<'v> TlsTarget<'v> {
         Ok(connection)
     }
 
-    /// Returns the name for the TLS library: the SNI name, or else the address.
+    /// Returns the name that the TLS library receives: the SNI name if there is one, else the address.
     pub fn any_name(&self) -> String {
         let address = || self.visit.place().address.ip().to_string();
         self.name.clone().unwrap_or_else(address)
     }
 
-    /// Sends a ClientHello and reads the answer. The connection stays open.
+    /// Sends a ClientHello and reads the answer. The connection stays open for further messages.
     pub fn say(
         &self,
         offer: Offer<'_>,
@@ -67,8 +67,8 @@ impl<'v> TlsTarget<'v> {
         Ok((connection, answer))
     }
 
-    /// Calls [`Self::say`], and repeats the call once if the connection fails. Otherwise a lost packet or a restarting
-    /// server would look like a refusal.
+    /// Calls [`Self::say`], and repeats the call once if the connection fails. Without the repetition, a lost packet or
+    /// a restarting server would look like a refusal.
     pub fn ask(&self, offer: Offer<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
         match self.say(offer, until) {
             Ok((_, answer)) => Ok(answer),
@@ -78,7 +78,7 @@ impl<'v> TlsTarget<'v> {
     }
 }
 
-/// Reads records until the answer is complete.
+/// Reads records until the server's answer is complete.
 pub(crate) fn read(connection: &mut Connection<'_>, until: Until) -> Result<TlsAnswer, ProbeError> {
     let mut assembler = Assembler::new(until);
     loop {

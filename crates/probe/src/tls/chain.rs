@@ -1,15 +1,15 @@
-//! Checks the order of a certificate chain: each certificate must be signed by the next one.
+//! Checks the order of a certificate chain: each certificate must be signed by the next certificate.
 
 use crate::certificate::Certificate;
 
 /// A fault in the order of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Disorder {
-    /// All certificates belong to the chain, but in another order. Contains the names in the correct order.
+    /// All certificates belong to the chain, but are in the wrong order. Contains the names in the correct order.
     WrongOrder(Vec<String>),
-    /// The named certificates are not part of the chain: they sign no certificate in it.
+    /// Some certificates do not belong to the chain, because they sign none of its certificates. Contains their names.
     Stray(Vec<String>),
-    /// The first certificate belongs to an authority and not to the server.
+    /// The first certificate belongs to a certificate authority instead of the server. Contains its name.
     AuthorityFirst(String),
 }
 

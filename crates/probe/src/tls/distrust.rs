@@ -1,5 +1,5 @@
-//! Explains why clients refuse a chain, and how to fix it. The verifying library reports many different faults
-//! with one error, in its own terms.
+//! Explains why clients refuse a chain, and how to fix the fault. The TLS library reports many different faults with
+//! the same error, in its own terms.
 
 use crate::certificate::Certificate;
 use jiff::Timestamp;
@@ -12,30 +12,31 @@ pub enum Distrust {
     NoRoots,
     /// The server's certificate is self-signed.
     SelfSigned,
-    /// The chain ends at a root that this machine does not trust. Contains the name of the root.
+    /// The chain ends at a root certificate that this machine does not trust. Contains the name of the root.
     UnknownRoot(String),
-    /// The issuer of the last certificate was not sent and is not a root of this machine. Contains the name of
-    /// the issuer.
+    /// The server did not send the issuer of the last certificate, and this issuer is not a root of this machine.
+    /// Contains the name of the issuer.
     MissingIssuer(String),
-    /// An intermediate certificate has expired. Contains its name and expiry date.
+    /// An intermediate certificate has expired. Contains the name and expiry date of this certificate.
     Expired(String, Timestamp),
-    /// A certificate other than the sent ones is not valid at this time.
+    /// A certificate that the server did not send is not valid at this time.
     OtherTime,
     /// The server's certificate does not permit server authentication.
     NotForServers,
-    /// The server's certificate is a certificate authority's.
+    /// The server's certificate belongs to a certificate authority.
     Authority,
-    /// A certificate is signed with a key or algorithm that clients refuse. Contains the certificate's name
-    /// and the algorithm.
+    /// A certificate is signed with a key or algorithm that clients refuse. Contains the name of the certificate and
+    /// the algorithm.
     WeakSignature(String, String),
-    /// A signature is invalid.
+    /// The signature of a certificate is invalid.
     BadSignature,
-    /// Another reason, as text.
+    /// Another reason, as text from the library.
     Other(String),
 }
 
 impl Distrust {
-    /// Explains the library's error from the fields of the certificates. The first certificate is that of the server.
+    /// Explains the library's error from the fields of the certificates. The first certificate must be the server's
+    /// own.
     pub(super) fn explain(error: &CertificateError, chain: &[Certificate], now: Timestamp) -> Self {
         use CertificateError as E;
         let Some((leaf, rest)) = chain.split_first() else {
@@ -80,7 +81,7 @@ impl Distrust {
         }
     }
 
-    /// Describes the fault, as the end of a sentence.
+    /// Describes the fault with a phrase that ends a sentence.
     #[must_use]
     pub fn says(&self) -> String {
         let day = |time: &Timestamp| time.strftime("%Y-%m-%d").to_string();
@@ -117,7 +118,7 @@ impl Distrust {
         }
     }
 
-    /// Returns the fix.
+    /// Returns how to fix the fault.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -156,7 +157,7 @@ impl Distrust {
     }
 }
 
-/// Explains an unknown issuer: a private root, or a certificate that was not sent.
+/// Explains an unknown issuer, which is a private root or a certificate that the server did not send.
 fn unknown_issuer(leaf: &Certificate, rest: &[Certificate]) -> Distrust {
     let mut last = leaf;
     // At most one step per certificate, so that a cycle ends.
@@ -202,7 +203,7 @@ pub(super) fn is_old(signature: &str) -> bool {
         .any(|hash| signature.starts_with(hash))
 }
 
-/// Splits a name of the library into words: `CaUsedAsEndEntity` becomes `ca used as end entity`.
+/// Splits an identifier of the library into words: `CaUsedAsEndEntity` becomes `ca used as end entity`.
 fn in_words(name: &str) -> String {
     let mut words = String::new();
     let mut before = ' ';
@@ -220,8 +221,8 @@ fn in_words(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Returns whether a text is a sentence. A word with two capital letters shows that the text is a name of the
-    /// library.
+    /// Returns whether a text is a sentence. A word with two capital letters shows that the text is an identifier of
+    /// the library.
     fn is_plain(says: &str) -> bool {
         let camel = |word: &str| {
             let capitals = word.chars().filter(|letter| letter.is_uppercase()).count();

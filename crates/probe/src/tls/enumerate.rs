@@ -1,5 +1,6 @@
-//! Determines which suites and groups a server accepts, by iterative removal: offers all, removes the one that the
-//! server chooses, and repeats until the server refuses. This takes one connection more than there are accepted suites.
+//! Determines which suites and groups a server accepts, by iterative removal. Offers all of them, removes the one that
+//! the server chooses, and repeats until the server refuses. The number of connections is one more than the number of
+//! accepted suites.
 
 use super::answer::{Flight, KeyExchange, TlsAnswer, Until, alert_name, is_refusal};
 use super::ask::{Offer, TlsTarget};
@@ -8,7 +9,7 @@ use super::version::{Version, groups, suite_name};
 use crate::error::ProbeError;
 use serde::Serialize;
 
-/// Result for one version of a protocol.
+/// Whether a server supports one version of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "State")]
@@ -17,18 +18,18 @@ pub enum VersionState {
     Offered,
     /// The server refuses the version.
     Refused,
-    /// Unknown, because the probe has no result.
+    /// The probe has no result for the version.
     Unknown,
 }
 
-/// Side whose order of suites decides, if both sides support several.
+/// Side whose preference decides if both sides support several suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Order")]
 pub enum SuiteOrder {
-    /// The server's order decides.
+    /// The server's order of preference decides.
     Server,
-    /// The client's order decides: the server chooses the first suite of the client that it supports.
+    /// The client's order of preference decides: the server chooses the client's first suite that the server supports.
     Client,
 }
 
@@ -39,30 +40,30 @@ pub(crate) struct VersionResult {
     pub state: VersionState,
     /// Reason of a refusal or of an unknown result.
     pub why: Option<String>,
-    /// Suites in the order in which the server chose them.
+    /// Ids of the accepted suites, in the order in which the server chose them.
     pub suites: Vec<u16>,
     pub order: Option<SuiteOrder>,
     pub groups: Vec<u16>,
     /// Whether the list of groups is complete.
     pub groups_known: bool,
-    /// The server's answer to the first ClientHello.
+    /// Answer of the server to the first ClientHello.
     pub first: Option<Flight>,
-    /// Size in bits of the prime of the first suite with finite-field Diffie-Hellman.
+    /// Size of the Diffie-Hellman prime in bits, for the first suite that uses such a prime.
     pub prime: Option<usize>,
-    /// Certificate chains of the first suite of each authentication method.
+    /// Certificate chains, one from the first suite of each authentication method.
     pub chains: Vec<Vec<Vec<u8>>>,
-    /// Whether the server closed the connection without an alert. This is a refusal only if the server still answers
-    /// other ClientHello messages.
+    /// Whether the server closed the connection without an alert. This counts as a refusal only if the server still
+    /// answers other ClientHello messages.
     pub hung_up: bool,
 }
 
 /// Reason why a removal loop ended.
 enum End {
-    /// The server refused with this alert.
+    /// The server refused with an alert. Contains the name of the alert.
     Refused(String),
     /// The server closed the connection.
     HungUp,
-    /// The remaining suites or groups are unknown, for this reason.
+    /// The remaining suites or groups are unknown. Contains the reason.
     Unknown(String),
 }
 
@@ -79,7 +80,7 @@ fn end(answer: Result<TlsAnswer, ProbeError>) -> Result<Box<Flight>, End> {
     }
 }
 
-/// Determines all results for one version.
+/// Determines all results for one TLS version.
 pub(crate) fn version(door: &TlsTarget<'_>, version: Version) -> VersionResult {
     let mut found = VersionResult {
         version,
@@ -184,8 +185,8 @@ fn is_dhe(suite: u16) -> bool {
     suite_name(suite).starts_with("TLS_DHE_")
 }
 
-/// Offers the accepted suites in reverse order, to find out whose order decides. A server with its own order chooses
-/// the same suite again.
+/// Offers the accepted suites in reverse order, to find out whose preference decides. A server with its own preference
+/// chooses the same suite again.
 fn order(door: &TlsTarget<'_>, found: &VersionResult) -> Option<SuiteOrder> {
     if found.suites.len() < 2 {
         return None;
@@ -261,8 +262,8 @@ fn find_groups(door: &TlsTarget<'_>, found: &mut VersionResult) {
     found.groups_known = true;
 }
 
-/// Returns whether the server still answers a ClientHello that it answered before. If so, a closed connection was a
-/// refusal.
+/// Returns whether the server still answers a ClientHello that it answered before. If it does, a closed connection was
+/// a refusal.
 pub(crate) fn still_answers(door: &TlsTarget<'_>, found: &VersionResult) -> bool {
     let Some(suite) = found.suites.first() else {
         return false;

@@ -1,37 +1,37 @@
-//! Builds ClientHello messages, because TLS libraries offer neither old versions nor old suites.
+//! Builds ClientHello messages, because TLS libraries cannot offer old versions and old suites.
 //!
-//! Sources: RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6101 section 5.6.1.2; for DTLS RFC 6347
-//! section 4.2.2.
+//! Sources: RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6101 section 5.6.1.2; for DTLS RFC 6347 section
+//! 4.2.2.
 
 use super::version::Version;
 
-/// All signature algorithms, so that a server never refuses because of a missing one.
+/// All signature algorithms, so that no server refuses because of a missing signature algorithm.
 const SIGNATURES: [u16; 24] = [
     0x0403, 0x0503, 0x0603, 0x0807, 0x0808, 0x0804, 0x0805, 0x0806, 0x0809, 0x080a, 0x080b, 0x0401,
     0x0501, 0x0601, 0x081a, 0x081b, 0x081c, 0x0303, 0x0301, 0x0402, 0x0302, 0x0203, 0x0201, 0x0202,
 ];
 
-/// The key share of TLS 1.3.
+/// Key share that a TLS 1.3 ClientHello contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyShare {
-    /// No key share. The server then answers with a HelloRetryRequest that names the group it wants (RFC 8446 section
-    /// 4.2.8), so neither side computes a key.
+    /// No key share. The server then answers with a HelloRetryRequest that contains its preferred group (RFC 8446
+    /// section 4.2.8), so that neither side computes a key.
     Empty,
-    /// A public key without a private key. Every string of 32 bytes is a public key of X25519 (RFC 7748
+    /// A public key for which no private key is known. Every string of 32 bytes is a public key of X25519 (RFC 7748
     /// section 5).
     X25519([u8; 32]),
 }
 
-/// Contents of a ClientHello.
+/// Fields of a ClientHello that vary between probes.
 #[derive(Clone, Debug)]
 pub struct Hello<'a> {
-    /// Highest offered version. For TLS 1.3, the only offered version.
+    /// Highest offered version. In a hello for TLS 1.3, this is the only offered version.
     pub version: Version,
-    /// Cipher suites, the preferred first.
+    /// Ids of the cipher suites, the preferred first.
     pub suites: &'a [u16],
-    /// Groups, the preferred first.
+    /// Ids of the groups, the preferred first.
     pub groups: &'a [u16],
-    /// Host name for SNI.
+    /// Host name for SNI; `None` sends no name.
     pub server_name: Option<&'a str>,
     /// Key share for TLS 1.3.
     pub share: KeyShare,
@@ -41,12 +41,13 @@ pub struct Hello<'a> {
     pub compression: bool,
     /// Random value of 32 bytes.
     pub random: [u8; 32],
-    /// `verify_data` of the client's Finished message, for a renegotiation (RFC 5746); empty in a first hello.
+    /// `verify_data` of the client's Finished message, for a renegotiation (RFC 5746); empty in the first hello.
     pub renegotiates: &'a [u8],
 }
 
 impl Hello<'_> {
-    /// Encodes the message without its header of four bytes. `dtls` contains the cookie for DTLS.
+    /// Encodes the message without its header of four bytes. `dtls` is the cookie of a DTLS hello; `None` encodes a TLS
+    /// hello.
     #[must_use]
     pub fn body(&self, dtls: Option<&[u8]>) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
     use tls_parser::{TlsMessage, TlsMessageHandshake, parse_tls_client_hello_extensions};
 
-    /// Checks every ClientHello with an independent parser.
+    /// Checks every ClientHello with a parser of another project.
     #[test]
     fn a_foreign_parser_reads_every_hello() {
         for version in Version::ALL {

@@ -1,4 +1,4 @@
-//! Judges the results of the TLS probe; each remark has its primary source.
+//! Judges the results of the TLS probe. Each remark contains its primary source.
 
 use super::chain::{Disorder, find_disorder};
 use super::distrust::{Distrust, is_old};
@@ -13,7 +13,8 @@ use crate::remark::{Remark, ranked};
 use jiff::{SignedDuration, Timestamp};
 
 /// Remaining validity below which a certificate gets a warning. Automatic renewal happens when a third of the lifetime
-/// is left, and the shortest common lifetime is 90 days, so a certificate with less than 14 days was not renewed.
+/// is left, and the shortest common lifetime is 90 days. So the renewal of a certificate with less than 14 days has
+/// failed.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Returns all remarks of a report, the worst first.
@@ -148,7 +149,7 @@ fn versions(report: &Report, out: &mut Vec<Remark>) {
     }
 }
 
-/// A family of suites that servers should no longer accept.
+/// A family of suites that servers should not accept any more.
 struct Family {
     id: &'static str,
     severity: crate::remark::Severity,
@@ -158,7 +159,7 @@ struct Family {
     remedy: &'static str,
 }
 
-/// Families of outdated suites. A suite that belongs to several families is reported only for the first.
+/// Families of outdated suites. A suite that belongs to several families is reported only for the first family.
 const FAMILIES: [Family; 9] = [
     Family {
         id: "tls-null",
@@ -415,8 +416,8 @@ fn staple(chain: &Chain, leaf: &Certificate, out: &mut Vec<Remark>) {
 
 /// Maximum lifetime in days of a server certificate that Apple's systems accept (support.apple.com/103769).
 const APPLE_DAYS: i64 = 825;
-/// Maximum lifetime in days of a certificate from a public authority, by the day from which it is issued (CA/Browser
-/// Forum, ballots SC-31 and SC-081v3), the newest first.
+/// Maximum lifetime in days of a certificate from a public authority, each with the day of issue from which the limit
+/// applies (CA/Browser Forum, ballots SC-31 and SC-081v3). The newest limit is first.
 const PUBLIC_DAYS: [(&str, i64); 4] = [
     ("2029-03-15", 47),
     ("2027-03-15", 100),
@@ -424,8 +425,9 @@ const PUBLIC_DAYS: [(&str, i64); 4] = [
     ("", 398),
 ];
 
-/// Returns the maximum lifetime for a certificate of a public authority that was issued on this day (`2026-03-15`): the
-/// day from which the limit applies, and the limit in days. Without a day of issue, returns the oldest limit.
+/// Returns the maximum lifetime for a certificate of a public authority that was issued on this day (such as
+/// `2026-03-15`). The result consists of the day from which the limit applies, and the limit in days. Without a day of
+/// issue, returns the oldest limit.
 fn find_longest_lifetime(issued: Option<&str>) -> (&'static str, i64) {
     let [.., oldest] = PUBLIC_DAYS;
     let holds = |(since, _): &(&str, i64)| issued.is_some_and(|issued| issued >= *since);

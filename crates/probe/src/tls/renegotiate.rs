@@ -1,9 +1,10 @@
-//! Tests whether clients may renegotiate TLS 1.2 (RFC 5246 section 7.4.1.1). A renegotiation costs the server a key
-//! exchange and costs the client almost nothing. So a few clients can use up the server's CPUs (CVE-2011-1473).
+//! Tests whether clients can start a renegotiation of TLS 1.2 (RFC 5246 section 7.4.1.1). A renegotiation costs the
+//! server a key exchange and costs the client almost nothing. So a few clients can use up the server's CPUs
+//! (CVE-2011-1473).
 //!
-//! No TLS library supports renegotiation any more. So a library makes only the first handshake. Its messages and master
-//! secret give the keys, and the data that RFC 5746 requires. The test then sends one encrypted ClientHello, and closes
-//! the connection when the server answers.
+//! No TLS library supports renegotiation any more. Therefore a library makes only the first handshake. The keys, and
+//! the data that RFC 5746 requires, are derived from the messages and the master secret of this handshake. The test
+//! then sends one encrypted ClientHello, and closes the connection when the server answers.
 
 use super::TlsTarget;
 use super::answer::{alert_name, header};
@@ -20,7 +21,7 @@ use rustls::{ClientConfig, ClientConnection, KeyLog, SupportedCipherSuite};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Result of the renegotiation test.
+/// Result of testing whether clients can renegotiate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum Renegotiation {
@@ -30,12 +31,12 @@ pub enum Renegotiation {
     Accepted,
     /// The server refused the second handshake.
     Refused {
-        /// Kind of refusal: name of an alert, closed connection, or no answer.
+        /// How the server refused: name of an alert, closed connection, or no answer.
         how: String,
     },
     /// The test has no result.
     Unknown {
-        /// Reason.
+        /// Reason why there is no result.
         why: String,
     },
 }
@@ -50,7 +51,7 @@ const SUITES: [SupportedCipherSuite; 4] = [
 /// Length in bytes of the implicit and of the explicit part of a nonce.
 const IMPLICIT: usize = 4;
 const EXPLICIT: usize = 8;
-/// Record types.
+/// Types of TLS records.
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 /// Maximum number of records to read. A server may send other records before its refusal.
@@ -107,7 +108,7 @@ fn refused(how: &str) -> Renegotiation {
     }
 }
 
-/// Reads the server's answer to the second ClientHello.
+/// Reads and classifies the server's answer to the second ClientHello.
 fn answer(connection: &mut Connection<'_>, keys: &Keys) -> Result<Renegotiation, ProbeError> {
     // The server's first encrypted record was its Finished.
     for number in 1..=MOST_RECORDS as u64 {
@@ -244,7 +245,8 @@ impl Keys {
         })
     }
 
-    /// Encrypts a handshake message as our second encrypted record. The first was our Finished.
+    /// Encrypts a handshake message as the client's second encrypted record. The first encrypted record was the
+    /// client's Finished message.
     fn seal(&self, message: &[u8]) -> Option<Vec<u8>> {
         let number = 1u64.to_be_bytes();
         let nonce = nonce(self.our_nonce, &number)?;
@@ -257,7 +259,7 @@ impl Keys {
         Some(super::hello::record(HANDSHAKE, 0x0303, &body))
     }
 
-    /// Decrypts a record of the server; `number` is its sequence number.
+    /// Decrypts a record of the server. `number` is the sequence number of the record.
     fn open(&self, number: u64, kind: u8, mut body: Vec<u8>) -> Option<Vec<u8>> {
         let mut text = body.split_off_checked(EXPLICIT)?;
         let nonce = nonce(self.their_nonce, &body)?;
@@ -271,7 +273,7 @@ impl Keys {
 }
 
 trait SplitOffChecked: Sized {
-    /// Splits off the bytes from `at`; returns `None` if there are fewer bytes.
+    /// Splits off the bytes from position `at`; returns `None` if there are fewer bytes.
     fn split_off_checked(&mut self, at: usize) -> Option<Self>;
 }
 
@@ -286,7 +288,7 @@ fn nonce(implicit: [u8; IMPLICIT], explicit: &[u8]) -> Option<aead::Nonce> {
     aead::Nonce::try_assume_unique_for_key(&bytes).ok()
 }
 
-/// Builds the additional data: sequence number, type, version, length of the plaintext (RFC 5246 section
+/// Builds the additional data of AES-GCM: sequence number, type, version, and length of the plaintext (RFC 5246 section
 /// 6.2.3.3).
 fn associated(number: &[u8; 8], kind: u8, length: usize) -> [u8; 13] {
     let mut head = [0; 13];

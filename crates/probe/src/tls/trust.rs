@@ -1,5 +1,5 @@
-//! Uses a full TLS library to read the encrypted certificates of TLS 1.3 and to check whether a chain leads to
-//! a root of this machine.
+//! Reads the encrypted certificates of TLS 1.3 with a full TLS library, and checks whether a chain leads to a root of
+//! this machine.
 
 use super::ask::TlsTarget;
 use super::distrust::Distrust;
@@ -23,7 +23,8 @@ use std::time::Duration;
 pub struct Roots(Arc<RootCertStore>);
 
 impl Roots {
-    /// Loads the roots from `SSL_CERT_FILE` and `SSL_CERT_DIR`, else from the distribution's paths.
+    /// Loads the roots from `SSL_CERT_FILE` and `SSL_CERT_DIR`. If these are not set, loads the roots from the
+    /// distribution's paths.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let mut store = RootCertStore::empty();
@@ -42,14 +43,14 @@ impl Roots {
         Self(Arc::new(store))
     }
 
-    /// Returns the number of roots.
+    /// Returns the number of root certificates.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns why a chain leads to none of the roots at this time, or `None` if it does. Does not check the
-    /// host name. `read` contains the certificates of the chain that can be parsed.
+    /// Returns why a chain leads to none of the roots at this time; `None` if the chain leads to a root. Does not check
+    /// the host name. `read` contains the certificates of the chain that can be parsed.
     #[must_use]
     pub fn objection(
         &self,
@@ -95,7 +96,7 @@ pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 
-/// Creates a client that accepts every certificate, and its verifier.
+/// Creates a TLS client that accepts every certificate, and returns it with its verifier.
 fn client(
     versions: &[&'static SupportedProtocolVersion],
     name: &str,
@@ -125,7 +126,7 @@ pub(crate) fn handshake(
     Ok(tls)
 }
 
-/// Completes a handshake that was started on a connection.
+/// Completes a handshake that was already started on a connection.
 pub(super) fn complete(
     tls: &mut ClientConnection,
     connection: &mut Connection<'_>,

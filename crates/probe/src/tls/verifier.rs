@@ -1,6 +1,6 @@
 //! Verifier that accepts every certificate and records whether an OCSP response was stapled. It does not check
-//! signatures, because the probe sends nothing secret afterwards. So it also works with servers whose keys a library
-//! would refuse.
+//! signatures, because the probe sends nothing secret afterwards. So the verifier also accepts servers whose keys a
+//! library would refuse.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;

@@ -1,4 +1,4 @@
-//! Lists the TLS versions and the suites and groups of each version.
+//! Lists the TLS versions, and the suites and groups of each version.
 
 use serde::Serialize;
 use tls_parser::{TlsCipherKx, TlsCipherMac, TlsCipherSuite};
@@ -6,7 +6,7 @@ use tls_parser::{TlsCipherKx, TlsCipherMac, TlsCipherSuite};
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub enum Version {
-    /// SSL 3.0, RFC 6101.
+    /// SSL 3.0 (RFC 6101).
     #[serde(rename = "SSLv3")]
     Ssl3,
     /// TLS 1.0 (RFC 2246).
@@ -33,7 +33,7 @@ impl Version {
         Self::Ssl3,
     ];
 
-    /// Returns the name of the version.
+    /// Returns the name of the version, such as `TLS 1.2`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -127,8 +127,8 @@ pub fn suite_name(id: u16) -> String {
     }
 }
 
-/// Groups for key exchange: number, name, and security in bits (half the curve size). Sources: RFC 8422
-/// section 5.1.1, RFC 7919, RFC 8734, draft-ietf-tls-ecdhe-mlkem.
+/// Groups for key exchange, each with its number, its name, and its security in bits (half the curve size). Sources:
+/// RFC 8422 section 5.1.1, RFC 7919, RFC 8734, draft-ietf-tls-ecdhe-mlkem.
 const GROUPS: [(u16, &str, u16); 45] = [
     (0x11ec, "X25519MLKEM768", 128),
     (0x11eb, "SecP256r1MLKEM768", 128),
@@ -184,7 +184,7 @@ pub fn group_name(id: u16) -> String {
     known.map_or_else(|| format!("0x{id:04x}"), |known| known.1.to_owned())
 }
 
-/// Returns the security of a group in bits, if known.
+/// Returns the security of a group in bits; `None` if unknown.
 #[must_use]
 pub fn group_bits(id: u16) -> Option<u16> {
     Some(GROUPS.iter().find(|known| known.0 == id)?.2)

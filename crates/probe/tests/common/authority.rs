@@ -1,4 +1,5 @@
-//! A certificate authority made with `openssl`: a root, intermediates and server certificates with any fault.
+//! A certificate authority made with `openssl`. It creates a root, intermediates and server certificates with any
+//! fault.
 
 use super::{Server, free_port, openssl};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ impl Authority {
         Self::named("root")
     }
 
-    /// Creates a root with this common name; its files are called `root`.
+    /// Creates a root with this common name. The files of the root are called `root`.
     pub fn named(name: &str) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("assay-probe-")
@@ -48,7 +49,7 @@ impl Authority {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Returns the certificate file with this name.
+    /// Returns the path of the certificate with this name.
     pub fn cert(&self, name: &str) -> PathBuf {
         self.path(&format!("{name}.pem"))
     }
@@ -58,7 +59,7 @@ impl Authority {
         openssl(&["genrsa", "-out", &self.text(&format!("{name}.key")), bits]);
     }
 
-    /// Signs a certificate for `days`; with a negative number the certificate has expired.
+    /// Signs a certificate for `days` days. With a negative number, the certificate has expired.
     fn sign(&self, name: &str, issuer: &str, extensions: &str, days: i32, digest: &str) {
         let file = |end: &str| self.text(&format!("{name}.{end}"));
         std::fs::write(self.path(&format!("{name}.ext")), extensions).unwrap();
@@ -93,14 +94,14 @@ impl Authority {
         ]);
     }
 
-    /// Creates an intermediate authority.
+    /// Creates an intermediate certificate authority that is valid for `days` days.
     pub fn intermediate(&self, name: &str, issuer: &str, days: i32) {
         self.key(name, "rsa:2048");
         let extensions = "basicConstraints=critical,CA:TRUE\n";
         self.sign(name, issuer, extensions, days, "-sha256");
     }
 
-    /// As `intermediate`, with this kind of key and of signature.
+    /// Like `intermediate`, with this kind of key and this signature digest.
     pub fn intermediate_with(&self, name: &str, issuer: &str, kind: &str, digest: &str) {
         self.key(name, kind);
         let extensions = "basicConstraints=critical,CA:TRUE\n";
@@ -112,7 +113,7 @@ impl Authority {
         self.server_for(name, issuer, extensions, 90);
     }
 
-    /// As `server`, with this number of days.
+    /// Like `server`, valid for `days` days.
     pub fn server_for(&self, name: &str, issuer: &str, extensions: &[&str], days: i32) {
         self.key(name, "rsa:2048");
         self.sign(
@@ -124,7 +125,7 @@ impl Authority {
         );
     }
 
-    /// As `server`, with this kind of signature.
+    /// Like `server`, signed with this digest.
     pub fn signed_with(&self, name: &str, issuer: &str, digest: &str) {
         self.key(name, "rsa:2048");
         self.sign(name, issuer, &server_extensions(&[]), 90, digest);

@@ -1,4 +1,4 @@
-//! Real and scripted servers on the loopback interface.
+//! Starts real and scripted servers on the loopback interface.
 #![allow(
     dead_code,
     clippy::disallowed_methods,
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limits that are long enough for a busy machine and short enough for a test that waits for them.
+/// Time limits that are long enough for a busy machine, and short enough for tests that wait for their end.
 pub const SHORT_WAITS: Patience = Patience {
     answer: Duration::from_secs(10),
     total: Duration::from_secs(120),
@@ -26,7 +26,7 @@ pub fn lacks(programs: &[&str]) -> bool {
     assay_testing::servers::skip(programs, false)
 }
 
-/// A directory with a certificate for localhost, 127.0.0.1 and ::1.
+/// A directory with a key and a certificate for localhost, 127.0.0.1 and ::1.
 pub struct Keys {
     pub dir: tempfile::TempDir,
 }
@@ -107,7 +107,7 @@ pub fn free_udp_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// A server that ends with the test.
+/// A server process that ends when the test drops it.
 pub struct Server {
     pub running: Running,
     pub port: u16,
@@ -164,7 +164,7 @@ pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// Scans a port on this machine with trust in the certificates in these files.
+/// Scans a port on this machine while trusting the certificates in these files.
 pub fn scan(
     port: u16,
     starttls: Option<Starttls>,
@@ -207,7 +207,7 @@ pub fn scripted(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> So
     address
 }
 
-/// Reads a TLS record: kind and body.
+/// Reads a TLS record, and returns its kind and body.
 pub fn read_record(stream: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
     let mut head = [0; 5];
     stream.read_exact(&mut head)?;

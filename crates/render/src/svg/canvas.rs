@@ -1,22 +1,22 @@
-//! An SVG canvas: elements as text, coordinates rounded to a tenth of a pixel, text escaped. The
-//! charts are in the sibling modules.
+//! An SVG canvas for the charts in the sibling modules. It writes elements as text, rounds coordinates to a tenth of a
+//! pixel, and escapes text.
 
 use crate::html::escape_html;
 use crate::text::escape_line;
 use std::fmt::Write as _;
 
-/// Which part of a text lies on its coordinate.
+/// Point of a text that is placed at its coordinate.
 #[derive(Clone, Copy)]
 pub enum TextAnchor {
-    /// The start of the text.
+    /// The start of the text is at the coordinate.
     Start,
-    /// The middle of the text.
+    /// The middle of the text is at the coordinate.
     Middle,
-    /// The end of the text.
+    /// The end of the text is at the coordinate.
     End,
 }
 
-/// Formats a coordinate with one decimal, or none if whole; a value that is not finite becomes 0.
+/// Formats a coordinate with one decimal, or without decimals if it is whole. A value that is not finite becomes 0.
 pub fn format_pixels(value: f64) -> String {
     let tenths = if value.is_finite() {
         (value * 10.0).round()
@@ -30,7 +30,7 @@ pub fn format_pixels(value: f64) -> String {
     }
 }
 
-/// A chart under construction.
+/// A chart to which elements are added.
 pub struct Svg {
     width: f64,
     height: f64,
@@ -50,7 +50,7 @@ impl Svg {
         }
     }
 
-    /// Adds a text; `y` is its baseline.
+    /// Adds a text whose baseline is at `y`.
     pub fn add_text(&mut self, x: f64, y: f64, anchor: TextAnchor, class: &str, text: &str) {
         let anchor = match anchor {
             TextAnchor::Start => "",
@@ -83,7 +83,7 @@ impl Svg {
         );
     }
 
-    /// Adds a rectangle; a negative length counts as 0.
+    /// Adds a rectangle. A negative length counts as 0.
     pub fn add_rect(&mut self, x: f64, y: f64, width: f64, height: f64, class: &str) {
         let _ = write!(
             self.body,
@@ -123,12 +123,12 @@ impl Svg {
         let _ = write!(self.body, "<a href=\"{}\">", escape_html(href));
     }
 
-    /// Closes the link.
+    /// Closes the hyperlink that [`Self::open_link`] opened.
     pub fn close_link(&mut self) {
         self.body.push_str("</a>");
     }
 
-    /// Adds a line through points; a single point becomes a dot.
+    /// Adds a line through points. A single point becomes a dot.
     pub fn add_path(&mut self, points: &[(f64, f64)], class: &str) {
         match points {
             [] => {}
@@ -149,7 +149,7 @@ impl Svg {
         }
     }
 
-    /// Adds diagonal hatching over a rectangle: a mark that does not depend on colour.
+    /// Adds diagonal hatching over a rectangle, as a mark that does not depend on colour.
     pub fn add_hatching(&mut self, x: f64, y: f64, width: f64, height: f64) {
         let mut data = String::new();
         let mut at = 8.0;
@@ -195,7 +195,7 @@ impl Svg {
     }
 }
 
-/// Shortens a name to `most` characters with an ellipsis in the middle, where names differ least.
+/// Shortens a name to `most` characters. Puts an ellipsis in the middle, where names differ least.
 pub fn shorten_name(name: &str, most: usize) -> String {
     let chars: Vec<char> = escape_line(name).chars().collect();
     if chars.len() <= most.max(3) {

@@ -1,23 +1,23 @@
-//! Dot plot: a figure for each row, with its interval and the figures of single rounds. Rows of
-//! effects with limits are in `forest_plot`.
+//! Dot plot: each row has a figure, its interval, and the figures of single rounds. Plots of effects with limits are in
+//! `forest_plot`.
 
 use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::scale::AxisScale;
 
-/// Shape of a row's mark. Shapes differ, so that colour is not the only difference.
+/// Shape of a row's mark. The shapes differ, so that colour is not the only difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DotMark {
-    /// A filled dot.
+    /// A filled dot, for a valid figure.
     Plain,
-    /// A hollow dot.
+    /// A hollow dot, for a suspect figure.
     Doubtful,
     /// A filled triangle that points to the better side.
     Better,
-    /// A filled square.
+    /// A filled square, for a figure that is worse.
     Worse,
-    /// No figure: the word `void`.
+    /// The word `void`, because the row has no figure.
     Void,
-    /// A figure of 0 or less on a log axis: an arrow at the low end, and the figure as text.
+    /// An arrow at the low end and the figure as text, for a figure of 0 or less on a logarithmic axis.
     OffAxis,
 }
 
@@ -25,22 +25,22 @@ pub enum DotMark {
 pub struct DotRow {
     /// Name of the row.
     pub label: String,
-    /// The figure.
+    /// Figure that the mark shows.
     pub value: f64,
-    /// Ends of the figure's interval.
+    /// Lower and upper end of the figure's interval; `None` without an interval.
     pub interval: Option<(f64, f64)>,
-    /// Figures of single rounds, drawn faintly.
+    /// Figures of single rounds, which are drawn faintly.
     pub rounds: Vec<f64>,
     /// Shape of the mark.
     pub shape: DotMark,
-    /// The figure as text.
+    /// Text of the figure, which stands to the right of the row.
     pub text: String,
 }
 
-/// Kind of axis of a dot plot.
+/// Scale of a dot plot's axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DotAxis {
-    /// Logarithmic: equal factors are equal distances, and there is no 0.
+    /// Logarithmic: equal factors have equal distances, and there is no 0.
     Log,
     /// Linear from 0. If all figures are whole numbers (counts, or facts that are 0 or 1), all ticks are whole numbers
     /// too.
@@ -48,8 +48,8 @@ pub enum DotAxis {
 }
 
 impl DotAxis {
-    /// Chooses the axis for some figures: linear if one of them is 0 and the others lie within a
-    /// factor of a hundred, else logarithmic.
+    /// Chooses the axis for these figures. It is linear if one of them is 0 and all others lie within a factor of a
+    /// hundred, else logarithmic.
     #[must_use]
     pub fn choose(figures: impl Iterator<Item = f64> + Clone) -> Self {
         let positive = || figures.clone().filter(|one| *one > 0.0);
@@ -64,9 +64,9 @@ impl DotAxis {
     }
 }
 
-/// A dot plot.
+/// Contents of a dot plot.
 pub struct DotPlot<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
     /// Title of the chart, also printed above it.
     pub title: String,
@@ -74,11 +74,11 @@ pub struct DotPlot<'a> {
     pub description: String,
     /// Rows from top to bottom.
     pub rows: Vec<DotRow>,
-    /// Kind of axis.
+    /// Scale of the axis.
     pub axis: DotAxis,
-    /// Reference line, such as 1 for ratios.
+    /// Value at which a reference line is drawn, such as 1 for ratios; `None` draws no line.
     pub reference: Option<f64>,
-    /// Formats a tick.
+    /// Function that formats the label of a tick.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
@@ -86,7 +86,7 @@ const WIDTH: f64 = 540.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
 
-/// Draws a dot plot.
+/// Draws a dot plot as SVG.
 #[must_use]
 pub fn draw_intervals(plot: &DotPlot) -> String {
     let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64;

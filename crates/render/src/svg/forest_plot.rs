@@ -1,5 +1,5 @@
-//! Forest plot: rows of effects with their intervals and limits on one axis, better to the right.
-//! Rows of figures with single rounds are in `dot_plot`.
+//! Forest plot: rows of effects with their intervals and limits on one axis, on which better is to the right. Plots of
+//! figures with single rounds are in `dot_plot`.
 
 use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::trial_effects::EffectAxis;
@@ -7,58 +7,58 @@ use super::trial_effects::EffectAxis;
 const WIDTH: f64 = 580.0;
 const TOP: f64 = 8.0;
 const LINE: f64 = 36.0;
-/// The axis ends at a factor of two (as natural logarithm) if any effect is smaller than that; intervals beyond it end
-/// in an arrow.
+/// Limit of the axis as a natural logarithm, if at least one effect is smaller than a factor of two. Intervals beyond
+/// the limit end in an arrow.
 const NEAR: f64 = std::f64::consts::LN_2;
 
-/// Shape of a row's mark. Shapes differ, so that colour is not the only difference.
+/// Shape of a row's mark. The shapes differ, so that colour is not the only difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForestMark {
-    /// A filled dot.
+    /// A filled dot, for an effect without a judgement.
     Plain,
-    /// A hollow dot.
+    /// A hollow dot, for an effect without a decision.
     Open,
-    /// A triangle.
+    /// A triangle, for an effect that is better.
     Good,
-    /// A square.
+    /// A square, for an effect that is worse.
     Bad,
 }
 
-/// An effect with its interval.
+/// A row of a forest plot: an effect with its interval.
 pub struct ForestRow {
     /// Name of the row.
     pub label: String,
-    /// The effect as natural logarithm of the improvement factor; above 0 is better.
+    /// Effect as the natural logarithm of the improvement factor. Above 0 is better; `None` draws no mark.
     pub effect: Option<f64>,
-    /// Ends of the effect's interval.
+    /// Lower and upper end of the effect's interval; `None` without an interval.
     pub interval: Option<(f64, f64)>,
-    /// Limit of a guardrail: the smallest effect that is still permitted.
+    /// Limit of a guardrail: the smallest permitted effect; `None` without a guardrail.
     pub least: Option<f64>,
-    /// Half-width of the band of effects that are too small to matter, in the unit of `effect`.
+    /// Half the width of the band of effects that are too small to matter, in the unit of `effect`.
     pub margin: Option<f64>,
     /// Shape of the mark.
     pub shape: ForestMark,
-    /// Text to the right of the row.
+    /// Text that stands to the right of the row.
     pub text: String,
 }
 
-/// A forest plot, better to the right.
+/// Contents of a forest plot, on whose axis better is to the right.
 pub struct ForestPlot<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
     /// Rows from top to bottom.
     pub rows: Vec<ForestRow>,
-    /// Tick labels show worsening: 1.1 is 10 % worse.
+    /// Whether tick labels show worsening, so that 1.1 means 10 % worse.
     pub falls: bool,
-    /// Formats a tick.
+    /// Function that formats the label of a tick.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Draws the rows on one axis of improvement.
+/// Draws a forest plot as SVG.
 #[must_use]
 pub fn draw_forest(chart: &ForestPlot) -> String {
     let width = WIDTH;

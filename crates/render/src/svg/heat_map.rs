@@ -1,5 +1,4 @@
-//! Heat map: rows × columns of figures, coloured on a logarithmic scale. The colours are in
-//! `palette`.
+//! Heat map: a table of figures, coloured on a logarithmic scale. The colours are in `palette`.
 
 use super::canvas::{Svg, TextAnchor};
 use super::palette::{STEPS, choose_color_step};
@@ -8,17 +7,17 @@ use assay_model::doubt::Validity;
 
 /// A cell of a heat map.
 pub struct HeatCell {
-    /// Figure that colours the cell; none leaves it uncoloured.
+    /// Figure that determines the colour of the cell; `None` leaves the cell uncoloured.
     pub value: Option<f64>,
-    /// Text in the cell.
+    /// Text that is written in the cell.
     pub text: String,
-    /// Suspect cells are marked with `?`, void cells are hatched.
+    /// Whether the figure is valid. Suspect cells are marked with `?`, void cells are hatched.
     pub validity: Validity,
 }
 
-/// A heat map.
+/// Contents of a heat map.
 pub struct HeatMap {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
     /// Title for screen readers.
     pub title: String,
@@ -28,7 +27,7 @@ pub struct HeatMap {
     pub rows: Vec<String>,
     /// Labels of the columns.
     pub columns: Vec<String>,
-    /// Cells row by row; none where there is no workload.
+    /// Cells in the order of rows; `None` for a cell without a workload.
     pub cells: Vec<Option<HeatCell>>,
 }
 
@@ -36,13 +35,13 @@ const LEFT: f64 = 38.0;
 const TOP: f64 = 20.0;
 const CELL: (f64, f64) = (74.0, 34.0);
 
-/// Builds the colour scale shared by several maps.
+/// Builds the colour scale that several maps share.
 #[must_use]
 pub fn build_color_scale(values: impl Iterator<Item = f64>) -> AxisScale {
     AxisScale::log(values, 0.0, 1.0)
 }
 
-/// Draws a heat map with a scale from [`build_color_scale`].
+/// Draws a heat map as SVG, with a scale from [`build_color_scale`].
 #[must_use]
 pub fn draw_heat_map(map: &HeatMap, scale: &AxisScale) -> String {
     let (columns, rows) = (map.columns.len(), map.rows.len());
@@ -109,7 +108,7 @@ pub fn draw_heat_map(map: &HeatMap, scale: &AxisScale) -> String {
     svg.finish(&map.id, &map.title, &map.description)
 }
 
-/// Draws the key of a shared scale: its colours with the lowest and the highest figure.
+/// Draws the key of a shared scale as SVG: its colours, with the lowest and the highest figure.
 #[must_use]
 pub fn draw_color_key(id: &str, title: &str, low: &str, high: &str) -> String {
     const SWATCH: f64 = 12.0;

@@ -1,21 +1,21 @@
-//! Diagram of layers as boxes from top to bottom; branches go to the right. The layers come from
-//! the caller; text trees are in `assay-report`.
+//! Diagram of layers as boxes from top to bottom, in which branches are further to the right. Diagrams of layers as
+//! text are in `assay-report`.
 
 use super::canvas::{Svg, TextAnchor};
 use crate::text::wrap_lines;
 
-/// A layer of the diagram.
+/// A layer of the diagram, drawn as a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerBox {
-    /// Branch level of the layer, from 0: number of branches that contain it.
+    /// Number of branches that contain the layer, from 0. It determines the indentation.
     pub depth: usize,
-    /// Whether the layer is the first of its branch.
+    /// Whether the layer is the first layer of its branch.
     pub begins: bool,
     /// Kind and name of the layer.
     pub heading: String,
-    /// Settings of the layer.
+    /// Settings of the layer, as text in the box.
     pub text: String,
-    /// Numbers of the remarks on the layer.
+    /// Numbers of the remarks on the layer, which the box shows.
     pub marks: Vec<usize>,
 }
 
@@ -24,12 +24,12 @@ const INDENT: f64 = 28.0;
 const GAP: f64 = 14.0;
 const HEAD: f64 = 22.0;
 const LINE: f64 = 15.0;
-/// Smallest width of a box in pixels, whatever its number of branches.
+/// Minimum width of a box in pixels, even with many branches.
 const NARROWEST: f64 = 320.0;
-/// Approximate width of a character in pixels; a line must fit into its box.
+/// Approximate width of a character in pixels, from which the length of lines in a box is computed.
 const COLUMN: f64 = 6.4;
 
-/// Draws the diagram. Every layer must be followed in `items` by the layers below it.
+/// Draws the diagram as SVG. In `items`, every layer must be followed by the layers below it.
 #[must_use]
 pub fn draw_stack(id: &str, title: &str, description: &str, items: &[LayerBox]) -> String {
     let left = |item: &LayerBox| (item.depth as f64 * INDENT).min(WIDTH - NARROWEST);
@@ -99,8 +99,8 @@ pub fn draw_stack(id: &str, title: &str, description: &str, items: &[LayerBox]) 
     svg.finish(id, title, description)
 }
 
-/// Finds the item directly above the item at `at`: the nearest before it on the same branches or,
-/// if it begins a branch, the nearest on one branch fewer.
+/// Finds the item directly above the item at `at`. This is the nearest earlier item on the same branches. For the first
+/// item of a branch, it is the nearest earlier item that is on one branch fewer.
 fn find_item_above(items: &[LayerBox], at: usize) -> Option<usize> {
     let item = &items[at];
     let depth = match item.begins {

@@ -1,6 +1,5 @@
-//! Line chart over whole numbers, such as throughput over the number of clients, with an interval
-//! at each point. Curves of latency percentiles are in `percentile_curves`, rates over time in
-//! `rate_panels`.
+//! Line chart over whole numbers, such as throughput over the number of clients. Each point has an interval. Curves of
+//! latency percentiles are in `percentile_curves`, rates over time in `rate_panels`.
 
 use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::palette::{colour_class, line_class};
@@ -12,38 +11,39 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 58.0;
 const TOP: f64 = 10.0;
 const FOOT: f64 = HEIGHT - 38.0;
-/// Longest label in characters.
+/// Maximum length of a label in characters.
 const LABEL: usize = 26;
 
-/// A point: x, y, and the ends of the interval of y.
+/// A point: x, y, and the lower and upper end of the interval of y.
 pub type LinePoint = (f64, f64, Option<(f64, f64)>);
 
-/// A line of a chart.
+/// A line of a line chart, with its name.
 pub struct ChartLine {
-    /// Name, written at the end of the line.
+    /// Name of the line, which is written at its end.
     pub label: String,
-    /// Points, ascending by x.
+    /// Points of the line in ascending order of x.
     pub points: Vec<LinePoint>,
 }
 
-/// A line chart.
+/// Contents of a line chart.
 pub struct LineChart<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
     /// Label of the horizontal axis.
     pub over: String,
-    /// Lines. The first eight differ in colour; further lines repeat the colours with dashes, then with dots.
+    /// Lines of the chart. The first eight differ in colour. Further lines repeat the colours with dashes, then with
+    /// dots.
     pub lines: Vec<ChartLine>,
-    /// Formats a value.
+    /// Function that formats a value on the vertical axis.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Builds the vertical axis shared by several charts: logarithmic if the largest value is many
-/// times the smallest.
+/// Builds the vertical axis that several charts share. It is logarithmic if the largest value is many times the
+/// smallest.
 #[must_use]
 pub fn build_value_scale<'a>(lines: impl Iterator<Item = &'a ChartLine> + Clone) -> AxisScale {
     let points = lines.flat_map(|line| &line.points);
@@ -54,7 +54,7 @@ pub fn build_value_scale<'a>(lines: impl Iterator<Item = &'a ChartLine> + Clone)
     AxisScale::fitting(values.filter(|value| *value > 0.0), FOOT, TOP)
 }
 
-/// Draws the lines on an axis from [`build_value_scale`].
+/// Draws a line chart as SVG, with an axis from [`build_value_scale`].
 #[must_use]
 pub fn draw_lines(chart: &LineChart, y: &AxisScale) -> String {
     let all = || chart.lines.iter().flat_map(|line| &line.points);

@@ -1,16 +1,15 @@
-//! Colours of the charts. The sequential palette has one hue, which is safe for every kind of
-//! colour blindness because only lightness carries the order; line colours differ in lightness and
-//! in hue.
+//! Colours of the charts. The sequential palette has only one hue and orders values by lightness, so that it suits
+//! every kind of colour blindness. Line colours differ in lightness and in hue.
 
 use std::fmt::Write as _;
 
 /// Number of steps of the sequential palette.
 pub const STEPS: usize = 9;
 
-/// An sRGB colour.
+/// A colour in sRGB: red, green, blue.
 type Rgb = [u8; 3];
 
-/// Sequential palette on a light page, low to high.
+/// Colours of the sequential palette for light pages, from low to high.
 const LIGHT: [Rgb; STEPS] = [
     [0xee, 0xf4, 0xf6],
     [0xd9, 0xe8, 0xee],
@@ -22,7 +21,7 @@ const LIGHT: [Rgb; STEPS] = [
     [0x13, 0x57, 0x76],
     [0x0a, 0x3b, 0x57],
 ];
-/// Sequential palette on a dark page, low to high.
+/// Colours of the sequential palette for dark pages, from low to high.
 const DARK: [Rgb; STEPS] = [
     [0x17, 0x25, 0x2d],
     [0x1a, 0x33, 0x3f],
@@ -34,14 +33,14 @@ const DARK: [Rgb; STEPS] = [
     [0x98, 0xc7, 0xd8],
     [0xc5, 0xe1, 0xeb],
 ];
-/// Text colours for cells; the one with more contrast is used.
+/// Text colours for cells, of which the one with more contrast is used.
 const INKS: [Rgb; 2] = [[0x0b, 0x1a, 0x22], [0xff, 0xff, 0xff]];
-/// Page background in light and dark.
+/// Background colours of light and of dark pages.
 const PAGES: [Rgb; 2] = [[0xff, 0xff, 0xff], [0x13, 0x18, 0x1c]];
-/// Number of line colours, which differ in hue and in lightness. Dashes and dots give three times as many
-/// distinguishable lines.
+/// Number of line colours, which differ in hue and in lightness. With dashes and dots, three times as many lines can be
+/// distinguished.
 const LINES: usize = 8;
-/// Lines on a light page.
+/// Line colours for light pages.
 const LINES_LIGHT: [Rgb; LINES] = [
     [0xb0, 0x72, 0x0a],
     [0x1f, 0x8a, 0x7e],
@@ -52,7 +51,7 @@ const LINES_LIGHT: [Rgb; LINES] = [
     [0xb8, 0x3d, 0x8c],
     [0x3f, 0x46, 0x4d],
 ];
-/// Lines on a dark page.
+/// Line colours for dark pages.
 const LINES_DARK: [Rgb; LINES] = [
     [0xf0, 0xc0, 0x55],
     [0x52, 0xc4, 0xb0],
@@ -63,7 +62,7 @@ const LINES_DARK: [Rgb; LINES] = [
     [0xf2, 0x8f, 0xcf],
     [0xd0, 0xd7, 0xdd],
 ];
-/// Patterns of lines with one colour: whole, dashes, dots.
+/// CSS classes for lines of the same colour: solid, dashed, dotted.
 const PATTERNS: [&str; 3] = ["", " dash", " dot"];
 
 /// Computes the relative luminance, 0–1 (WCAG 2.2, "relative luminance").
@@ -96,7 +95,7 @@ fn format_hex(color: Rgb) -> String {
     format!("#{:02x}{:02x}{:02x}", color[0], color[1], color[2])
 }
 
-/// Returns the palette step for a position on the scale, 0–1.
+/// Returns the index of the palette colour for a position on the scale, 0–1.
 #[must_use]
 pub fn choose_color_step(share: f64) -> usize {
     let share = if share.is_nan() {
@@ -107,15 +106,14 @@ pub fn choose_color_step(share: f64) -> usize {
     ((share * STEPS as f64) as usize).min(STEPS - 1)
 }
 
-/// Returns the class of the n-th line of a chart: the colours in turn, then the same with dashes,
-/// then with dots.
+/// Returns the CSS class of the n-th line of a chart. The colours repeat with dashes, then with dots.
 #[must_use]
 pub fn line_class(n: usize) -> String {
     let pattern = PATTERNS[n / LINES % PATTERNS.len()];
     format!("{}{pattern}", colour_class(n))
 }
 
-/// Returns the class of other elements in the colour of the n-th line, such as its label and its end point.
+/// Returns the CSS class of other elements that have the colour of the n-th line, such as its label and its end point.
 #[must_use]
 pub fn colour_class(n: usize) -> String {
     format!("l{}", n % LINES)
@@ -137,8 +135,8 @@ fn format_css_variables(steps: [Rgb; STEPS], lines: [Rgb; LINES]) -> String {
     css
 }
 
-/// Formats the palette as CSS: variables for light, dark and print, and the classes that use them:
-/// `q0`… (fill of a cell), `i0`… (text on it), `l0`… (line, and text beside it).
+/// Formats the palette as CSS. It defines variables for light, dark and print, and the classes that use them: `q0`…
+/// (fill of a cell), `i0`… (text in a cell), `l0`… (line, and text beside the line).
 #[must_use]
 pub fn format_css() -> String {
     let light = format!(

@@ -1,7 +1,7 @@
-//! Latency percentile curves: which fraction of operations took at most how long.
+//! Latency percentile curves, which show the fraction of operations up to each latency.
 //!
-//! The horizontal axis counts nines (−log₁₀ of the fraction that took longer), so that the tail has
-//! as much room as the bulk; the vertical axis is logarithmic.
+//! The horizontal axis counts nines (−log₁₀ of the fraction of slower operations), so that the tail has as much room as
+//! the bulk. The vertical axis is logarithmic.
 
 use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::palette::{colour_class, line_class};
@@ -9,39 +9,39 @@ use super::scale::AxisScale;
 use crate::units::format_latency;
 use assay_model::Histogram;
 
-/// A latency curve.
+/// The latency curve of one histogram.
 pub struct LatencyCurve {
-    /// Name, written at the end of the curve.
+    /// Name of the curve, which is written at its end.
     pub label: String,
-    /// Points (nines, nanoseconds), ascending.
+    /// Points of the curve in ascending order, each as (nines, nanoseconds).
     pub points: Vec<(f64, f64)>,
 }
 
 /// A panel with one or more latency curves.
 pub struct CurvePanel {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the panel, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Curves. The first eight differ in colour; further curves repeat the colours with dashes, then with dots.
+    /// Curves of the panel. The first eight differ in colour. Further curves repeat the colours with dashes, then with
+    /// dots.
     pub curves: Vec<LatencyCurve>,
-    /// Whether the panel is drawn large. All panels with a shared axis must have the same size.
+    /// Whether the panel is drawn large. All panels that share an axis must have the same size.
     pub large: bool,
 }
 
-/// Longest label in characters.
+/// Maximum length of a label in characters.
 const LABEL: usize = 26;
-/// Width without the labels and height of a panel, in pixels: one of many panels, or a panel by
-/// itself (`LARGE`).
+/// Width (without labels) and height in pixels of a panel beside other panels. A single panel has the size `LARGE`.
 const SMALL: (f64, f64) = (290.0, 210.0);
 const LARGE: (f64, f64) = (640.0, 300.0);
 const LEFT: f64 = 52.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 22.0;
 
-/// Labelled percentiles with their nines.
+/// Percentiles that are labelled on the axis, with their nines.
 const TICKS: [(&str, f64); 7] = [
     ("0", 0.0),
     ("50", std::f64::consts::LOG10_2),
@@ -52,9 +52,9 @@ const TICKS: [(&str, f64); 7] = [
     ("99.999", 5.0),
 ];
 
-/// Computes the curve of a histogram, with at most `most` points. It starts at the fastest tenth,
-/// because faster operations would only take up the axis, and ends at the nines that the number of
-/// operations resolves (one operation in n).
+/// Computes the curve of a histogram, with at most `most` points. The curve starts at the fastest tenth, because faster
+/// operations would only take up space on the axis. It ends at the nines that the number of operations resolves (one
+/// operation in n).
 #[must_use]
 pub fn compute_curve(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
     let total = histogram.count();
@@ -78,7 +78,7 @@ pub fn compute_curve(histogram: &Histogram, most: usize) -> Vec<(f64, f64)> {
     thin_out(&curve, end, most)
 }
 
-/// Computes −log₁₀ of the fraction of operations above rank `seen`; returns `end` if there are none above.
+/// Computes −log₁₀ of the fraction of operations above rank `seen`. Returns `end` if no operation is above this rank.
 fn compute_nines(seen: u64, total: u64, end: f64) -> f64 {
     match total.saturating_sub(seen) {
         0 => end,
@@ -86,9 +86,8 @@ fn compute_nines(seen: u64, total: u64, end: f64) -> f64 {
     }
 }
 
-/// Keeps the last point of each of `most` equal parts of the axis, and the first and the last point
-/// of the curve. The curve ascends, so every dropped point lies within one part's width of a kept
-/// one.
+/// Reduces a curve to the last point in each of `most` equal parts of the axis, and the first and last point of the
+/// curve. The curve ascends, so every dropped point is within the width of one part of a kept point.
 fn thin_out(curve: &[(f64, f64)], end: f64, most: usize) -> Vec<(f64, f64)> {
     if curve.len() <= most {
         return curve.to_vec();
@@ -103,7 +102,7 @@ fn thin_out(curve: &[(f64, f64)], end: f64, most: usize) -> Vec<(f64, f64)> {
     kept.map(|(_, point)| *point).collect()
 }
 
-/// Builds the vertical axis shared by several panels of one size.
+/// Builds the vertical axis that several panels of one size share.
 #[must_use]
 pub fn build_latency_scale<'a>(
     panels: impl Iterator<Item = &'a LatencyCurve>,
@@ -114,7 +113,7 @@ pub fn build_latency_scale<'a>(
     AxisScale::log(values, height - BOTTOM, TOP)
 }
 
-/// Draws a panel with a shared vertical axis `y` and a horizontal axis up to `nines`.
+/// Draws a panel as SVG, with a shared vertical axis `y` and a horizontal axis up to `nines`.
 #[must_use]
 pub fn draw_panel(panel: &CurvePanel, y: &AxisScale, nines: f64) -> String {
     let names = panel
@@ -178,15 +177,14 @@ pub fn draw_panel(panel: &CurvePanel, y: &AxisScale, nines: f64) -> String {
     svg.finish(&panel.id, &panel.title, &panel.description)
 }
 
-/// Formats a latency tick without needless zeros: `100 µs`, `1 ms`.
+/// Formats a latency tick without needless zeros, such as `100 µs` or `1 ms`.
 fn format_latency_tick(nanos: f64) -> String {
     format_latency(nanos)
         .replace(".00 ", " ")
         .replace(".0 ", " ")
 }
 
-/// Moves labels apart until they are at least `gap` from each other, within the bounds if there is
-/// room.
+/// Moves labels apart until their distance is at least `gap`. They stay within the bounds if there is room.
 pub(super) fn spread_labels(
     mut labels: Vec<(f64, usize)>,
     gap: f64,

@@ -1,22 +1,22 @@
-//! Panels of rate over time: the rounds of one workload side by side. A figure of both sides of a
-//! trial over time is in `sides_over_time`.
+//! Panels of rate over time, which show the rounds of one workload side by side. Charts of a figure over time for both
+//! sides of a trial are in `sides_over_time`.
 
 use super::canvas::{Svg, TextAnchor};
 use super::scale::AxisScale;
 use assay_model::sample::RatePoint;
 
-/// Rate of one round: milliseconds since the round began, and bytes per second.
+/// Rate of one round. Each point consists of milliseconds since the start of the round, and bytes per second.
 pub type RateLine = Vec<(f64, f64)>;
 
 /// A panel with the rounds of one workload.
 pub struct RatePanel {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the panel, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Number of each round with its rate.
+    /// Rounds to draw, each with its number and its rate.
     pub rounds: Vec<(u32, RateLine)>,
 }
 
@@ -27,8 +27,8 @@ const TOP: f64 = 8.0;
 const FOOT: f64 = HEIGHT - 16.0;
 const GAP: f64 = 6.0;
 
-/// Sums the rate over all operations and reduces it to at most `most` points. Each part of the time
-/// keeps its lowest and its highest point, so that no stall or burst is averaged away.
+/// Adds the rates of all operations, and reduces the result to at most `most` points. Each part of the time keeps its
+/// lowest and its highest point, so that no stall or burst is averaged away.
 #[must_use]
 pub fn sum_rates(points: &[RatePoint], most: usize) -> RateLine {
     let all: RateLine = points
@@ -52,7 +52,7 @@ pub fn sum_rates(points: &[RatePoint], most: usize) -> RateLine {
         .collect()
 }
 
-/// Draws a panel; `tick` formats a rate.
+/// Draws a panel as SVG. `tick` formats a rate.
 #[must_use]
 pub fn draw_panel(panel: &RatePanel, tick: &dyn Fn(f64) -> String) -> String {
     let rates = panel

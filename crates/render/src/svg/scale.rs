@@ -1,5 +1,4 @@
-//! Axes: mapping from values to pixels, and positions of ticks. Axes of effects are in
-//! `trial_effects`.
+//! Axes: map values to pixels, and determine the positions of ticks. Axes of effects are in `trial_effects`.
 
 /// An axis over a range of values.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +10,7 @@ pub struct AxisScale {
     to: f64,
 }
 
-/// Finds the lowest and the highest of the finite values; for a log scale of the positive ones.
+/// Finds the lowest and the highest finite value. For a logarithmic scale, only positive values count.
 fn find_extent(values: impl Iterator<Item = f64>, log: bool) -> Option<(f64, f64)> {
     let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
     usable.fold(None, |range, value| match range {
@@ -30,8 +29,8 @@ pub(super) fn round_step_up(rough: f64) -> f64 {
 }
 
 impl AxisScale {
-    /// Creates a linear axis from zero to a round number above the largest value; `from` and `to`
-    /// are the pixels of its ends.
+    /// Creates a linear axis from zero to a round number above the largest value. `from` and `to` are the pixels of its
+    /// ends.
     #[must_use]
     pub fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let highest = find_extent(values, false)
@@ -62,8 +61,8 @@ impl AxisScale {
         }
     }
 
-    /// Creates a logarithmic axis that contains all positive values with a margin; it spans at
-    /// least a factor of two.
+    /// Creates a logarithmic axis that contains all positive values with a margin. The axis spans at least a factor of
+    /// two.
     #[must_use]
     pub fn log(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (low, high) = find_extent(values, true).unwrap_or((1.0, 10.0));
@@ -81,8 +80,8 @@ impl AxisScale {
         }
     }
 
-    /// Creates an axis that contains all positive values: logarithmic if the largest value is many
-    /// times the smallest, else linear from zero.
+    /// Creates an axis that contains all positive values. It is logarithmic if the largest value is many times the
+    /// smallest, else linear from zero.
     #[must_use]
     pub fn fitting(values: impl Iterator<Item = f64> + Clone, from: f64, to: f64) -> Self {
         match find_extent(values.clone(), true) {
@@ -91,8 +90,7 @@ impl AxisScale {
         }
     }
 
-    /// Returns the pixel of a value. Values beyond an end, and values that are not finite, lie on
-    /// an end.
+    /// Returns the pixel of a value. A value beyond an end, or a value that is not finite, is placed at an end.
     #[must_use]
     pub fn pixel_of(&self, value: f64) -> f64 {
         self.from + self.fraction_of(value) * (self.to - self.from)
@@ -113,14 +111,14 @@ impl AxisScale {
         }
     }
 
-    /// Returns both ends.
+    /// Returns the lowest and the highest value of the axis.
     #[must_use]
     pub fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// Returns round values within the ends, ascending: about `most`, at most one and a half times
-    /// as many.
+    /// Returns round values within the ends in ascending order. Their number is about `most`, and at most one and a
+    /// half times `most`.
     #[must_use]
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let most = most.max(2);

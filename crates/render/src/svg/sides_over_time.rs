@@ -1,5 +1,4 @@
-//! Chart of a figure of both sides of a trial over time. Charts of a trial's pairs and looks are
-//! in `trial_effects`.
+//! Chart of a figure over time, for both sides of a trial. Charts of a trial's pairs and looks are in `trial_effects`.
 
 use super::canvas::{Svg, TextAnchor};
 use super::scale::AxisScale;
@@ -11,21 +10,21 @@ const RIGHT: f64 = WIDTH - 22.0;
 const TOP: f64 = 12.0;
 const FOOT: f64 = HEIGHT - 40.0;
 
-/// A figure of both sides of a trial over time.
+/// Contents of a chart of a figure over time, for both sides of a trial.
 pub struct SidesChart<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// For A and B: seconds since the trial began, and the figure.
+    /// Points of A and of B, each with the seconds since the start of the trial and the figure.
     pub lines: [Vec<(f64, f64)>; 2],
-    /// Formats a figure.
+    /// Function that formats the figure.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Draws both sides on one axis, which shows drift of the machine beside the change.
+/// Draws both sides on one axis as SVG. Drift of the machine is then visible beside the change.
 #[must_use]
 pub fn draw_sides(chart: &SidesChart) -> String {
     let all = || chart.lines.iter().flatten();

@@ -1,62 +1,62 @@
-//! Timeline: a figure of each run, the levels before and after a shift, and where the shift may
-//! have happened. Shifts are found in `assay-judge`.
+//! Timeline: a figure of each run, the levels before and after a shift, and when the shift may have happened.
+//! `assay-judge` finds shifts.
 
 use super::canvas::{Svg, TextAnchor};
 use super::scale::AxisScale;
 
-/// Width of a chart beside another one.
+/// Width in pixels of a chart beside another chart.
 pub const HALF_WIDTH: f64 = 620.0;
-/// Width of a chart that has the page for itself.
+/// Width in pixels of a chart that has the page for itself.
 pub const FULL_WIDTH: f64 = 1080.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 64.0;
-/// Space to the right of the last run.
+/// Space to the right of the last run, in pixels.
 const MARGIN: f64 = 14.0;
 const TOP: f64 = 10.0;
 const FOOT: f64 = HEIGHT - 26.0;
 /// Number of time labels below the chart.
 const TIMES: usize = 4;
 
-/// A figure of runs over time. Times are seconds from any origin.
+/// A figure of several runs over time. Times are in seconds from any origin.
 pub struct TimelineChart<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Width in pixels.
+    /// Width of the chart in pixels.
     pub width: f64,
-    /// Time and figure of each run, ascending by time.
+    /// Time and figure of each run, in ascending order of time.
     pub points: Vec<(f64, f64)>,
-    /// Ends of the interval of each point, where there is one; may be shorter than the points.
+    /// Ends of each point's interval; `None` without an interval. The list may be shorter than the list of points.
     pub intervals: Vec<Option<(f64, f64)>>,
-    /// Suspect points, drawn as hollow dots.
+    /// Whether each point is suspect. Suspect points are drawn as hollow dots.
     pub doubtful: Vec<bool>,
-    /// Levels: start, end, value.
+    /// Levels of the figure, each with start, end and value.
     pub levels: Vec<(f64, f64, f64)>,
-    /// First and last time at which the level may have shifted, for each shift.
+    /// For each shift, the first and the last time at which the level may have shifted.
     pub changed: Vec<(f64, f64)>,
-    /// Formats a time.
+    /// Function that formats a time.
     pub time: &'a dyn Fn(f64) -> String,
-    /// Formats a value.
+    /// Function that formats a value.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Returns the left and right end of the plot in a chart of this width, in pixels.
+/// Returns the left and the right end of the plot, for a chart of this width, in pixels.
 #[must_use]
 pub fn plot_ends(width: f64) -> [f64; 2] {
     [LEFT, width - MARGIN]
 }
 
-/// Returns the times at the ends of the plot, from those of the first and the last run.
+/// Returns the times at the ends of the plot, which follow from the times of the first and the last run.
 #[must_use]
 pub fn axis_ends(first: f64, last: f64) -> [f64; 2] {
     let room = (last - first).max(1.0) * 0.02;
     [first - room, last + room]
 }
 
-/// Draws a timeline.
+/// Draws a timeline as SVG.
 #[must_use]
 pub fn draw_timeline(chart: &TimelineChart) -> String {
     let right = chart.width - MARGIN;

@@ -1,30 +1,29 @@
-//! Treemap: folders as nested rectangles whose area is proportional to their size. The sizes come
-//! from the caller.
+//! Treemap: folders as nested rectangles whose area is proportional to the size of the folder.
 
 use super::canvas::{Svg, shorten_name};
 use super::palette::STEPS;
 
-/// Access to a tree of any type.
+/// Functions that read a tree of any type.
 pub struct SizeTree<'t, 'a, T> {
-    /// Returns the size of a node with everything below it.
+    /// Returns the size of a node, including everything below it.
     pub size: &'t dyn Fn(&T) -> u64,
     /// Returns the children of a node with their names, the largest first.
     pub below: &'t dyn Fn(&'a T) -> Vec<(String, &'a T)>,
-    /// Returns the URL of the page of a folder, given its path; `None` for a page without hyperlinks.
+    /// Returns the URL of the page for the folder with this path; `None` draws no hyperlinks.
     pub link: Option<&'t dyn Fn(&str) -> String>,
-    /// Formats a size.
+    /// Formats a size for the labels.
     pub show: &'t dyn Fn(u64) -> String,
 }
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 500.0;
-/// Smallest drawn rectangle in pixels: nobody can point at a smaller one.
+/// Minimum size of a drawn rectangle in pixels. A user could not point at a smaller rectangle.
 const LEAST: f64 = 3.0;
 /// Height of a folder's label in pixels.
 const LABEL: f64 = 15.0;
-/// Approximate width of a character in pixels.
+/// Approximate width of a character in pixels, from which the length of labels is computed.
 const COLUMN: f64 = 6.4;
-/// Deepest level drawn: colours cannot distinguish more levels.
+/// Deepest level that is drawn, because colours cannot distinguish more levels.
 const DEEPEST: usize = 7;
 
 struct TreemapDrawing<'t, 'a, T> {
@@ -32,7 +31,7 @@ struct TreemapDrawing<'t, 'a, T> {
     svg: Svg,
 }
 
-/// Draws the contents of `root`, whose path is `path`.
+/// Draws the contents of `root` as SVG. `path` is the path of `root`.
 #[must_use]
 pub fn draw_treemap<'a, T>(
     id: &str,
@@ -89,7 +88,7 @@ impl<'a, T> TreemapDrawing<'_, 'a, T> {
         }
     }
 
-    /// Halves the area by weight along the longer side until each part has one child.
+    /// Divides the area by weight into halves along its longer side, until each part has one child.
     fn slice_area(
         &mut self,
         children: &[(String, &'a T)],
@@ -157,7 +156,7 @@ mod tests {
         draw_treemap("t", "Folders", "/", root, &tree)
     }
 
-    /// Returns the areas of the rectangles by title.
+    /// Returns the area of each rectangle, by its title.
     fn areas(svg: &str) -> Vec<(String, f64)> {
         let number = |text: &str, name: &str| -> f64 {
             let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();

@@ -1,14 +1,14 @@
-//! Charts of the effects of a trial: the pairs in order, and the interval at each look. The axis is
-//! logarithmic and labelled in percent.
+//! Charts of the effects of a trial: the pairs in their order, and the interval at each look. The axis is logarithmic
+//! and labelled in percent.
 
 use super::canvas::{Svg, TextAnchor};
 use super::scale::{AxisScale, round_step_up};
 
-/// A mapping from effects to pixels. An effect is the natural logarithm of an improvement, so
-/// better is always up or right; labels show the change of the figure itself.
+/// A mapping from effects to pixels. An effect is the natural logarithm of an improvement, so better is always up or
+/// right. Labels show the change of the figure itself.
 pub struct EffectAxis {
     scale: AxisScale,
-    /// A smaller figure is better: an effect e multiplies the figure by exp(−e).
+    /// Whether a smaller figure is better. Then an effect e multiplies the figure by exp(−e).
     falls: bool,
 }
 
@@ -39,13 +39,13 @@ impl EffectAxis {
         self.scale.pixel_of(effect)
     }
 
-    /// Whether an effect lies beyond an end of the axis.
+    /// Returns whether an effect lies beyond an end of the axis.
     pub(super) fn is_beyond(&self, effect: f64) -> bool {
         let (low, high) = self.scale.ends();
         effect < low || effect > high
     }
 
-    /// Converts an effect into the figure's ratio B ÷ A.
+    /// Converts an effect to the figure's ratio B ÷ A.
     fn ratio_of(&self, effect: f64) -> f64 {
         if self.falls {
             (-effect).exp()
@@ -54,7 +54,7 @@ impl EffectAxis {
         }
     }
 
-    /// Returns about `most` ticks: round ratios B ÷ A with their effects.
+    /// Returns about `most` ticks, each with a round ratio B ÷ A and its effect.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, f64)> {
         let (low, high) = self.scale.ends();
         let (a, b) = (self.ratio_of(low), self.ratio_of(high));
@@ -85,36 +85,36 @@ impl EffectAxis {
     }
 }
 
-/// How the pair behind a point was measured.
+/// How a pair was measured, which its mark shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairMark {
-    /// A was measured first: a dot.
+    /// A was measured first; the mark is a dot.
     NowFirst,
-    /// B was measured first: a diamond.
+    /// B was measured first; the mark is a diamond.
     ChangedFirst,
-    /// The pair was left out: a cross at the foot of the chart.
+    /// The pair was left out; the mark is a cross at the foot of the chart.
     LeftOut,
 }
 
-/// Chart of the pairs of a trial.
+/// Contents of a chart of the pairs of a trial.
 pub struct PairsChart<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Pairs in order: how each was measured, and its effect.
+    /// Pairs in order, each with how it was measured and with its effect.
     pub points: Vec<(PairMark, f64)>,
-    /// Centre of all pairs.
+    /// Centre of the effects of all pairs; `None` if there is none.
     pub centre: Option<f64>,
-    /// Ends of the centre's interval.
+    /// Lower and upper end of the centre's interval; `None` if there is none.
     pub interval: Option<(f64, f64)>,
-    /// Effects smaller than this do not matter.
+    /// Half the width of the band of effects that are too small to matter.
     pub margin: f64,
-    /// A smaller figure is better.
+    /// Whether a smaller figure is better.
     pub falls: bool,
-    /// Formats a ratio B ÷ A.
+    /// Function that formats a ratio B ÷ A.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
@@ -125,7 +125,7 @@ const RIGHT: f64 = WIDTH - 34.0;
 const TOP: f64 = 20.0;
 const FOOT: f64 = HEIGHT - 40.0;
 
-/// Draws the margin's band, the grid, the labels and the zero line of an upright axis.
+/// Draws the band of the margin, the grid, the labels and the zero line of a vertical axis.
 fn draw_frame(svg: &mut Svg, axis: &EffectAxis, margin: f64, tick: &dyn Fn(f64) -> String) {
     let (top, bottom) = (axis.pixel_of(margin), axis.pixel_of(-margin));
     svg.add_rect(LEFT, top, WIDTH - LEFT, bottom - top, "band");
@@ -142,7 +142,7 @@ fn draw_frame(svg: &mut Svg, axis: &EffectAxis, margin: f64, tick: &dyn Fn(f64) 
     svg.add_text(LEFT, 10.0, TextAnchor::Start, "ax", "↑ better");
 }
 
-/// Draws the pairs, and to their right the centre of all pairs with its interval.
+/// Draws the pairs as SVG. To their right is the centre of all pairs with its interval.
 #[must_use]
 pub fn draw_pairs(chart: &PairsChart) -> String {
     let left_out = chart
@@ -217,7 +217,7 @@ fn draw_cross(svg: &mut Svg, x: f64, y: f64) {
     svg.add_path(&[(x - 3.5, y + 3.5), (x + 3.5, y - 3.5)], "void");
 }
 
-/// Draws an upright interval; an end beyond the axis becomes an arrow.
+/// Draws a vertical interval. An end beyond the axis becomes an arrow.
 fn draw_upright_interval(svg: &mut Svg, axis: &EffectAxis, x: f64, low: f64, high: f64) {
     svg.add_line((x, axis.pixel_of(low)), (x, axis.pixel_of(high)), "bar");
     for (end, way) in [(low, -4.0), (high, 4.0)] {
@@ -229,25 +229,25 @@ fn draw_upright_interval(svg: &mut Svg, axis: &EffectAxis, x: f64, low: f64, hig
     }
 }
 
-/// Chart of the interval at each look.
+/// Contents of a chart of the interval at each look.
 pub struct LooksChart<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// For each look: pairs measured, centre, and the finite ends of its interval.
+    /// For each look: number of measured pairs, centre, and the lower and upper end of its interval if they are finite.
     pub looks: Vec<(u32, f64, Option<f64>, Option<f64>)>,
-    /// Effects smaller than this do not matter.
+    /// Half the width of the band of effects that are too small to matter.
     pub margin: f64,
-    /// A smaller figure is better.
+    /// Whether a smaller figure is better.
     pub falls: bool,
-    /// Formats a ratio B ÷ A.
+    /// Function that formats a ratio B ÷ A.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Draws how the interval narrowed from look to look.
+/// Draws as SVG how the interval becomes narrower from look to look.
 #[must_use]
 pub fn draw_looks(chart: &LooksChart) -> String {
     // The first intervals may be very wide, so only the last ones and the centres set the axis.

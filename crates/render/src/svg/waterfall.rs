@@ -1,5 +1,5 @@
-//! Waterfall chart: floating bars, each of which begins at the end of its parent. The costs of
-//! layers are estimated in `assay-judge`.
+//! Waterfall chart: floating bars, each of which begins at the end of its parent. `assay-judge` estimates the costs of
+//! layers.
 
 use super::canvas::{Svg, TextAnchor, shorten_name};
 use super::scale::AxisScale;
@@ -8,54 +8,54 @@ const WIDTH: f64 = 720.0;
 const TOP: f64 = 6.0;
 const LINE: f64 = 36.0;
 
-/// A bar of the chart.
+/// A bar of a waterfall chart.
 pub struct WaterfallBar {
     /// Name of the bar.
     pub label: String,
-    /// Number of bars below it.
+    /// Nesting depth of the bar, which determines its indentation.
     pub depth: usize,
     /// Value at which the bar begins.
     pub from: f64,
-    /// Value at which the bar ends; none draws no bar.
+    /// Value at which the bar ends; `None` draws no bar.
     pub to: Option<f64>,
-    /// Interval of the end: the interval of the bar's length, added to its beginning.
+    /// Interval of the bar's end, that is the interval of the bar's length, added to its beginning.
     pub interval: Option<(f64, f64)>,
-    /// Row of the parent bar.
+    /// Index of the parent bar; `None` without a parent.
     pub parent: Option<usize>,
-    /// Shape of the bar.
+    /// Meaning of the bar, which determines its shape.
     pub shape: BarKind,
-    /// Text after the name.
+    /// Text that is written after the name of the bar.
     pub text: String,
 }
 
-/// Meaning of a bar. Shapes differ, so that colour is not the only difference.
+/// Meaning of a bar. The shapes differ, so that colour is not the only difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarKind {
     /// The lowest layer, whose bar starts at zero.
     Base,
-    /// The layer adds time.
+    /// The layer makes operations slower.
     Adds,
-    /// The layer takes time away.
+    /// The layer makes operations faster.
     Takes,
     /// The difference is not distinguishable from zero.
     Open,
 }
 
-/// A waterfall chart, from the bottom up.
+/// Contents of a waterfall chart, drawn from the bottom upwards.
 pub struct WaterfallChart<'a> {
-    /// Element id, unique on the page.
+    /// Id of the SVG element, which must be unique on the page.
     pub id: String,
-    /// Title of the chart.
+    /// Title of the chart, for screen readers.
     pub title: String,
     /// Description for screen readers.
     pub description: String,
-    /// Rows, the bottom first.
+    /// Bars, the bottom first.
     pub rows: Vec<WaterfallBar>,
-    /// Formats a tick.
+    /// Function that formats the label of a tick.
     pub tick: &'a dyn Fn(f64) -> String,
 }
 
-/// Draws the bars on one axis that begins at zero.
+/// Draws the bars as SVG, on one axis that begins at zero.
 #[must_use]
 pub fn draw_waterfall(chart: &WaterfallChart) -> String {
     let height = TOP + chart.rows.len() as f64 * LINE + 24.0;

@@ -5,7 +5,7 @@ use assay_model::run::{RunId, RunState};
 use assay_store::Store;
 use tempfile::TempDir;
 
-/// A site over a store with a run that goes on, with one sample.
+/// A site over a store that contains a running run with one sample.
 struct Scene {
     dir: TempDir,
     site: Arc<Site>,
@@ -40,7 +40,7 @@ impl Scene {
         self.site.live.lock().reads
     }
 
-    /// Waits until the watcher has read as many times.
+    /// Waits until the watcher has read records `count` times.
     async fn wait_for_reads(&self, count: usize) {
         while self.reads() < count {
             tokio::time::sleep(Duration::from_millis(20)).await;

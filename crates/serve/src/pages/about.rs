@@ -1,4 +1,4 @@
-//! The page about this server: the store, the interfaces for programs.
+//! The page about this server, with the store and the interfaces for programs.
 
 use crate::answer::{Answer, Refusal};
 use crate::routes::PageRequest;
@@ -6,7 +6,7 @@ use crate::site::Site;
 use crate::site_page::Section;
 use minijinja::context;
 
-/// Answers `/about`.
+/// Answers `/about` with the page about this server.
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let page = site.render_page(
         "About this server",

@@ -1,11 +1,11 @@
-//! Findings of a machine that `accept.toml` accepts.
+//! Findings of a machine that the user accepted in `accept.toml`.
 
 use super::short_name;
 use crate::machine_check::MachineCheck;
 use assay_render::text::escape_line;
 use serde::Serialize;
 
-/// A finding that the user accepted.
+/// A finding that the user accepted, as the page shows it.
 #[derive(Serialize)]
 pub(super) struct AcceptedView {
     severity: &'static str,

@@ -1,4 +1,4 @@
-//! Pages that start and stop commands of assay: forms, the list of jobs, and one job as it runs.
+//! Pages that start and stop commands of assay: forms, the list of jobs, and one job with its output.
 
 use super::TimeView;
 use crate::action_request::{FormFields, build_request};
@@ -16,7 +16,7 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// A job in a list.
+/// A row of the list of jobs.
 #[derive(Serialize)]
 struct JobRow {
     id: usize,
@@ -28,7 +28,7 @@ struct JobRow {
     class: &'static str,
 }
 
-/// Returns the table of jobs, or a refusal if this server is read-only.
+/// Returns the table of jobs. Refuses the request if this server is read-only.
 fn find_table(site: &Site) -> Result<&Arc<JobTable>, Refusal> {
     site.jobs.as_ref().ok_or_else(|| {
         Refusal::new(
@@ -39,7 +39,7 @@ fn find_table(site: &Site) -> Result<&Arc<JobTable>, Refusal> {
     })
 }
 
-/// Answers `/actions`.
+/// Answers `/actions` with the forms and the list of jobs.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let table = find_table(site)?;
     let jobs: Vec<JobRow> = table.list().iter().map(|job| describe_job(job)).collect();
@@ -86,7 +86,7 @@ fn describe_job(job: &Job) -> JobRow {
     }
 }
 
-/// Answers `/jobs/{name}`.
+/// Answers `/jobs/{name}` with the page of a job.
 pub(crate) fn show_job(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let table = find_table(site)?;
     let job = table
@@ -112,7 +112,7 @@ pub(crate) fn show_job(site: &Site, request: &PageRequest) -> Result<Answer, Ref
     Ok(Answer::page(page))
 }
 
-/// Finds the record that a job wrote: the newest of its kind since it began.
+/// Finds the record that a job wrote, which is the newest record of its kind since the start of the job.
 fn find_record(site: &Site, job: &Job) -> Result<Option<(String, String)>, Refusal> {
     let state = site.fleet_state()?;
     Ok(match job.kind {
@@ -133,7 +133,7 @@ fn find_record(site: &Site, job: &Job) -> Result<Option<(String, String)>, Refus
     })
 }
 
-/// Returns the number of the running job that writes this record, so that the page of the record can stop it.
+/// Returns the number of the running job that writes this record. With it, the page of the record can stop the job.
 pub(super) fn find_job_of(site: &Site, kind: &str, started: jiff::Timestamp) -> Option<usize> {
     let job = site.jobs.as_ref()?.running(kind)?;
     (started >= job.started).then_some(job.id)
@@ -144,7 +144,7 @@ pub(super) fn form_token(site: &Site) -> Option<&str> {
     site.jobs.as_ref().map(|table| table.form_token.as_str())
 }
 
-/// Answers `POST /actions/start`.
+/// Answers `POST /actions/start`, which starts a command.
 pub(crate) fn start(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refusal> {
     let (table, fields) = check_form(site, body)?;
     let request = build_request(&fields, &site.options.catalogue)
@@ -171,8 +171,8 @@ pub(crate) fn start(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refu
     Ok(Answer::redirect(format!("/jobs/{}", job.id)))
 }
 
-/// Returns whether any user started a run or trial on this machine within the last ten minutes that is still running,
-/// according to this store.
+/// Returns whether this machine is being measured according to this store. This is the case if a run or trial was
+/// started within the last ten minutes, by any user, and is still running.
 fn is_measured_here(site: &Site) -> Result<bool, Refusal> {
     const RECENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
     let here = site.options.machine.as_deref();
@@ -189,7 +189,7 @@ fn is_measured_here(site: &Site) -> Result<bool, Refusal> {
     Ok(here.is_some() && (run || trial))
 }
 
-/// Answers `POST /actions/stop`.
+/// Answers `POST /actions/stop`, which stops a job.
 pub(crate) fn stop(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refusal> {
     let (table, fields) = check_form(site, body)?;
     let job = fields.get("job").and_then(|id| table.find(id));
@@ -198,7 +198,7 @@ pub(crate) fn stop(site: &Site, body: &[u8], from: &str) -> Result<Answer, Refus
     Ok(Answer::redirect(format!("/jobs/{}", job.id)))
 }
 
-/// Checks the secret of a form.
+/// Checks the secret of a form and decodes its fields.
 fn check_form<'a>(site: &'a Site, body: &[u8]) -> Result<(&'a Arc<JobTable>, FormFields), Refusal> {
     let table = find_table(site)?;
     let wrong = |text: &str| {

@@ -1,4 +1,4 @@
-//! The page of one piece of advice: whether it applies to this machine, and its trials.
+//! The page of one piece of advice. It shows whether the advice applies to this machine, and its trials.
 
 use super::catalogue::{Judged, advice_href, applies_name, standing_class, standing_name};
 use super::trial_row::{TrialRowView, draw_effects};
@@ -24,7 +24,7 @@ struct EvidenceView {
     place: String,
 }
 
-/// Answers `/advice/{name}`.
+/// Answers `/advice/{name}` with the page of one piece of advice.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let unknown = || {
         Refusal::missing(format!(
@@ -99,7 +99,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     Ok(Answer::page(page))
 }
 
-/// Describes the shared trials of one metric in a sentence.
+/// Describes the shared trials of one metric in one sentence.
 fn describe_shared(pooled: &Pooled) -> String {
     let funnel = &pooled.funnel;
     let simulated = if pooled.simulated { " (simulated)" } else { "" };

@@ -15,23 +15,24 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Maximum number of machines that an item names; the others are counted.
+/// Maximum number of machines that an item lists by name. Further machines are counted.
 const MOST_MACHINES: usize = 6;
-/// Maximum characters of a cause.
+/// Maximum number of characters in the description of a cause.
 const MOST_CAUSE: usize = 220;
-/// A machine is listed if it was not checked for this number of days while other machines were.
+/// Number of days without a check after which a machine becomes an item, provided that other machines were checked in
+/// this time.
 const SILENT_DAYS: i64 = 7;
 
 /// One item that needs the user's attention.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct AttentionItem {
-    /// Kind of the item in one or two words.
+    /// Kind of the item, in one or two words.
     kind: &'static str,
     class: &'static str,
     title: String,
     href: String,
     detail: String,
-    /// File and line of the cause.
+    /// File and line of the cause; `None` if unknown.
     place: Option<String>,
     machines: Vec<LinkView>,
     more: usize,
@@ -39,15 +40,16 @@ pub(super) struct AttentionItem {
     is_new: bool,
     #[serde(skip)]
     rank: (u32, usize),
-    /// Rule and first machine of a finding, used to look up its cause.
+    /// Rule and first machine of a finding, from which its cause is looked up; `None` for items of other kinds.
     #[serde(skip)]
     finding: Option<(String, String)>,
 }
 
-/// Time limit for reading the causes of findings; the remaining items show the statement of their advice.
+/// Time limit for reading the causes of findings. After it, the remaining items show the statement of their advice
+/// page.
 const READING: Duration = Duration::from_millis(400);
 
-/// Replaces the details of findings by the cause on the first machine, with its file and line.
+/// Replaces the details of findings by the cause on the first machine, with the file and line of the cause.
 pub(super) fn add_causes(site: &Site, state: &FleetState, items: &mut [AttentionItem]) {
     let deadline = Instant::now() + READING;
     for item in items {
@@ -89,7 +91,7 @@ pub(super) fn find_items(site: &Site, state: &FleetState) -> Vec<AttentionItem> 
     items
 }
 
-/// Machines that violate a rule, and the time of the newest finding.
+/// Machines on which a check fails, and the time of the newest finding.
 #[derive(Default)]
 struct RuleState<'a> {
     severity: Option<Severity>,
@@ -99,7 +101,8 @@ struct RuleState<'a> {
     subjects: Vec<String>,
 }
 
-/// Returns findings grouped by rule: those of severity high or above, and new ones of severity medium or above.
+/// Returns items for findings, grouped by check. Includes findings of severity high or above, and new findings of
+/// severity medium or above.
 fn find_findings(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
     let mut rules: BTreeMap<&str, RuleState<'_>> = BTreeMap::new();
     for machine in &state.machines {
@@ -238,7 +241,7 @@ fn find_shift(recent: &RecentShift) -> Option<AttentionItem> {
     })
 }
 
-/// Returns the newest run of each machine, if that run failed.
+/// Returns items for the machines whose newest run failed.
 fn find_failed(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
     let newest = |machine: &crate::fleet_state::MachineState| {
         let run = state.runs.get(*machine.runs.first()?)?;
@@ -271,7 +274,7 @@ fn find_failed(site: &Site, state: &FleetState) -> Vec<AttentionItem> {
     state.machines.iter().filter_map(item).collect()
 }
 
-/// Lists changes that are better but were reverted, unless a later trial of the same change was kept.
+/// Returns items for changes that are better but were reverted. Omits a change that was kept by a later trial.
 fn find_waiting(state: &FleetState) -> Vec<AttentionItem> {
     let mut seen = std::collections::BTreeSet::new();
     // The newest trial of a change decides.
@@ -306,7 +309,7 @@ fn find_waiting(state: &FleetState) -> Vec<AttentionItem> {
         .collect()
 }
 
-/// Returns machines that were not checked for [`SILENT_DAYS`] while others were.
+/// Returns items for the machines that were not checked for [`SILENT_DAYS`] although other machines were.
 fn find_silent(state: &FleetState) -> Vec<AttentionItem> {
     let newest = state
         .machines

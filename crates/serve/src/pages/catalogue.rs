@@ -1,4 +1,4 @@
-//! The catalogue: search, filters, and whether each piece of advice applies.
+//! The catalogue of advice: a search, filters, and whether each piece of advice applies.
 
 use super::{OptionView, filter_options, short_name};
 use crate::answer::{Answer, Refusal};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A piece of advice in the list.
+/// A row of the list of advice.
 #[derive(Serialize)]
 struct AdviceRow {
     href: String,
@@ -37,14 +37,14 @@ struct DomainView {
 
 /// The machine for which the page judges whether advice applies.
 pub(super) enum Judged {
-    /// The machine of this server.
+    /// The machine on which the server runs.
     Here,
-    /// A machine of the fleet, by its newest bundle.
+    /// A machine of the fleet, judged from its newest bundle.
     Machine(Arc<crate::machine_check::MachineCheck>),
 }
 
 impl Judged {
-    /// Returns the machine that the query names, or else the machine of this server.
+    /// Returns the machine that the query names. Without one, returns the machine of this server.
     pub(super) fn choose(site: &Site, name: Option<&str>) -> Self {
         let Some(name) = name else {
             return Self::Here;
@@ -71,7 +71,7 @@ impl Judged {
     }
 }
 
-/// Answers `/advice`.
+/// Answers `/advice` with the catalogue.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let query = &request.query;
     let words = query.get("q").unwrap_or_default();
@@ -140,7 +140,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     Ok(Answer::page(page))
 }
 
-/// Returns the names of machines for which a bundle is stored.
+/// Returns the names of the machines of which a bundle is stored.
 pub(super) fn checked_machines(site: &Site) -> Vec<String> {
     let Ok(state) = site.fleet_state() else {
         return Vec::new();
@@ -186,7 +186,7 @@ fn describe_advice(advice: &Advice, here: &Applicability) -> AdviceRow {
     }
 }
 
-/// Returns the display name of a standing (how reliable the advice is).
+/// Returns the display name of a standing, which is how reliable the advice is.
 pub(super) fn standing_name(standing: Standing) -> &'static str {
     match standing {
         Standing::Confirmed => "confirmed",
@@ -207,7 +207,7 @@ pub(super) fn standing_class(standing: &str) -> &'static str {
     }
 }
 
-/// Returns whether advice applies, in a word.
+/// Returns in one word whether advice applies.
 pub(super) fn applies_name(here: &Applicability) -> &'static str {
     match here {
         Applicability::Applies { .. } => "yes",
@@ -216,7 +216,7 @@ pub(super) fn applies_name(here: &Applicability) -> &'static str {
     }
 }
 
-/// Returns the link to the page of advice, judged for a machine.
+/// Returns the link to the page of a piece of advice, judged for a machine.
 pub(super) fn advice_href(id: &str, machine: Option<&str>) -> String {
     let path = format!("/advice/{}", encode_segment(id));
     match machine {

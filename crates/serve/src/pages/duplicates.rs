@@ -1,5 +1,5 @@
-//! Duplicate files by folder, as a treemap in which the user can open folders. The data is the index of `assay dups
-//! scan`.
+//! Duplicate files by folder, as a treemap in which the user can open folders. The data comes from the index of
+//! `assay dups scan`.
 
 use super::{LinkView, TimeView};
 use crate::answer::{Answer, Refusal};
@@ -23,16 +23,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of folders in the table.
+/// Maximum number of folders that the table shows.
 const MOST_FOLDERS: usize = 100;
 
-/// Identity of the index's file: inode, size, and time of its last change in nanoseconds.
+/// Identity of the index file: inode, size, and time of its last change in nanoseconds.
 type IndexIdentity = (u64, u64, i64);
 
-/// A tree with the time of the last scan.
+/// Tree of folders, with the time of the last scan.
 type DatedTree = (Arc<Node>, Option<Timestamp>);
 
-/// Cache of the tree of the index, with the identity of the file from which it was read.
+/// Cache of the folder tree, with the identity of the index file from which it was read.
 #[derive(Debug, Default)]
 pub(crate) struct DuplicatesCache(Mutex<Option<(IndexIdentity, Arc<Node>)>>);
 
@@ -43,7 +43,7 @@ struct FolderRow {
     files: usize,
 }
 
-/// Answers `/duplicates?path=/srv`.
+/// Answers `/duplicates?path=/srv` with the treemap of a folder.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let Some((tree, changed)) = load_tree(site)? else {
         return Ok(Answer::page(site.render_page(
@@ -123,7 +123,7 @@ fn join_path(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
 
-/// Returns the folders in a node with their names, the largest first.
+/// Returns the folders below a node with their names, the largest first.
 fn list_below(node: &Node) -> Vec<(String, &Node)> {
     let folders = node.folders().into_iter();
     folders
@@ -131,7 +131,7 @@ fn list_below(node: &Node) -> Vec<(String, &Node)> {
         .collect()
 }
 
-/// Descends to a folder. Compares escaped names, because the path comes from a hyperlink of this page.
+/// Returns the folder with this path. Compares escaped names, because the path comes from a hyperlink of this page.
 fn find_folder<'a>(tree: &'a Node, path: &str) -> Result<&'a Node, Refusal> {
     let mut node = tree;
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -162,7 +162,7 @@ fn list_crumbs(path: &str) -> Vec<LinkView> {
     crumbs
 }
 
-/// Reads the index if it changed, and returns its tree with the time of the last scan.
+/// Returns the folder tree of the index and the time of the last scan. Reads the index only if the file has changed.
 fn load_tree(site: &Site) -> Result<Option<DatedTree>, Refusal> {
     let Some(path) = &site.options.duplicates else {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! The chart of a figure over time: a point with its interval for each run, the levels, and the times at which the
-//! level shifted.
+//! The chart of a figure over time. It has a point with an interval for each run, the levels, and the times at which
+//! the level shifted.
 
 use super::figure_views::{describe_shift, metric_name};
 use super::short_name;
@@ -9,7 +9,7 @@ use assay_render::svg::timeline::{TimelineChart, draw_timeline};
 use assay_render::units::{NONE, format_timestamp, format_value, format_value_with_unit};
 use jiff::Timestamp;
 
-/// Draws a series. `number` makes the ids of the chart unique on its page.
+/// Draws a series as a chart. `number` makes the ids of the chart unique on its page.
 pub(super) fn draw_series(series: &Series, width: f64, number: usize) -> Chart {
     let quantity = series.key.figure.metric.quantity;
     let seconds = |at: Timestamp| at.as_second() as f64;
@@ -113,7 +113,7 @@ fn choose_time_format(series: &Series) -> &'static str {
     }
 }
 
-/// Returns start, end and median of each level between shifts; none without a shift.
+/// Returns start, end and median of each level between two shifts; empty without a shift.
 fn find_levels(series: &Series, seconds: &dyn Fn(Timestamp) -> f64) -> Vec<(f64, f64, f64)> {
     let mut cuts: Vec<usize> = series.shifts.iter().map(|shift| shift.at).collect();
     if cuts.is_empty() {

@@ -7,7 +7,7 @@ use crate::query::encode;
 use assay_judge::shift::FigureShift;
 use assay_model::criterion::{Metric, Quantity};
 
-/// Returns what a metric measures, in words.
+/// Returns a description of the quantity that a metric measures.
 pub(super) fn metric_name(metric: Metric) -> String {
     match metric.quantity {
         Quantity::Iops => "operations per second".to_owned(),
@@ -16,7 +16,7 @@ pub(super) fn metric_name(metric: Metric) -> String {
     }
 }
 
-/// Describes a shift: `randread-4k-qd1: operations per second −18.2 %`.
+/// Describes a shift, as in `randread-4k-qd1: operations per second −18.2 %`.
 pub(super) fn describe_shift(series: &Series, shift: &FigureShift) -> String {
     format!(
         "{}: {} {}",
@@ -26,7 +26,7 @@ pub(super) fn describe_shift(series: &Series, shift: &FigureShift) -> String {
     )
 }
 
-/// Returns the link to a figure over time.
+/// Returns the link to the chart of a figure over time.
 pub(super) fn series_href(key: &SeriesKey) -> String {
     let metric = key.figure.metric.to_string();
     let machine = key

@@ -1,4 +1,4 @@
-//! Figures over time: a list of all, and one with its runs.
+//! Figures over time: a list of all figures, and a page for one figure with its runs.
 
 use super::figure_views::{describe_shift, metric_name, series_href};
 use super::{LinkView, figure_chart, filter_options, machine_link, short_name};
@@ -20,14 +20,14 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Maximum number of series in the list.
+/// Maximum number of series that the list shows.
 const MOST_SERIES: usize = 200;
-/// Maximum number of charts on the page; there are several if a filter selects several figures.
+/// Maximum number of charts on the page, if a filter selects several figures.
 const MOST_CHARTS: usize = 4;
 /// Time limit for reading runs that are not cached.
 const READING: Duration = Duration::from_secs(8);
 
-/// A row of the list.
+/// A row of the list of figures.
 #[derive(Serialize)]
 struct SeriesView {
     title: String,
@@ -40,7 +40,7 @@ struct SeriesView {
     shift: Option<String>,
 }
 
-/// Answers `/figures`.
+/// Answers `/figures` with the list of figures, or with the charts that a filter selects.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let query = &request.query;
@@ -138,9 +138,9 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
 #[derive(Serialize)]
 struct ZoomChart {
     chart: Chart,
-    /// Times at the ends of the drawn axis, in seconds since 1970.
+    /// Times at the ends of the axis, in seconds since 1970; `None` if the chart has no axis.
     ends: Option<[i64; 2]>,
-    /// Positions of the left and right end of the axis, as fractions of the chart's width (0 to 1).
+    /// Position of the axis's left end, as a fraction of the chart's width (0 to 1). The next field is its right end.
     left: f64,
     right: f64,
 }
@@ -202,7 +202,7 @@ fn tell_shift(series: &Series, shift: &assay_judge::shift::FigureShift) -> Strin
     format!("{}{range}{when}", describe_shift(series, shift))
 }
 
-/// Returns the date of a timestamp, as the date fields of the form need it.
+/// Returns the date of a timestamp, in the format of the form's date fields.
 fn only_day(text: &str) -> String {
     text.chars().take(10).collect()
 }
@@ -219,7 +219,7 @@ fn read_window(from: Option<&str>, to: Option<&str>) -> (Option<Timestamp>, Opti
     )
 }
 
-/// Restricts a series to the runs in a time window. Shifts are still those of all runs.
+/// Restricts a series to the runs in a time window. Its shifts are still computed from all runs.
 fn cut_window(series: &Series, (from, to): (Option<Timestamp>, Option<Timestamp>)) -> Series {
     let is_inside =
         |at: Timestamp| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);

@@ -1,4 +1,4 @@
-//! A machine: findings with their evidence, layers, figures, runs, trials, and what changed when.
+//! The page of a machine: findings with their evidence, layers, figures, runs, trials, and what changed when.
 
 use super::accepted_findings::list_accepted;
 use super::run_row::list_runs;
@@ -27,9 +27,9 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Number of runs and of trials on the page; the lists contain all.
+/// Maximum number of runs, and of trials, on the page. The lists contain all of them.
 const ROWS: usize = 10;
-/// Maximum number of charts.
+/// Maximum number of charts on the page.
 const CHARTS: usize = 4;
 /// Maximum number of changes on the page.
 const CHANGES: u32 = 120;
@@ -64,7 +64,7 @@ struct ChangeView {
     value: Option<String>,
 }
 
-/// Answers `/machines/{name}`.
+/// Answers `/machines/{name}` with the page of a machine.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let Some(machine) = state.machine(&request.name) else {
@@ -129,8 +129,8 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     Ok(Answer::page(page))
 }
 
-/// Checks the newest bundle of a machine. The bundle may be stored under any of the machine's names. The second value
-/// is the reason if a bundle cannot be read.
+/// Checks the newest bundle of a machine, which may be stored under any of the machine's names. The second value is the
+/// reason why a bundle cannot be read.
 pub(crate) fn read_check(
     site: &Site,
     machine: &MachineState,
@@ -146,8 +146,8 @@ pub(crate) fn read_check(
     (None, unreadable)
 }
 
-/// Returns the findings of the newest bundle with their evidence. The time since when a finding exists comes from the
-/// store.
+/// Returns the findings of the newest bundle with their evidence. The time since which each finding exists comes from
+/// the store.
 fn list_findings(machine: &MachineState, check: &MachineCheck) -> Vec<FindingView> {
     let violated = check
         .checked
@@ -238,7 +238,7 @@ fn list_unknown(check: &MachineCheck) -> Vec<String> {
     texts
 }
 
-/// Returns the facts of the newest bundle, or of the newest run if no bundle is stored.
+/// Returns the facts of the newest bundle. If no bundle is stored, returns the facts of the newest run.
 fn newest_facts(
     site: &Site,
     state: &FleetState,
@@ -255,7 +255,7 @@ fn newest_facts(
     Ok(facts)
 }
 
-/// Returns the most descriptive facts of a machine with their labels.
+/// Returns the facts that describe a machine best, each with a label.
 fn describe_machine(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let mut add = |label, text: Option<String>| {

@@ -1,4 +1,4 @@
-//! A machine as lists show it: findings by severity, and a strip of its last runs.
+//! A machine in a list: its findings by severity, and its last runs as a row of coloured cells (strip).
 
 use super::{LinkView, TimeView, machine_link, run_row};
 use crate::fleet_state::{FleetState, MachineState};
@@ -6,22 +6,22 @@ use assay_model::finding::Severity;
 use assay_model::run::RunState;
 use serde::Serialize;
 
-/// Number of runs in the strip.
+/// Maximum number of runs in the strip.
 const STRIP: usize = 24;
-/// Width in pixels of the bar of the machine with the most findings.
+/// Width in pixels of the severity bar of the machine with the most findings.
 const BAR: f64 = 96.0;
 
-/// Number of findings of a severity.
+/// Number of findings of one severity, with its part of the bar.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct SeverityCount {
     pub(super) name: &'static str,
     pub(super) count: usize,
-    /// Left end of this severity's part of the bar, in pixels; its width follows.
+    /// Left end of this severity's part of the bar, in pixels. The next field is the width.
     x: f64,
     width: f64,
 }
 
-/// A run in the strip.
+/// A run of the machine, as a coloured cell of the strip.
 #[derive(Clone, Debug, Serialize)]
 struct StripCell {
     x: usize,
@@ -37,17 +37,17 @@ pub(super) struct MachineRowView {
     counts: Vec<SeverityCount>,
     new: usize,
     strip: Vec<StripCell>,
-    /// Text alternative of the strip.
+    /// Description of the strip for screen readers.
     strip_text: String,
     runs: usize,
     runs_href: String,
     last_run: Option<TimeView>,
     trials: usize,
-    /// CSS class for the worst problem of the machine: `bad`, `warn` or `good`.
+    /// CSS class for the most severe problem of the machine: `bad`, `warn` or `good`.
     class: &'static str,
 }
 
-/// Builds the rows of the machines; machines with problems come first.
+/// Builds the rows of the machines. Machines with problems come first.
 pub(super) fn build_rows<'a>(
     state: &FleetState,
     machines: impl Iterator<Item = &'a MachineState>,
@@ -124,7 +124,7 @@ fn build_row(state: &FleetState, machine: &MachineState, scale: f64) -> MachineR
     }
 }
 
-/// Returns the hyperlink to a list filtered by machine.
+/// Returns the hyperlink to a list that is filtered by a machine.
 fn list_href(path: &str, machine: &str) -> String {
     match machine.len() > super::MOST_LINKED {
         true => path.to_owned(),
@@ -132,7 +132,7 @@ fn list_href(path: &str, machine: &str) -> String {
     }
 }
 
-/// Counts findings by severity, the worst first, with the parts of a bar.
+/// Counts findings by severity, the most severe first. Also computes the parts of the bar.
 pub(super) fn count_findings(machine: &MachineState, scale: f64) -> Vec<SeverityCount> {
     let mut x = 0.0;
     Severity::ALL

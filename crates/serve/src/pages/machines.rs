@@ -1,4 +1,4 @@
-//! The table of all machines.
+//! The page with the table of all machines.
 
 use super::machine_row;
 use crate::answer::{Answer, Refusal};
@@ -9,7 +9,7 @@ use assay_render::units::format_plural;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Answers `/machines`.
+/// Answers `/machines` with the table of machines.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let words = request.query.get("q").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Observations, made without an experiment: answers of `assay why`, the experience of people in runs of `assay net`,
-//! and findings of `assay check wifi`.
+//! Observations, which are made without an experiment: answers of `assay why`, the experience of people in runs of
+//! `assay net`, and findings of `assay check wifi`.
 
 use super::{LinkView, TimeView, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
@@ -20,12 +20,12 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-/// Maximum number of observations in the list.
+/// Maximum number of observations that the list shows.
 const MOST_LISTED: usize = 500;
 /// Maximum number of observations on the page of a machine.
 const MOST_OF_MACHINE: usize = 5;
 
-/// An observation in a list.
+/// A row of the list of observations.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ObservationView {
     id: i64,
@@ -48,7 +48,7 @@ fn describe_row(row: &ObservationRow) -> ObservationView {
     }
 }
 
-/// Answers `/observations`.
+/// Answers `/observations` with the list of observations.
 pub(crate) fn show_list(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let rows = site.store.read(|store| store.observations(MOST_LISTED))?;
     let rows: Vec<ObservationView> = rows.unwrap_or_default().iter().map(describe_row).collect();
@@ -73,14 +73,14 @@ pub(super) fn list_of_machine(site: &Site, machine: &str) -> Result<Vec<Observat
     Ok(rows.map(describe_row).collect())
 }
 
-/// The page and the JSON document of an observation.
+/// An observation as a page and as a JSON document.
 pub(crate) struct ObservationReport {
     page: String,
-    /// The same document that `--json` prints.
+    /// JSON document, in the format of `--json`.
     pub(crate) json: String,
 }
 
-/// Renders an observation with the report of the verb that made it.
+/// Renders an observation with the report of the command that made it.
 ///
 /// # Errors
 /// Another version of assay stored the observation in a different form.
@@ -136,7 +136,7 @@ fn view_check(checked: &Checked) -> View<'_> {
     }
 }
 
-/// Answers `/observations/{name}`: a number, `last`, or the beginning of a uid.
+/// Answers `/observations/{name}`. The name is a number, `last`, or the start of a uid.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_observation(&request.name)?;

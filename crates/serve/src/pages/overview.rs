@@ -1,4 +1,4 @@
-//! The landing page: items that need attention, then the machines and the newest runs.
+//! The landing page. It shows the items that need attention first, then the machines and the newest runs.
 
 use super::run_row::list_runs;
 use super::{TimeView, attention, machine_row};
@@ -13,14 +13,14 @@ use assay_render::units::format_plural;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Maximum number of items on the page.
+/// Maximum number of items that need attention on the page.
 const MOST_ITEMS: usize = 40;
-/// Number of newest runs on the page.
+/// Number of the newest runs that the page shows.
 const RUNS: usize = 8;
-/// Maximum number of machines on the page; a separate page lists all.
+/// Maximum number of machines on the page. A separate page lists all machines.
 const MACHINES: usize = 12;
 
-/// Answers `/`.
+/// Answers `/` with the landing page.
 pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let template = include_str!("../templates/overview.html");
@@ -75,7 +75,7 @@ pub(crate) fn show(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     Ok(Answer::page(page))
 }
 
-/// Returns the number of criteria that a run missed, as far as it was judged.
+/// Returns the number of criteria that a run missed. Criteria that were not judged do not count.
 pub(super) fn count_missed(state: &FleetState, run: usize) -> usize {
     let missed = state.missed.iter().find(|missed| missed.run == run);
     missed.map_or(0, |missed| missed.criteria.len())

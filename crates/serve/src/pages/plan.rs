@@ -1,4 +1,4 @@
-//! Storage planning: the user drags disks in and out of use and sees the capacity and redundancy of the possible
+//! Storage planning. The user adds and removes disks by dragging, and sees the capacity and redundancy of the possible
 //! layouts.
 
 use crate::answer::{Answer, Refusal};
@@ -20,14 +20,14 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-/// Maximum number of disks; a search over more would take too long for a page.
+/// Maximum number of disks. A search over more disks would take too long for a page.
 const MOST_DISKS: usize = 16;
 /// Maximum number of layouts that are shown.
 const MOST_LAYOUTS: usize = 12;
-/// Disks that the first visit shows.
+/// Disks that the page shows on the first visit.
 const EXAMPLE: &str = "4T 4T 4T 4T 2T 2T";
 
-/// A disk as the form shows it.
+/// A disk that the form shows.
 #[derive(Serialize)]
 struct DiskView {
     number: usize,
@@ -35,18 +35,18 @@ struct DiskView {
     is_used: bool,
 }
 
-/// The question in the URL's query.
+/// Question of the user, from the query of the URL.
 struct Question {
-    /// Sizes as written, and in bytes.
+    /// Sizes of the disks, each as written by the user and in bytes.
     sizes: Vec<(String, u64)>,
     used: Vec<usize>,
     survive: Option<u64>,
     io: Option<Io>,
-    /// The layout whose figures are shown beside the disks.
+    /// Layout whose figures are shown beside the disks; `None` shows the default.
     layout: Option<String>,
 }
 
-/// Answers `/plan`.
+/// Answers `/plan` with the form and the possible layouts.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let question = read_question(request)?;
     let disks: Vec<Disk> = question
@@ -123,7 +123,7 @@ fn read_question(request: &PageRequest) -> Result<Question, Refusal> {
     })
 }
 
-/// Appends the sizes of a text such as `2x4T 750G` and returns how many these are.
+/// Appends the sizes in a text such as `2x4T 750G`. Returns the number of appended sizes.
 fn parse_sizes(text: &str, sizes: &mut Vec<(String, u64)>) -> Result<usize, Refusal> {
     let before = sizes.len();
     for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {

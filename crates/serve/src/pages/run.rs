@@ -1,4 +1,4 @@
-//! The report of a run, alone or beside another one.
+//! The report of a run, alone or compared with another run.
 
 use super::{LinkView, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
@@ -16,10 +16,10 @@ use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Maximum number of runs that are offered for a comparison.
+/// Maximum number of runs that the page offers for a comparison.
 const MOST_OTHERS: usize = 12;
 
-/// A run as judged.
+/// A run with its samples and their judgement.
 struct JudgedRun {
     run: Run,
     samples: Vec<Sample>,
@@ -36,7 +36,7 @@ fn read_run(store: &Store, id: RunId) -> Result<JudgedRun, StoreError> {
     })
 }
 
-/// Returns the refusal for a page that needs a store if there is no store.
+/// Returns the refusal for a page that needs a store, if no store exists.
 pub(super) fn no_store(site: &Site) -> Refusal {
     Refusal::missing(format!(
         "Nothing has been measured yet: there is no store at {}.",
@@ -44,7 +44,7 @@ pub(super) fn no_store(site: &Site) -> Refusal {
     ))
 }
 
-/// Answers `/runs/{name}`: a number, `last`, or the beginning of a uid.
+/// Answers `/runs/{name}`. The name is a number, `last`, or the start of a uid.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let other = request.query.get("against");
     let read = site.store.read(|store| {
@@ -69,7 +69,7 @@ pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal
     })
 }
 
-/// Answers `/compare?run=A&run=B`: the older one is the baseline.
+/// Answers `/compare?run=A&run=B`. The older run is the baseline.
 pub(crate) fn compare(_: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let mut runs: Vec<&str> = request
         .query

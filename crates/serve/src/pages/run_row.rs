@@ -1,4 +1,4 @@
-//! A run as lists show it.
+//! A run in a list.
 
 use super::{LinkView, TimeView, join_some, machine_link, short_name};
 use crate::answer::Refusal;
@@ -18,13 +18,14 @@ pub(super) struct RunView {
     started: TimeView,
     samples: String,
     state: &'static str,
-    /// CSS class of the run's state.
+    /// CSS class for the state of the run.
     class: &'static str,
     missed: usize,
 }
 
 impl RunView {
-    /// Describes a run with its stored samples; `missed` is the number of criteria that it missed.
+    /// Builds the row of a run. `samples` is the number of its stored samples, and `missed` the number of criteria that
+    /// it missed.
     fn new(row: &FleetRun, samples: u64, missed: usize) -> Self {
         Self {
             id: row.id.0,
@@ -43,7 +44,7 @@ impl RunView {
     }
 }
 
-/// Describes the runs of these numbers in the state. Only their samples are counted.
+/// Builds the rows of the runs with these indices in the state. Counts the samples of these runs only.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -64,7 +65,7 @@ pub(super) fn list_runs(
     Ok(runs.iter().map(view).collect())
 }
 
-/// Returns the name of a state.
+/// Returns the display name of a state.
 pub(super) fn state_name(state: RunState) -> &'static str {
     match state {
         RunState::Running => "running",
@@ -74,7 +75,7 @@ pub(super) fn state_name(state: RunState) -> &'static str {
     }
 }
 
-/// Returns the CSS class of a state. A missed criterion is shown as worse than an interruption.
+/// Returns the CSS class of a state. A missed criterion counts as worse than an interruption.
 pub(super) fn state_class(state: RunState, missed: bool) -> &'static str {
     match (state, missed) {
         (RunState::Failed, _) | (_, true) => "bad",

@@ -1,4 +1,4 @@
-//! The list of runs, with filters in the URL.
+//! The page with the list of runs. Its filters are in the URL.
 
 use super::run_row::{list_runs, state_name};
 use super::{PagerView, filter_options};
@@ -11,7 +11,7 @@ use crate::site_page::Section;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Answers `/runs`.
+/// Answers `/runs` with the list of runs.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let query = &request.query;

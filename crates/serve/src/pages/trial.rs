@@ -1,4 +1,4 @@
-//! The report of a trial.
+//! The page with the report of a trial.
 
 use super::{LinkView, machine_link};
 use crate::answer::{Answer, Refusal};
@@ -12,7 +12,7 @@ use assay_model::trial::TrialState;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Answers `/trials/{name}`: a number, `last`, or the beginning of a uid.
+/// Answers `/trials/{name}`. The name is a number, `last`, or the start of a uid.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_trial(&request.name)?;

@@ -1,4 +1,4 @@
-//! A trial as lists show it, and the forest plot of many.
+//! A trial in a list, and the forest plot of several trials.
 
 use super::{LinkView, TimeView, machine_link, short_name};
 use crate::stored_trial::TrialSummary;
@@ -9,7 +9,7 @@ use assay_render::svg::forest_plot::{ForestMark, ForestPlot, ForestRow, draw_for
 use assay_render::units::NONE;
 use serde::Serialize;
 
-/// Maximum number of rows of the forest plot; the table contains all trials.
+/// Maximum number of rows in the forest plot. The table contains all trials.
 const MOST_ROWS: usize = 40;
 
 /// A row of a list of trials.
@@ -29,7 +29,7 @@ pub(super) struct TrialRowView {
 }
 
 impl TrialRowView {
-    /// Describes a trial.
+    /// Builds the row of a trial.
     pub(super) fn new(trial: &TrialSummary) -> Self {
         Self {
             id: trial.id.0,
@@ -60,7 +60,7 @@ impl TrialRowView {
     }
 }
 
-/// Returns a verdict in one or two words.
+/// Returns the name of a trial's verdict, in one or two words.
 pub(super) fn verdict_name(trial: &TrialSummary) -> &'static str {
     match (trial.is_aa, trial.verdict) {
         (true, Verdict::Better | Verdict::Worse) => "false alarm",
@@ -73,7 +73,7 @@ pub(super) fn verdict_name(trial: &TrialSummary) -> &'static str {
     }
 }
 
-/// Returns the CSS class of a verdict.
+/// Returns the CSS class for a trial's verdict.
 pub(super) fn verdict_class(trial: &TrialSummary) -> &'static str {
     match (trial.is_aa, trial.verdict) {
         (false, Verdict::Better) => "good",
@@ -83,7 +83,7 @@ pub(super) fn verdict_class(trial: &TrialSummary) -> &'static str {
     }
 }
 
-/// Formats the change of the figure: `p99 −12.3 %`.
+/// Formats the change of the deciding figure, as in `p99 −12.3 %`.
 pub(super) fn describe_change(trial: &TrialSummary) -> String {
     match trial.change {
         Some(change) => format!("{} {}", trial.metric, format_signed(change)),
@@ -91,7 +91,7 @@ pub(super) fn describe_change(trial: &TrialSummary) -> String {
     }
 }
 
-/// Formats a ratio as a change with its sign.
+/// Formats a ratio as a change in percent with its sign.
 pub(super) fn format_signed(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() || r <= 0.0 => NONE.to_owned(),
@@ -107,7 +107,8 @@ pub(super) fn format_signed(ratio: f64) -> String {
     }
 }
 
-/// Draws the effects of trials with their intervals, better to the right. Means of shared trials follow.
+/// Draws the effects of trials with their intervals, where better is to the right. The means of shared trials follow
+/// below.
 pub(super) fn draw_effects(trials: &[&TrialSummary], elsewhere: &[Pooled]) -> Option<Chart> {
     let shown: Vec<&&TrialSummary> = trials
         .iter()

@@ -1,4 +1,4 @@
-//! The list of trials, with the forest plot of their effects.
+//! The page with the list of trials and the forest plot of their effects.
 
 use super::trial_row::{TrialRowView, draw_effects, verdict_name};
 use super::{PagerView, filter_options};
@@ -11,7 +11,7 @@ use crate::stored_trial::TrialSummary;
 use minijinja::context;
 use minijinja::value::Serde;
 
-/// Answers `/trials`.
+/// Answers `/trials` with the list of trials.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let state = site.fleet_state()?;
     let query = &request.query;

@@ -1,4 +1,4 @@
-//! Sessions of tuning: the list, and the notebook of one.
+//! Tuning sessions: the list of all sessions, and the page (notebook) of one session.
 
 use super::{LinkView, TimeView, machine_link, short_name};
 use crate::answer::{Answer, Refusal};
@@ -15,10 +15,10 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-/// Maximum number of sessions in the list.
+/// Maximum number of sessions that the list shows.
 const MOST_SESSIONS: usize = 200;
 
-/// A session in a list.
+/// A row of the list of sessions.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct SessionRow {
     id: i64,
@@ -31,7 +31,7 @@ pub(super) struct SessionRow {
     kept: &'static str,
 }
 
-/// Answers `/tuning`.
+/// Answers `/tuning` with the list of sessions.
 pub(crate) fn show_list(site: &Site, _: &PageRequest) -> Result<Answer, Refusal> {
     let rows = site.store.read(|store| list_sessions(store, |_| true))?;
     let rows = rows.unwrap_or_default();
@@ -44,7 +44,7 @@ pub(crate) fn show_list(site: &Site, _: &PageRequest) -> Result<Answer, Refusal>
     Ok(Answer::page(page))
 }
 
-/// Lists the sessions that `is_shown` chooses, the newest first.
+/// Lists the sessions for which `is_shown` returns true, the newest first.
 pub(super) fn list_sessions(
     store: &Store,
     is_shown: fn(&TuneRecord) -> bool,
@@ -99,7 +99,7 @@ fn describe_session(id: TuneId, record: &TuneRecord, machine: Option<LinkView>) 
     }
 }
 
-/// Returns the refusal for a stored session whose observations do not match its plan.
+/// Returns the refusal for a stored session whose outcomes do not fit its plan.
 fn refuse_replay(error: &ReplayError) -> Refusal {
     Refusal::new(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -108,7 +108,7 @@ fn refuse_replay(error: &ReplayError) -> Refusal {
     )
 }
 
-/// Answers `/tuning/{name}`: a number, `last`, or the beginning of a uid.
+/// Answers `/tuning/{name}`. The name is a number, `last`, or the start of a uid.
 pub(crate) fn show(site: &Site, request: &PageRequest) -> Result<Answer, Refusal> {
     let read = site.store.read(|store| {
         let id = store.resolve_tune(&request.name)?;

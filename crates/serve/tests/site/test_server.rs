@@ -1,4 +1,4 @@
-//! A server over a store of its own, and a client that speaks HTTP byte by byte.
+//! A server with its own store, and a client that sends HTTP as raw bytes.
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use assay_advice::Catalogue;
@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A running server; it ends when this is dropped.
+/// A running server, which ends when the value is dropped.
 pub struct TestServer {
     pub address: SocketAddr,
     pub dir: TempDir,
@@ -23,7 +23,7 @@ pub struct TestServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// An answer as it came.
+/// An answer, as the client received it.
 #[derive(Debug)]
 pub struct HttpAnswer {
     pub status: u16,
@@ -57,7 +57,8 @@ pub fn options(dir: &Path) -> SiteOptions {
     }
 }
 
-/// Writes an index of the duplicates below `root`: two equal files in each of some folders with hostile names.
+/// Writes an index of the duplicates below `root`. There are several folders with hostile names, each of which contains
+/// two equal files.
 pub fn index_hostile_duplicates(index: &Path, root: &Path) {
     use std::os::unix::ffi::OsStrExt as _;
     let names: [&[u8]; 5] = [
@@ -86,7 +87,7 @@ pub fn index_hostile_duplicates(index: &Path, root: &Path) {
 }
 
 impl TestServer {
-    /// Fills a store by `fill`, which gets its path and that of the bundles, and serves it.
+    /// Fills a store with `fill`, and serves it. `fill` receives the path of the store and the path of the bundles.
     pub fn start(fill: impl FnOnce(&Path, &Path)) -> Self {
         Self::start_with(fill, |_| {})
     }
@@ -113,7 +114,7 @@ impl TestServer {
         }
     }
 
-    /// Serves the made-up fleet.
+    /// Serves the demonstration fleet.
     pub fn start_demo() -> Self {
         Self::start(|store, history| {
             let now = jiff::Timestamp::now();
@@ -137,7 +138,7 @@ impl TestServer {
         stream
     }
 
-    /// Sends a whole request as it is and reads to the end.
+    /// Sends the bytes of a whole request, and reads until the end of the connection.
     pub fn send(&self, request: &str) -> HttpAnswer {
         let mut stream = self.connect();
         // A server that refuses may close before it has read everything.
@@ -175,7 +176,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Addresses of this site in the links of a page.
+/// Returns the addresses of this site to which a page links.
 pub fn links(page: &str) -> Vec<String> {
     let links = page
         .split("href=\"")
@@ -192,7 +193,7 @@ pub fn links(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Names that are markup, direction marks, escapes, and too long.
+/// Returns names that contain markup, direction marks or escapes, or that are too long.
 pub fn hostile_names() -> Vec<String> {
     let long = "x".repeat(1_000_000);
     vec![
@@ -205,7 +206,7 @@ pub fn hostile_names() -> Vec<String> {
     ]
 }
 
-/// Returns an observation whose texts are all `name`.
+/// Returns an observation in which all texts are `name`.
 fn hostile_observation(
     by: assay_store::Observer,
     name: &str,
@@ -258,7 +259,7 @@ fn hostile_observation(
     }
 }
 
-/// Fills a store with machines, plans, targets and findings of such names.
+/// Fills a store with machines, plans, targets and findings that have hostile names.
 pub fn fill_hostile(store: &Path, _: &Path) {
     use assay_store::{About, Observer, SpanSurvey, SpanValue, Store};
     let mut store = Store::open(store).unwrap();

@@ -1,4 +1,4 @@
-//! dm-crypt: cipher, key size, sector size, work queues; and AES support of the processor.
+//! dm-crypt layers: cipher, key size, sector size and work queues; also the AES support of the CPU.
 
 use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
@@ -41,7 +41,7 @@ impl Finder<'_> {
         self.slaves(at, device);
     }
 
-    /// Whether the processor has AES instructions; `None` if unknown.
+    /// Returns whether the CPU has AES instructions; `None` if unknown.
     fn cpu_aes(&mut self) -> Option<bool> {
         let host = self.host;
         *self.cpu_aes.get_or_insert_with(|| {

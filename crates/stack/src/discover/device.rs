@@ -1,4 +1,4 @@
-//! Block devices: their kind, settings and lower devices.
+//! Block devices: their kind, their settings and the devices below them.
 
 use super::{Finder, shorten_size, yes_or_no};
 use assay_facts::block::Device;
@@ -80,7 +80,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the lower devices from sysfs.
+    /// Adds the devices below a device, which sysfs lists as its slaves.
     pub(super) fn slaves(&mut self, at: usize, device: &Device) {
         match device.slaves(self.host) {
             Ok(slaves) => {
@@ -106,7 +106,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Sets the device-mapper name, and parses the table: target and parameters.
+    /// Sets the device-mapper name of a layer, and parses its table. Returns the target type and its parameters.
     pub(super) fn mapper(&mut self, at: usize, device: &Device) -> Option<(String, Vec<String>)> {
         let name = self.line(&device.dir.join("dm/name"))?;
         self.stack.layers[at].name.clone_from(&name);
@@ -189,7 +189,7 @@ impl Finder<'_> {
     }
 }
 
-/// Removes the kernel's mark of a file that was deleted while in use.
+/// Removes the mark ` (deleted)` that the kernel appends to the name of a deleted file.
 fn strip_deleted_mark(file: PathBuf) -> PathBuf {
     match file
         .to_str()

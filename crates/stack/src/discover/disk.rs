@@ -5,7 +5,7 @@ use assay_facts::block::Device;
 use assay_model::stack::{Layer, LayerKind};
 use std::path::Path;
 
-/// Models of virtual disks.
+/// Model names by which virtual disks are recognised.
 const VIRTUAL: [&str; 8] = [
     "qemu",
     "vbox",
@@ -89,7 +89,7 @@ impl Finder<'_> {
         self.stand(at, below);
     }
 
-    /// Adds the interface of a disk as a layer, with its speed.
+    /// Adds the interface of a disk, with its speed, as a layer.
     fn link(&mut self, at: usize, device: &Device, transport: &str) {
         let mut layer = Layer::new(LayerKind::Link, transport);
         let mut set = |key: &str, value: Option<String>| {

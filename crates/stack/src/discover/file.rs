@@ -8,7 +8,7 @@ use assay_model::stack::{Layer, LayerKind};
 use std::path::Path;
 
 impl Finder<'_> {
-    /// Adds a file as a layer on its file system.
+    /// Adds a file as a layer above its file system.
     pub(super) fn file(&mut self, path: &Path) -> usize {
         let real = self.host.realpath(path);
         let real = real.unwrap_or_else(|_| path.to_owned());
@@ -31,7 +31,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Connects a layer with the block device at a path below it, or with a file that is used as a device.
+    /// Connects a layer with the block device, or the file used as a device, at a path.
     pub(super) fn stand_on_node(&mut self, at: usize, node: &Path) {
         let stat = self.host.stat(node);
         let device = match stat {

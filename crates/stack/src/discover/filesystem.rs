@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Mount options that are not shown: they have no cost, or every mount has them.
+/// Mount options that are not shown, because they cost nothing or every mount has them.
 const USUAL: [&str; 12] = [
     "rw",
     "seclabel",
@@ -25,10 +25,10 @@ const USUAL: [&str; 12] = [
     "subvol=/",
 ];
 
-/// File systems in memory.
+/// Names of file systems that store data in memory.
 const MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "rootfs"];
 
-/// File systems with files on another machine.
+/// Names of file systems that store data on another machine.
 const REMOTE: [&str; 9] = [
     "nfs",
     "nfs4",
@@ -128,7 +128,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the smallest unit of space that a file can allocate (block size).
+    /// Adds the smallest unit of space that a file can allocate (the block size) to a layer.
     fn block_size(&mut self, at: usize, point: &Path) {
         let argv = ["stat", "--file-system", "--format=%S", "--"].map(OsStr::new);
         let argv: Vec<&OsStr> = argv.into_iter().chain([point.as_os_str()]).collect();

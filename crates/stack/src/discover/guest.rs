@@ -1,4 +1,4 @@
-//! Virtual machines: those whose QEMU runs here, and those defined by libvirt or Proxmox.
+//! Virtual machines whose QEMU runs on this machine, and virtual machines that libvirt or Proxmox define.
 
 use super::{Finder, StackError};
 use assay_facts::libvirt;
@@ -11,16 +11,15 @@ use std::path::{Path, PathBuf};
 
 /// Directories of libvirt's running and defined guests.
 const LIBVIRT: [&str; 2] = ["/run/libvirt/qemu", "/etc/libvirt/qemu"];
-/// Key of a setting: `no` for a guest that is defined but not running.
+/// Key of a setting. The value `no` marks a guest that is defined but not running.
 pub const RUNS: &str = "runs";
 const PROXMOX: &str = "/etc/pve/qemu-server";
-/// O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86; other architectures have other
-/// numbers.
+/// Bit of O_DIRECT in the flags of /proc/PID/fdinfo (open(2)) on x86. Other architectures have other bits.
 const O_DIRECT: u64 = 0o40000;
-/// Minimum size in bytes of a disk. Smaller files to which QEMU writes are not disks.
+/// Minimum size of a disk in bytes. A smaller file to which QEMU writes is not a disk.
 const SMALLEST: u64 = 1 << 20;
 
-/// A guest, running or defined.
+/// A guest that was found, running or only defined.
 struct Found {
     name: String,
     pid: Option<u32>,
@@ -29,14 +28,14 @@ struct Found {
     unknown: Vec<String>,
 }
 
-/// A process of QEMU.
+/// A running process of QEMU, with its virtual machine.
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) machine: qemu::QemuMachine,
 }
 
 impl Finder<'_> {
-    /// Adds the guest with this name and all its disks.
+    /// Adds the guest with this name and all of its disks.
     pub(super) fn guest(&mut self, name: &str) -> Result<(), StackError> {
         let processes = self.processes().map_err(StackError::Unreadable)?;
         let fits = |process: &&Process| {
@@ -96,7 +95,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Returns all processes of QEMU. A process may end while it is read.
+    /// Returns all processes of QEMU. Skips a process that ends while it is read.
     pub(super) fn processes(&self) -> Result<Vec<Process>, HostError> {
         let mut found = Vec::new();
         for entry in self.host.list(Path::new("/proc"))? {
@@ -119,7 +118,7 @@ impl Finder<'_> {
         Ok(found)
     }
 
-    /// Returns a guest that does not run, or whose process is not visible.
+    /// Returns a guest by its definition, for a guest that does not run or whose process is not visible.
     fn defined(&self, name: &str) -> Option<Found> {
         if !is_file_name(name) {
             return None;
@@ -127,8 +126,8 @@ impl Finder<'_> {
         self.of_proxmox(name).or_else(|| self.of_libvirt(name))
     }
 
-    /// Adds limits that libvirt or Proxmox VE set through QEMU's monitor; both record them. The
-    /// monitor itself is not used, because it accepts only one client.
+    /// Adds limits that libvirt or Proxmox VE set through QEMU's monitor, from their own records. The monitor itself is
+    /// not used, because it accepts only one client.
     fn limits(&self, process: &Process, disks: &mut [VirtualDisk]) {
         let machine = &process.machine;
         let named = machine.name.as_deref().filter(|name| is_file_name(name));
@@ -234,8 +233,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Adds the format layers of a disk that the command line declares, from the top; the last format is that of the
-    /// file.
+    /// Adds the format layers of a disk that the command line declares, from the top. The last format is the format of
+    /// the file.
     fn formats(&mut self, disk: &VirtualDisk, path: &Path) -> usize {
         let filters = disk.formats.split_last();
         let (last, filters) = match filters {
@@ -252,8 +251,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns a path as the process resolves it: relative to its directory, in its mount
-    /// namespace.
+    /// Returns a path as the process resolves it, that is relative to its directory and in its mount namespace.
     pub(super) fn as_qemu_sees(&self, path: &Path, pid: Option<u32>) -> PathBuf {
         let Some(pid) = pid else {
             return path.to_owned();
@@ -297,7 +295,7 @@ impl Finder<'_> {
         open.collect()
     }
 
-    /// Records whether QEMU really opened the file as the command line requests (for example with O_DIRECT).
+    /// Records whether QEMU opened the file in the way that the command line requests, for example with O_DIRECT.
     fn really_open(
         &mut self,
         at: usize,
@@ -333,7 +331,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds open files that do not belong to a disk of the command line, such as disks attached later.
+    /// Adds open files that do not belong to a disk of the command line, such as disks that were attached later.
     fn plugged_later(&mut self, at: usize, open: &BTreeMap<PathBuf, u64>) {
         let known: Vec<PathBuf> = self
             .stack
@@ -367,7 +365,7 @@ impl Finder<'_> {
     }
 }
 
-/// Checks a name that becomes part of a path.
+/// Returns whether a name can safely become a part of a path.
 fn is_file_name(name: &str) -> bool {
     !name.contains('/') && !name.starts_with('.')
 }

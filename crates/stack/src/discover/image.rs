@@ -10,7 +10,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
-    /// Adds a file, and above it its image format if it has one. The format is detected unless it is declared.
+    /// Adds a file as a layer. If it has an image format, adds the format as a layer above the file. The format is
+    /// detected unless it is declared.
     pub(super) fn image_file(&mut self, path: &Path, declared: Option<&str>) -> usize {
         let real = self.host.realpath(path);
         let real = real.unwrap_or_else(|_| path.to_owned());
@@ -58,7 +59,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Adds the backing file of an image; the header contains its name.
+    /// Adds the backing file of an image, whose name is in the image's header.
     fn backing(&mut self, at: usize, image: &Path, offset: u64, length: usize) {
         let name = match self.start(image, offset, length) {
             Ok(bytes) if bytes.len() == length => String::from_utf8_lossy(&bytes).into_owned(),
@@ -82,7 +83,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Reads a range of a file. The file may be too large to read completely.
+    /// Reads a range of a file, because the file may be too large to read completely.
     fn start(&self, path: &Path, offset: u64, length: usize) -> Result<Vec<u8>, String> {
         let stat = self.host.stat(path).map_err(|error| error.to_string())?;
         if !matches!(stat.kind, FileKind::Regular | FileKind::BlockDevice) {

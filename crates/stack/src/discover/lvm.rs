@@ -1,4 +1,4 @@
-//! LVM: logical volumes, their parts, and the volume group below.
+//! LVM: logical volumes, their parts, and the volume group below them.
 
 use super::{Finder, shorten_size};
 use assay_facts::block::Device;
@@ -90,7 +90,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Lists all volumes, once.
+    /// Lists all logical volumes of the machine. They are read once.
     fn reports(&mut self) -> Result<Vec<Row>, String> {
         if self.lvm.is_none() {
             let rows = self.ask_text(&lvm::LVS).and_then(|text| lvm::rows(&text));
@@ -101,7 +101,7 @@ impl Finder<'_> {
             .unwrap_or_else(|| Err("not asked".to_owned()))
     }
 
-    /// Adds the group, on those devices that contain the volumes so far.
+    /// Adds the volume group as a layer, above the devices that contain the volumes found until now.
     fn volume_group(&mut self, vg: &str, device: &Device) -> usize {
         let layer = Layer::new(LayerKind::VolumeGroup, vg);
         let at = self.enter(format!("vg:{vg}"), layer, |finder, at| {

@@ -1,15 +1,14 @@
-//! Finds the virtual machines that use an image, among those whose QEMU runs here.
+//! Finds the virtual machines on this machine whose QEMU uses an image.
 
 use super::Finder;
 use assay_facts::qemu::Storage;
 use assay_host::{Host, HostError};
 use std::path::Path;
 
-/// Returns the process numbers of QEMU processes that have an image or device as a disk, lowest
-/// first.
+/// Returns the ids of the QEMU processes that have an image or device as a disk, lowest first.
 ///
 /// # Errors
-/// Processes cannot be listed.
+/// The processes cannot be listed.
 pub fn find_users(host: &dyn Host, image: &Path) -> Result<Vec<u32>, HostError> {
     let finder = Finder::new(host);
     let real = host.realpath(image)?;

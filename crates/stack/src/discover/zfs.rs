@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Properties of datasets that affect performance, each with the value that costs nothing and is not shown.
+/// Properties of datasets that affect performance. Each has the value that costs nothing, which is not shown.
 const PROPERTIES: [(&str, &str); 20] = [
     ("recordsize", ""),
     ("volblocksize", ""),
@@ -34,7 +34,7 @@ const PROPERTIES: [(&str, &str); 20] = [
     ("refreservation", ""),
 ];
 
-/// Properties of pools that affect performance, each with the value that costs nothing and is not shown.
+/// Properties of pools that affect performance. Each has the value that costs nothing, which is not shown.
 const POOL: [(&str, &str); 8] = [
     ("health", ""),
     ("size", ""),
@@ -46,7 +46,7 @@ const POOL: [(&str, &str); 8] = [
     ("checkpoint", "-"),
 ];
 
-/// Limits of zdb, which needs longer because it reads the pool's configuration from the devices.
+/// Limits of zdb, which takes longer than other tools because it reads the pool's configuration from the devices.
 const ZDB: Limits = Limits {
     timeout: Duration::from_secs(60),
 };
@@ -72,7 +72,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Adds a volume by its device: only the links in /dev/zvol identify it.
+    /// Adds a volume by its device, which is identified only by the links in /dev/zvol.
     pub(super) fn zvol(&mut self, at: usize, device: &Device) {
         let listed = self.ask_text(&["zfs", "list", "-H", "-o", "name", "-t", "volume"]);
         let names = match listed {
@@ -163,7 +163,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the read cache: its limit and its hit rate.
+    /// Adds the limit and the hit rate of the ZFS read cache (ARC) to a layer.
     fn arc(&mut self, at: usize) {
         let Ok(text) = self.host.read_text(Path::new(kstat::ARCSTATS)) else {
             return;
@@ -176,8 +176,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the ashift of each top-level vdev: a property since OpenZFS 2.2; for older versions,
-    /// and vdevs without it, from the configuration that zdb prints.
+    /// Returns the ashift of each top-level vdev. Since OpenZFS 2.2 this is a property. For older versions, and for
+    /// vdevs without this property, it comes from the configuration that zdb prints.
     fn ashifts(&self, pool: &str, vdevs: &[Vdev]) -> Result<Ashifts, String> {
         let told = self.ask_text(&Ashifts::query(pool)).ok();
         let told = told.map(|text| Ashifts::of_properties(&text));
@@ -261,7 +261,7 @@ impl Finder<'_> {
     }
 }
 
-/// Parses two columns separated by a tab.
+/// Parses lines with two columns that are separated by a tab.
 fn parse_two_columns(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
         .filter_map(|line| line.split_once('\t'))

@@ -1,4 +1,4 @@
-//! Hints on virtual disks and their images.
+//! Checks for hints on virtual disks and their images.
 
 use super::{Look, Rule, Said};
 use assay_facts::limits::THROTTLED;
@@ -93,7 +93,7 @@ fn thread_without_effect(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// Hint: qcow2 on ZFS, so that data is copied on write twice.
+/// Hint: a qcow2 image is on ZFS, so that data is copied on write twice.
 fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
     if !(look.is(LayerKind::Image) && look.layer.name == "qcow2") {
         return None;
@@ -113,7 +113,7 @@ fn copy_on_write_twice(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// Hint: the cache mode uses O_DIRECT on a ZFS dataset. The effect of O_DIRECT changed in OpenZFS 2.3.
+/// Hint: the cache mode uses O_DIRECT on a ZFS dataset. OpenZFS 2.3 changed the effect of O_DIRECT.
 fn direct_on_zfs(look: &Look<'_>) -> Option<Said> {
     let mode = cache_mode(look).filter(|mode| matches!(*mode, "none" | "directsync"))?;
     look.below(LayerKind::Dataset).next()?;

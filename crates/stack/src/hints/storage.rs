@@ -1,4 +1,4 @@
-//! Hints on file systems, ZFS, encryption and partitions.
+//! Checks for hints on file systems, ZFS, encryption and partitions.
 
 use super::{Look, Rule, Said};
 use assay_model::Bytes;
@@ -71,8 +71,8 @@ fn small_volume_blocks(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// For one incompressible block on raidz, returns the fraction of raw space that is data, and the fraction of devices
-/// without parity.
+/// For one incompressible block on raidz, returns the fraction of the allocated raw space that is data. Also returns
+/// the fraction of the devices that remains after subtracting the parity devices.
 fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, f64)> {
     let unit = 1u64.checked_shl(ashift)?;
     let data = width.checked_sub(parity).filter(|data| *data > 0)?;
@@ -81,7 +81,7 @@ fn data_share(block: u64, ashift: u32, width: u64, parity: u64) -> Option<(f64, 
     Some((sectors as f64 / all as f64, data as f64 / width as f64))
 }
 
-/// Hint: `sync=disabled`, so acknowledged writes are lost in a power cut.
+/// Hint: `sync=disabled`, so that acknowledged writes are lost in a power cut.
 fn sync_disabled(look: &Look<'_>) -> Option<Said> {
     look.says("sync", "disabled").then(|| Said {
         text: "acknowledged writes of a program or guest are lost in a power cut".to_owned(),
@@ -105,7 +105,7 @@ fn nearly_full(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// Hint: AES encryption on a CPU without visible AES instructions.
+/// Hint: AES encryption on a CPU without AES instructions, as far as they are visible.
 fn cipher_by_hand(look: &Look<'_>) -> Option<Said> {
     let cipher = look.layer.get("cipher")?;
     let slow = look.is(LayerKind::Crypt) && look.says("cpu_aes", "no") && cipher.starts_with("aes");
@@ -166,7 +166,7 @@ fn no_journal(look: &Look<'_>) -> Option<Said> {
     })
 }
 
-/// Hint: a layer (dm-crypt, md, LVM, …) drops discards, so that a trim of the file system never reaches the disk.
+/// Hint: a layer (dm-crypt, md, LVM, …) drops discards, so that a trim of the file system does not reach the disk.
 fn trim_dropped(look: &Look<'_>) -> Option<Said> {
     let layers = [
         LayerKind::Crypt,
@@ -200,7 +200,7 @@ fn trim_dropped(look: &Look<'_>) -> Option<Said> {
 mod tests {
     use super::data_share;
 
-    /// The expected value was computed by hand: data sectors, parity for each row of the stripe, rounded up to a
+    /// The expected value was computed by hand: data sectors, plus parity for each row of the stripe, rounded up to a
     /// multiple of parity + 1.
     #[test]
     fn shares_of_raw_space() {

@@ -1,9 +1,9 @@
-//! Each hint appears where it applies and nowhere else.
+//! Tests that each hint appears where it applies, and nowhere else.
 
 use super::collect_hints;
 use assay_model::stack::{Layer, LayerKind, Stack};
 
-/// Returns a chain of layers, each on the next; settings as `key=value`.
+/// Returns a chain of layers, each above the next one. Settings are given as `key=value`.
 fn chain(layers: &[(LayerKind, &str, &[&str])]) -> Stack {
     let count = layers.len();
     let make = |(at, (kind, name, settings)): (usize, &(LayerKind, &str, &[&str]))| {

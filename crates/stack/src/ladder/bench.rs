@@ -1,4 +1,4 @@
-//! The created rungs, ready for loads. Dropping them removes everything.
+//! The created layers, ready for loads. Dropping the value removes all of them.
 
 mod make;
 
@@ -16,7 +16,7 @@ use assay_model::sample::Sample;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// All rungs of a ladder.
+/// All measured layers of a ladder after their creation.
 pub(super) struct Bench<'a> {
     env: Environment<'a>,
     tools: Tools,
@@ -24,9 +24,9 @@ pub(super) struct Bench<'a> {
     /// Scratch directory that contains the files and images.
     home: PathBuf,
     places: Vec<LoadTarget>,
-    /// Counter sources of each rung.
+    /// Kernel counters to read for each measured layer.
     sources: Vec<Sources>,
-    /// Properties of rungs that are known only after their creation.
+    /// Properties of measured layers that are known only after their creation, each with the layer's index.
     pub(super) learnt: Vec<(usize, TargetInfo)>,
     settle: WritebackFlusher,
     // Dropped in this order: the guest uses the targets below.
@@ -41,13 +41,14 @@ impl<'a> Bench<'a> {
         self.guest.as_ref().ok_or(MeasureError::Interrupted)
     }
 
-    /// Returns the accelerator of the guest (KVM or TCG), and for TCG the reason why KVM is not used.
+    /// Returns the accelerator of the guest (KVM or TCG); `None` without a guest. For TCG, also returns why KVM is not
+    /// used.
     pub(super) fn accel(&self) -> Option<(Accel, Option<String>)> {
         let guest = self.guest.as_ref()?;
         Some((guest.accel().accel, guest.accel().why.clone()))
     }
 
-    /// Takes one sample on the rung of its slot; flushes dirty pages first.
+    /// Takes one sample on the layer that the slot names. First flushes dirty pages.
     pub(super) fn load(&self, run: &Run, turn: Turn<'_>) -> Result<Sample, MeasureError> {
         let place = &self.places[turn.slot.target];
         self.settle.host(self.env.host, &self.home);

@@ -1,11 +1,11 @@
-//! Errors of measuring a ladder.
+//! Errors of measuring the layers of a stack.
 
 use assay_loads::layout::LayoutError;
 
-/// Reason why a ladder could not be measured, or not completely.
+/// Reason why the layers could not be measured, or were not measured completely.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The user interrupted.
+    /// The user interrupted the measurement.
     #[error("interrupted")]
     Interrupted,
     /// The target is not a directory.
@@ -16,56 +16,56 @@ pub enum MeasureError {
     /// The target cannot be read or written, or is too full.
     #[error(transparent)]
     Target(#[from] assay_measure::runner::TargetRefused),
-    /// A volume cannot be created at the requested place.
+    /// A volume cannot be created in the pool or volume group that the user named.
     #[error("{option} {name}: {reason}")]
     SiblingLayers {
-        /// The option.
+        /// Option with which the user named the place.
         option: &'static str,
-        /// Its value, control characters escaped.
+        /// Value of the option, with escaped control characters.
         name: String,
-        /// The reason, and what to do.
+        /// Reason, and what the user can do.
         reason: String,
     },
-    /// The layers below cannot be determined.
+    /// The layers below the target cannot be determined.
     #[error(transparent)]
     Facts(#[from] assay_facts::TargetError),
     /// The plan cannot be executed.
     #[error(transparent)]
     Plan(#[from] assay_model::plan::PlanError),
-    /// fio cannot be used.
+    /// fio is missing, too old, or cannot be started.
     #[error(transparent)]
     Fio(#[from] assay_loads::fio::FioError),
     /// A load could not begin.
     #[error(transparent)]
     Slot(#[from] assay_measure::engine::EngineError),
-    /// There is no scratch space.
+    /// Scratch space is unavailable.
     #[error(transparent)]
     Scratch(#[from] assay_loads::scratch::ScratchError),
-    /// An error of the journal.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] assay_changes::ChangeError),
     /// An image or a volume could not be created.
     #[error("{rung}: {source}; --layers leaves layers out")]
     Image {
-        /// The rung.
+        /// Name of the layer.
         rung: String,
-        /// The cause.
+        /// Reason why the creation failed.
         source: assay_changes::side_by_side::ArmError,
     },
     /// An operation of the guest failed.
     #[error("{what}: {source}")]
     Guest {
-        /// The operation.
+        /// Description of the operation.
         what: String,
-        /// The cause.
+        /// Reason of the failure.
         source: assay_lab::LabError,
     },
     /// A layer could not be created in the guest.
     #[error("{rung}: `{command}` in the guest: {complaint}; --layers leaves layers out")]
     Layer {
-        /// The rung.
+        /// Name of the layer.
         rung: String,
-        /// The command line.
+        /// Command line that failed.
         command: String,
         /// Error message of the command.
         complaint: String,
@@ -73,23 +73,23 @@ pub enum MeasureError {
     /// The test file could not be written.
     #[error("{rung}: writing the test file stopped {source}")]
     Layout {
-        /// The rung.
+        /// Name of the layer.
         rung: String,
-        /// Progress and cause.
+        /// Reason, with the number of bytes written before.
         source: LayoutError,
     },
-    /// A job file could not be written for a workload.
+    /// The job file of a workload could not be written.
     #[error("workload {workload}: {reason}")]
     Job {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The cause.
+        /// Reason from the job writer.
         reason: String,
     },
-    /// An error of the store.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] assay_store::StoreError),
-    /// Several samples in a row failed.
+    /// Several consecutive samples failed.
     #[error(transparent)]
     Failing(#[from] assay_measure::engine::Stopped),
 }
@@ -103,7 +103,7 @@ impl MeasureError {
         }
     }
 
-    /// Returns a function for `map_err`: the guest failed during `what`.
+    /// Returns a function for `map_err` that converts an error of the guest. `what` describes the failed operation.
     pub(crate) fn guest(what: &str) -> impl FnOnce(assay_lab::LabError) -> Self {
         let what = what.to_owned();
         move |source| match source {

@@ -1,4 +1,4 @@
-//! Creates the rungs, measures them in the plan's order, and removes them.
+//! Creates the layers, measures them in the plan's order, and removes them.
 
 use super::bench::Bench;
 use super::pace::Paces;
@@ -11,24 +11,24 @@ use assay_model::run::{Run, RunState};
 use assay_model::{Nanos, Sample};
 use assay_store::Store;
 
-/// How a measurement ended.
+/// A stack measurement at its end, whether complete or not.
 #[derive(Debug)]
 pub struct Finished {
-    /// The run as stored.
+    /// Run, as it is stored.
     pub run: Run,
-    /// Reason for an early end.
+    /// Reason why the measurement ended early; `None` if it is complete.
     pub stopped: Option<MeasureError>,
-    /// Objects that could not be removed, as text. The next start of assay tries again.
+    /// Descriptions of objects that could not be removed. The next start of assay tries to remove them again.
     pub left: Vec<String>,
-    /// Scratch files that another program moved.
+    /// Scratch files that another program moved during the measurement.
     pub astray: Vec<MovedFile>,
 }
 
-/// Executes a prepared ladder. All created objects are removed afterwards.
+/// Executes a prepared ladder. Removes all created objects at the end.
 ///
 /// # Errors
-/// Only if nothing could begin: an error of the store or the journal. Other errors are in the
-/// result; measured samples are stored.
+/// The store or the journal cannot be used, so that nothing could begin. Later errors are in the result, and the
+/// samples before them are stored.
 pub fn execute(
     prepared: PreparedLadder<'_>,
     env: &Environment<'_>,
@@ -106,7 +106,7 @@ fn carry_out(
     }
 }
 
-/// Measures each slot on its rung and stores the sample.
+/// Measures each slot on its layer and stores the sample.
 struct Keeper<'a, 'b> {
     bench: &'a Bench<'b>,
     run: &'a Run,

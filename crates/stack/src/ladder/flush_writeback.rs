@@ -1,4 +1,4 @@
-//! Flushes dirty pages between samples, so that their writeback is not charged to the next sample.
+//! Flushes dirty pages between samples, so that their writeback does not slow down the next sample.
 
 use super::PreparedLadder;
 use super::rungs::Recipe;
@@ -15,10 +15,10 @@ const SYNC_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(120),
 };
 
-/// File systems and pools that are flushed between samples.
+/// File systems and pools that are flushed between two samples.
 pub(super) struct WritebackFlusher {
-    /// Pools to flush, because ZFS writes data again in a transaction group seconds later, even data that is already
-    /// durable in the intent log.
+    /// Pools to flush. ZFS writes even data that is already durable in the intent log again, in a transaction group
+    /// some seconds later.
     pools: BTreeSet<String>,
 }
 
@@ -37,13 +37,13 @@ impl WritebackFlusher {
         }
     }
 
-    /// Whether a workload leaves dirty pages.
+    /// Returns whether a workload leaves dirty pages behind.
     pub(super) fn leaves_dirty(workload: &Workload) -> bool {
         workload.pattern.writes() && workload.durability == Durability::None
     }
 
-    /// Flushes a directory's file system and the pools. If this fails, the sample is taken anyway:
-    /// its doubts detect other load on the devices.
+    /// Flushes the file system of a directory and the pools. If the flush fails, the sample is taken anyway, because
+    /// its doubts (reasons to distrust a figure) detect other load on the devices.
     pub(super) fn host(&self, host: &dyn Host, dir: &Path) {
         let sync = ["sync", "--file-system", "--"].map(OsStr::new);
         let sync: Vec<&OsStr> = sync.into_iter().chain([dir.as_os_str()]).collect();

@@ -6,31 +6,31 @@ use assay_lab::disk::{Aio, Bus, CacheMode};
 use assay_model::stack::{Layer, LayerKind, Stack};
 use std::path::{Path, PathBuf};
 
-/// A setting in the syntax of [`assay_lab::Disk::parse`].
+/// A setting of a virtual disk, in the syntax of [`assay_lab::Disk::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowedSetting {
-    /// `cache`, `bus`, `cluster`, ….
+    /// Name of the setting, such as `cache`, `bus` or `cluster`.
     pub key: &'static str,
-    /// Its value.
+    /// Value of the setting.
     pub value: String,
-    /// Source, such as `the command line of its QEMU`.
+    /// Where the value was found, such as `the command line of its QEMU`.
     pub from: String,
 }
 
-/// A virtual disk and its settings.
+/// An existing virtual disk, and which of its settings a scratch disk copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Description: `disk hd0 of web`, `image /srv/x.qcow2`.
+    /// Description of the disk, such as `disk hd0 of web` or `image /srv/x.qcow2`.
     pub name: String,
-    /// Directory of its image; `None` if it is on a device.
+    /// Directory of the disk's image; `None` if the disk is a block device.
     pub dir: Option<PathBuf>,
-    /// Settings that the scratch disk takes over, in the order in which they are parsed.
+    /// Settings that the scratch disk copies, in the order in which they are parsed.
     pub taken: Vec<FollowedSetting>,
-    /// Settings that the scratch disk does not take over, as text.
+    /// Settings that the scratch disk does not copy, as text.
     pub not: Vec<String>,
 }
 
-/// Reason why there is no disk to follow.
+/// Reason why there is no virtual disk whose settings can be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The machine or the stack below the guest cannot be read, or the guest does not exist.
@@ -39,14 +39,14 @@ pub enum FollowError {
     /// The guest has no writable disk.
     #[error("{0} has no disk that can be written")]
     NoDisk(String),
-    /// There is no disk with this name.
+    /// The guest has no disk with this name.
     #[error("{guest} has no disk {asked:?}; there are {}", known.join(", "))]
     NoSuchDisk {
-        /// The guest.
+        /// Name of the guest.
         guest: String,
-        /// Requested name.
+        /// Name that the user requested.
         asked: String,
-        /// Existing disks.
+        /// Names of the existing disks.
         known: Vec<String>,
     },
     /// The file is not recognised as an image.
@@ -56,7 +56,7 @@ pub enum FollowError {
     NoImage(String),
 }
 
-/// Settings that scratch disks never use.
+/// Settings that are never copied to a scratch disk.
 const NOT: [&str; 9] = [
     "throttled",
     "snapshot",
@@ -69,8 +69,8 @@ const NOT: [&str; 9] = [
     "iothread_asked",
 ];
 
-/// Reads a guest, or an image and the guest that uses it. `disk` selects one of several disks; by
-/// default the first writable one.
+/// Reads the settings of a guest's disk, or of an image and the guest that uses it. `disk` selects one of several
+/// disks; the default is the first writable disk.
 ///
 /// # Errors
 /// The guest or disk does not exist, or the file is not an image.
@@ -229,7 +229,7 @@ impl Followed {
         }
     }
 
-    /// Adds the settings of how QEMU opens the disk and presents it to the guest.
+    /// Adds the settings with which QEMU opens the disk and presents it to the guest.
     fn opened(&mut self, disk: &Layer, from: &str) {
         let mut take = |key: &'static str, value: &str, fits: bool| match fits {
             true => self.taken.push(FollowedSetting {

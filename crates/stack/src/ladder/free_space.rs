@@ -1,4 +1,4 @@
-//! Checks the free space of a pool or volume group for temporary objects.
+//! Checks whether a pool or volume group has enough free space for temporary objects.
 
 use assay_facts::lvm::{self, Row};
 use assay_host::{Host, Limits};
@@ -6,13 +6,13 @@ use assay_model::Bytes;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Limits of the tools. The time limit is long because they scan every device of the machine.
+/// Limits of the tools. The time limit is long because the tools scan every device of the machine.
 const TOOL_LIMITS: Limits = Limits {
     timeout: Duration::from_secs(60),
 };
-/// Maximum fill level of a pool (fraction): above it, ZFS searches for free space at every write.
+/// Maximum fill level of a pool, as a fraction. In a fuller pool, ZFS searches for free space at every write.
 const POOL_FULL: f64 = 0.9;
-/// Maximum fill level of a thin pool (fraction): a full thin pool stops all its volumes.
+/// Maximum fill level of a thin pool, as a fraction. A full thin pool stops all of its volumes.
 const THIN_FULL: f64 = 0.8;
 
 fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
@@ -26,10 +26,10 @@ fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Checks that a ZFS file system has `needed` bytes free and that its pool stays below [`POOL_FULL`].
+/// Checks that a ZFS file system has `needed` bytes free, and that its pool stays below [`POOL_FULL`].
 ///
 /// # Errors
-/// The reason as text.
+/// The reason why there is too little space.
 pub(crate) fn of_dataset(host: &dyn Host, parent: &str, needed: Bytes) -> Result<(), String> {
     let list = |columns: &str, name: &str| {
         let text = ask(host, &["zfs", "list", "-Hp", "-o", columns, "--", name])?;
@@ -75,7 +75,7 @@ pub(crate) fn of_dataset(host: &dyn Host, parent: &str, needed: Bytes) -> Result
 /// Checks that a volume group, or a thin pool in it, has `needed` bytes free and keeps a reserve for its other volumes.
 ///
 /// # Errors
-/// The reason as text.
+/// The reason why there is too little space.
 pub(crate) fn of_group(
     host: &dyn Host,
     group: &str,

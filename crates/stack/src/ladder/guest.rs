@@ -1,4 +1,4 @@
-//! The rungs in a guest: a disk for each, the layers on it, and fio in the guest.
+//! The measured layers in a guest: a disk for each, the layers on this disk, and fio in the guest.
 
 use super::MeasureError;
 use super::layer_names::FileSystem;
@@ -10,16 +10,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time limit for a tool in a guest; long enough for an emulated guest on a busy machine.
+/// Time limit of a tool in a guest. It is long enough for an emulated guest on a busy machine.
 const TOOL: Duration = Duration::from_secs(300);
-/// Time limit for filling a disk; long enough for an emulated guest.
+/// Time limit for filling a disk. It is long enough for an emulated guest.
 const LAYOUT: Duration = Duration::from_secs(1200);
 
-/// Key of scratch disks, which need no secrecy because they are deleted.
+/// LUKS key of scratch disks. The key needs no secrecy, because these disks are deleted.
 const KEY: &[u8] = b"assay scratch key\n";
 const KEY_FILE: &str = "/run/assay-key";
 
-/// Creates the layers on a device and returns the target of the load.
+/// Creates the layers on a device of the guest, and returns the target of the load.
 pub(super) fn build_layers(
     guest: &Guest,
     rung: &str,
@@ -99,7 +99,7 @@ fn run(guest: &Guest, rung: &str, argv: &[&str]) -> Result<(), MeasureError> {
     }
 }
 
-/// Writes a rung's file or device completely.
+/// Writes the file or device of a measured layer completely.
 pub(super) fn lay_out(guest: &Guest, rung: &str, job: &str) -> Result<(), MeasureError> {
     let output = guest.load(job, LAYOUT);
     let output = output.map_err(MeasureError::guest(rung))?;

@@ -1,43 +1,43 @@
-//! Names of layers on the command line.
+//! Names of the layers that a user can select on the command line.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A selectable layer.
+/// A layer that a user can select on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LadderPart {
-    /// The scratch file and the existing layers below it. These are always measured; `--layers file` adds no other
-    /// layer.
+    /// The scratch file, with the existing layers below it. This layer is always measured; `--layers file` adds no
+    /// further layer.
     File,
-    /// A disk image through QEMU's block layer, without a guest.
+    /// A disk image that is read and written through QEMU's block layer, without a guest.
     Image,
-    /// The image as a disk of a guest.
+    /// The disk image, attached to a guest as a disk.
     Guest,
-    /// LUKS in the guest.
+    /// LUKS encryption in the guest.
     Luks,
-    /// LVM in the guest.
+    /// A logical volume of LVM in the guest.
     Lvm,
     /// A file system in the guest.
     FileSystem(FileSystem),
 }
 
-/// A file system that assay creates on top.
+/// A file system that assay creates as the topmost layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileSystem {
-    /// ext4.
+    /// The file system ext4.
     Ext4,
-    /// XFS.
+    /// The file system XFS.
     Xfs,
-    /// btrfs.
+    /// The file system btrfs.
     Btrfs,
 }
 
 impl FileSystem {
-    /// All of them.
+    /// All supported file systems.
     pub const ALL: [Self; 3] = [Self::Ext4, Self::Xfs, Self::Btrfs];
 
-    /// Returns options of mkfs that avoid deferred work during the measurement: no inode tables written in the
-    /// background, and no discarded blocks that are allocated at the first write.
+    /// Returns options of mkfs that avoid deferred work during the measurement. Otherwise inode tables would be written
+    /// in the background, and discarded blocks would be allocated at their first write.
     pub(super) fn eager_options(self) -> Vec<String> {
         let options: &[&str] = match self {
             Self::Ext4 => &["-Elazy_itable_init=0,lazy_journal_init=0,nodiscard"],
@@ -58,7 +58,7 @@ impl FileSystem {
 }
 
 impl LadderPart {
-    /// All layers from the bottom up.
+    /// All layers from the bottom upwards.
     pub const ALL: [Self; 8] = [
         Self::File,
         Self::Image,

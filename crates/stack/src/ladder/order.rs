@@ -1,4 +1,4 @@
-//! Chooses the order in which the rungs are measured. Pure.
+//! Chooses the order in which the layers are measured. Performs no I/O.
 
 use assay_model::ladder::Ladder;
 use assay_model::plan::Plan;
@@ -6,9 +6,10 @@ use assay_model::shuffle;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-/// Sets the order: round by round, and workload by workload within a round, with all rungs in random order, so that
-/// compared samples are close in time. All rungs of a round use the same offsets and data. Second measurements use
-/// different ones, so that a lower layer cannot answer them from its cache.
+/// Sets the order of the slots: round by round, and workload by workload within a round. All layers are measured in
+/// random order, so that compared samples are close in time. All layers of a round use the same offsets and data.
+/// Second measurements of a layer use different offsets and data, so that a lower layer cannot answer them from its
+/// cache.
 pub(super) fn order(plan: &mut Plan, ladder: &Ladder) {
     let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
     let workloads = plan.workloads.len();

@@ -1,11 +1,11 @@
-//! Estimates the duration of a ladder.
+//! Estimates how long a stack measurement takes.
 
 use assay_measure::runner::estimate::{self, PaceEstimate};
 use assay_model::Nanos;
 use assay_model::ladder::RungPlace;
 use assay_model::run::Run;
 
-/// Overhead of a sample beyond its load, on the host and in a guest.
+/// Time that a sample takes in addition to its load, on the host and in a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paces {
     pub host: PaceEstimate,
@@ -31,7 +31,7 @@ impl Paces {
         }
     }
 
-    /// Returns the time of the remaining slots after `done` slots.
+    /// Returns how long the remaining slots take after `done` slots.
     pub(crate) fn left(&self, run: &Run, done: usize) -> Nanos {
         let guest = |target: usize| {
             let rung = run

@@ -21,46 +21,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Options of the user.
+/// What the user wants to measure, and how.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Absolute path of a directory on the storage to measure.
     pub target: PathBuf,
-    /// Layers to measure.
+    /// Layers that the user selected.
     pub parts: BTreeSet<LadderPart>,
     /// Pool or volume group in which volumes may be created.
     pub scratch: Scratch,
-    /// Remarks to store with the run: the followed disk, and its settings that are not used.
+    /// Remarks to store with the run. They describe the disk whose settings are copied, and the settings that are not
+    /// copied.
     pub remarks: Vec<String>,
-    /// The virtual disk: format, bus, cache mode, aio, thread. Its size is not used.
+    /// Settings of the virtual disk: format, bus, cache mode, aio, thread. Its size is not used.
     pub disk: Disk,
-    /// Workloads, rounds, times, size of the test file. Targets are the rungs.
+    /// Workloads, rounds, durations, and size of the test file. The targets are the measured layers.
     pub plan: PlanSpec,
-    /// Memory of the guest, MiB.
+    /// Memory of the guest in MiB.
     pub memory_mib: u32,
-    /// KVM or TCG; detected if `None`.
+    /// Accelerator of the guest, KVM or TCG; `None` means that assay detects it.
     pub accel: Option<Accel>,
     /// Id of the run: 128 random bits in hex.
     pub uid: String,
-    /// Seed for a plan without a seed.
+    /// Seed that is used if the plan has no seed.
     pub seed: u64,
 }
 
-/// A ladder that can be measured.
+/// A stack measurement that has passed all checks and can begin.
 pub struct PreparedLadder<'a> {
-    /// The run as it will be stored.
+    /// Run, as it will be stored.
     pub run: Run,
     /// Objects that will be created.
     pub makes: Vec<Made>,
-    /// Estimated duration.
+    /// Estimated duration of the measurement.
     pub estimate: Nanos,
     pub(crate) recipes: Vec<Recipe>,
     pub(crate) wanted: Wanted,
-    /// The open target directory.
+    /// Open directory on the storage to measure.
     pub(crate) on: assay_measure::runner::OpenTarget,
     pub(crate) fio: Fio,
     pub(crate) paces: Paces,
-    /// Guest image and registry.
+    /// Guest image and registry of guests; `None` if no guest is needed or possible.
     pub(crate) lab: Option<Lab<'a>>,
 }
 
@@ -68,15 +69,14 @@ pub struct PreparedLadder<'a> {
 const SIZE: Bytes = Bytes(256 << 20);
 /// Default measured time of a sample.
 const RUNTIME: Nanos = Nanos(2_000_000_000);
-/// Time until an emulated guest responds.
+/// Approximate time until an emulated guest responds.
 const BOOT: Nanos = Nanos(60_000_000_000);
 
-/// Plans the ladder and its objects; changes nothing. Without a `lab` the rungs in a guest are left
-/// out, with the reason.
+/// Plans the ladder and its objects. Changes nothing. Without a `lab`, the layers in a guest are left out, with the
+/// reason.
 ///
 /// # Errors
-/// The target is not a directory, not writable or too full; fio is missing; or the plan cannot be
-/// executed.
+/// The target is not a directory, not writable or too full; fio is missing; or the plan cannot be executed.
 pub fn prepare<'a>(
     wanted: &Wanted,
     lab: Result<Lab<'a>, String>,
@@ -258,8 +258,8 @@ fn pool_device_names(host: &dyn Host, ground: &SiblingLayers) -> Vec<String> {
     ground.pool_devices.iter().filter_map(name).collect()
 }
 
-/// Returns the layers that the host cannot create on loop devices, each with its reason. If it can create none at all,
-/// the error is the reason.
+/// Returns the layers that the host cannot create on loop devices, each with its reason. The error is the reason why
+/// the host cannot create any layer.
 fn find_missing_loop_layers(host: &dyn Host) -> Result<BTreeMap<LadderPart, String>, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("layers on loop devices need root".to_owned());
@@ -306,7 +306,7 @@ fn find_missing_loop_layers(host: &dyn Host) -> Result<BTreeMap<LadderPart, Stri
     Ok(missing)
 }
 
-/// Returns the reason why images cannot be served here.
+/// Returns why images cannot be served on this machine; `None` if they can.
 fn no_image(host: &dyn Host, fio: &Fio) -> Option<String> {
     let missing = |names: &[&str]| {
         names

@@ -1,4 +1,4 @@
-//! Determines the rungs of a ladder. Pure.
+//! Determines which layers are measured and how each is created. Performs no I/O.
 
 mod guest;
 mod image;
@@ -24,45 +24,46 @@ pub(crate) enum On {
     FileSystem(FileSystem),
 }
 
-/// How a rung is created.
+/// How a measured layer is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recipe {
-    /// A scratch file in the target directory.
+    /// As a scratch file in the target directory.
     File,
-    /// A file in a file system of the pool, which contains all images too.
+    /// As a file in a file system of the pool, which also contains all images.
     Home(Volume),
-    /// A volume.
+    /// As a volume in the pool or volume group.
     Volume(Volume),
-    /// A scratch image, served over NBD.
+    /// As a scratch image, which is served over NBD.
     Image(ImageArm),
-    /// A loop device of the host, either bare or with one device-mapper layer.
+    /// As a loop device of the host, either bare or with one device-mapper layer.
     LoopDevice(LoopLayer),
-    /// A file system of the host, in an image on a loop device.
+    /// As a file system of the host, in an image on a loop device.
     Loop(FileSystem),
-    /// A scratch disk of the guest with these layers.
+    /// As a scratch disk of the guest with these layers on it.
     Disk { disk: Disk, on: Vec<On> },
-    /// A second measurement of the rung with this index.
+    /// As a second measurement of the layer with this index.
     Again(usize),
 }
 
-/// Requested layers, and capabilities of this machine.
+/// Layers that the user selected, and what this machine supports.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice<'a> {
     pub target: &'a str,
     pub parts: &'a BTreeSet<LadderPart>,
-    /// The virtual disk; its size is that of the test file.
+    /// Settings of the virtual disk. Its size is the size of the test file.
     pub disk: &'a Disk,
     /// Volumes below the file.
     pub ground: &'a SiblingLayers,
-    /// Reason why there are no NBD images.
+    /// Reason why images cannot be served over NBD; `None` if they can.
     pub no_image: Option<String>,
-    /// Reason why there is no guest.
+    /// Reason why there is no guest; `None` if there is one.
     pub no_guest: Option<String>,
-    /// Layers that the host cannot make on loop devices, with the reasons; or why it makes none.
+    /// Layers that the host cannot create on loop devices, with the reasons. The error is the reason why the host
+    /// cannot create any layer.
     pub no_loop: Result<BTreeMap<LadderPart, String>, String>,
 }
 
-/// Returns the ladder, and how each rung is created.
+/// Returns the ladder, and for each of its layers how it is created.
 pub(crate) fn settle(choice: &Choice<'_>) -> (Ladder, Vec<Recipe>) {
     let mut building = Building {
         choice,
@@ -182,7 +183,7 @@ impl Building<'_> {
         self.ladder.rungs[rung].holds.push(what.to_owned());
     }
 
-    /// Records in the step of a rung that it includes the host's page cache, unless the disk uses O_DIRECT.
+    /// Records that a layer includes the host's page cache, unless the disk uses O_DIRECT.
     fn cached(&mut self, rung: usize) {
         if !self.choice.disk.cache.direct() {
             self.holds(
@@ -192,7 +193,7 @@ impl Building<'_> {
         }
     }
 
-    /// Whether the image has a format other than raw.
+    /// Returns whether the image has a format other than raw.
     fn formatted(&self) -> bool {
         self.choice.disk.format != DiskFormat::Raw
     }
@@ -219,7 +220,7 @@ impl Building<'_> {
         top
     }
 
-    /// Adds a rung for the image format above the rung of the same image without a format.
+    /// Adds a layer for the image format, above the layer of the same image without the format.
     fn image(&mut self, below: usize, disk: &Disk, name: &str, recipe: Recipe) -> usize {
         let format = disk.format;
         let rung = self.add(Some(below), name, format.name(), LayerKind::Image, recipe);

@@ -1,4 +1,4 @@
-//! Plans the objects to create, with their location and size. Pure.
+//! Plans which objects are created, where, and how large they are. Performs no I/O.
 
 use super::rungs::{On, Recipe};
 use super::sibling_layers::Volume;
@@ -7,34 +7,34 @@ use assay_model::Bytes;
 use assay_model::change::ImageFormat;
 use assay_model::ladder::{Ladder, Rung};
 
-/// An object that will be created.
+/// An object that the measurement will create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Name of the rung that needs the object.
+    /// Name of the measured layer that needs the object.
     pub rung: String,
-    /// Description: `file`, `qcow2 image over NBD`, `guest disk, LUKS, ext4`.
+    /// Description of the object, such as `file`, `qcow2 image over NBD` or `guest disk, LUKS, ext4`.
     pub what: String,
     /// Where the object is created.
     pub within: Within,
-    /// Maximum space that the object takes, in bytes.
+    /// Maximum number of bytes that the object takes.
     pub space: Bytes,
 }
 
-/// Location of an object.
+/// Where an object of the measurement is created.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Within {
     /// The scratch directory for files and images.
     Directory,
-    /// In a ZFS dataset of the pool, below this file system.
+    /// A new ZFS dataset below this file system.
     Dataset(String),
-    /// An LVM volume group.
+    /// The LVM volume group with this name.
     Group(String),
 }
 
-/// Bytes that a file system writes to a new image for its own metadata: log and tables.
+/// Number of bytes that a file system writes to a new image for its own metadata, such as log and tables.
 const OWN: u64 = 160 << 20;
 
-/// Returns an entry for each rung that is not a second measurement.
+/// Returns the objects of all layers, except second measurements.
 pub(super) fn plan_scratch(ladder: &Ladder, recipes: &[Recipe], size: Bytes) -> Vec<Made> {
     // All files go to a separate file system, if there is one.
     let home = recipes.iter().find_map(|recipe| match recipe {

@@ -1,4 +1,4 @@
-//! Determines which layers below a target assay may create a second time, as siblings. Pure.
+//! Determines which layers below a target assay may create a second time, as siblings. Performs no I/O.
 
 use super::error::MeasureError;
 use assay_model::LayerKind;
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 /// Where assay may create volumes, and with which properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
-    /// A ZFS file system below which file systems and volumes are created.
+    /// ZFS file system below which file systems and volumes are created; `None` creates none.
     pub dataset: Option<String>,
-    /// Properties of the created volumes, in addition to inherited properties and those that assay sets.
+    /// Properties of the created volumes, in addition to the inherited properties and the properties that assay sets.
     pub properties: BTreeMap<String, String>,
-    /// An LVM volume group in which a logical volume is created.
+    /// LVM volume group in which a logical volume is created; `None` creates none.
     pub group: Option<String>,
-    /// Thin pool in the volume group; a thin volume is created in it.
+    /// Thin pool in the volume group, in which a thin volume is created; `None` creates a normal volume.
     pub thin_pool: Option<String>,
 }
 
-/// A volume that assay creates.
+/// A volume that assay creates for the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Volume {
     /// A file in a separate ZFS file system.
@@ -26,7 +26,7 @@ pub(crate) enum Volume {
         parent: String,
         properties: BTreeMap<String, String>,
     },
-    /// A ZFS volume.
+    /// A ZFS volume (zvol).
     Zvol {
         parent: String,
         properties: BTreeMap<String, String>,
@@ -44,31 +44,31 @@ impl Volume {
     }
 }
 
-/// A volume to create, of the same kind and with the same properties as one below the target.
+/// A volume to create, with the same kind and the same properties as a volume below the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     pub volume: Volume,
-    /// Layers between this volume and the next measured layer above it, from the top: `LUKS`, `ext4`. They are not
-    /// measured separately.
+    /// Names of the layers between this volume and the next measured layer above it, from the top, such as `LUKS` and
+    /// `ext4`. These layers are not measured separately.
     pub above: Vec<String>,
-    /// Layers below this volume that are not measured separately.
+    /// Names of the layers below this volume, which are not measured separately.
     pub below: Vec<String>,
 }
 
-/// Layers of the target that are created a second time.
+/// Layers below the target that are created a second time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiblingLayers {
     /// Volumes, the lowest first.
     pub bases: Vec<Base>,
-    /// New file system of the pool for all files; `None` if the target is not a file system of that pool.
+    /// New file system of the pool for all files; `None` if the target is not a file system of this pool.
     pub home: Option<Volume>,
-    /// A volume that is measured beside the file, if the target is a file system of the pool.
+    /// Volume that is measured beside the file, if the target is a file system of the pool; else `None`.
     pub instead: Option<Volume>,
     /// Paths of the pool's devices, whose counters are read.
     pub pool_devices: Vec<std::path::PathBuf>,
 }
 
-/// Properties of file systems only (zfsprops(7)).
+/// Properties that only file systems have (zfsprops(7)).
 const OF_FILES: [&str; 8] = [
     "recordsize",
     "atime",
@@ -80,10 +80,10 @@ const OF_FILES: [&str; 8] = [
     "direct",
 ];
 
-/// Finds the position of the volumes in the ladder from the layers under the target.
+/// Determines the positions of the new volumes among the measured layers, from the layers below the target.
 ///
 /// # Errors
-/// The target is not on the pool or the group.
+/// The target is not on the pool or the volume group.
 pub(crate) fn find_sibling_layers(
     stack: &Stack,
     scratch: &Scratch,
@@ -138,7 +138,7 @@ pub(crate) fn find_sibling_layers(
     Ok(found)
 }
 
-/// Returns the index of the nearest of the `holders` layers that lies on the pool or group with this name.
+/// Returns the index of the nearest layer among `holders` that is on the pool or volume group with this name.
 fn find_holder(
     stack: &Stack,
     kind: LayerKind,
@@ -177,7 +177,7 @@ fn find_holder(
         .ok_or_else(refuse)
 }
 
-/// Returns the layers above `lower` and below `upper`, from the top.
+/// Returns the names of the layers above `lower` and below `upper`, from the top.
 fn layers_between(stack: &Stack, upper: usize, lower: usize) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for at in stack.under(upper) {
@@ -189,7 +189,7 @@ fn layers_between(stack: &Stack, upper: usize, lower: usize) -> Vec<String> {
     names
 }
 
-/// Returns the layers below a volume, which are those of its pool or group.
+/// Returns the names of the layers below a volume, which are the layers below its pool or volume group.
 fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for at in stack.under(at) {
@@ -212,7 +212,7 @@ fn layers_below(stack: &Stack, at: usize) -> Vec<String> {
     names
 }
 
-/// Returns the name of a layer as engineers call it.
+/// Returns the name of a layer that engineers use.
 fn layer_name(layer: &Layer) -> String {
     let own = match layer.kind {
         LayerKind::FileSystem => layer.get("type"),

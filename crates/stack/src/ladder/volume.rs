@@ -1,4 +1,4 @@
-//! Volumes that assay created in the user's pool or group, removed on drop.
+//! Volumes in the user's pool or volume group that assay created, and removes when they are dropped.
 
 use super::sibling_layers::Volume;
 use super::{Environment, MeasureError};
@@ -21,7 +21,7 @@ enum What<'a> {
 }
 
 impl Held<'_> {
-    /// Returns the path of the file or device. All its blocks have been written.
+    /// Returns the path of the file or device, all of whose blocks have been written.
     pub(super) fn path(&self) -> &Path {
         match &self.what {
             What::Zfs { path, .. } => path,
@@ -30,7 +30,7 @@ impl Held<'_> {
     }
 }
 
-/// Creates the volume and writes all of it.
+/// Creates the volume and writes it completely.
 pub(super) fn build<'a>(
     env: &Environment<'a>,
     session: &'a ChangeSession,

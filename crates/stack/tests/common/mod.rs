@@ -2,13 +2,13 @@
 
 use assay_model::stack::{Layer, LayerKind, Stack};
 
-/// Returns the nearest layer of a kind, or the top itself.
+/// Returns the nearest layer of a kind, which may be the top layer itself.
 pub fn layer(stack: &Stack, kind: LayerKind) -> &Layer {
     let found = stack.layers.iter().find(|layer| layer.kind == kind);
     found.unwrap_or_else(|| panic!("no {kind:?} in {stack:#?}"))
 }
 
-/// Returns the kinds from the top down, always following the first lower layer.
+/// Returns the kinds of the layers from the top downwards. At a branch, follows the first lower layer.
 pub fn chain(stack: &Stack) -> Vec<LayerKind> {
     let mut kinds = Vec::new();
     let mut at = 0;

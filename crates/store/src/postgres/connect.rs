@@ -1,4 +1,4 @@
-//! Connects to a PostgreSQL server given by a URL and the environment variables of libpq. Passwords stay in
+//! Connects to a PostgreSQL server that a URL and the environment variables of libpq describe. Passwords do not leave
 //! this module.
 
 use super::encryption::{Encryption, TlsFiles, TlsMode};
@@ -13,9 +13,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Oldest supported version.
+/// Oldest supported version of PostgreSQL.
 const OLDEST: u32 = 150_000;
-/// Reads the version and configures query planning: queries are short, so JIT compilation and parallel workers
+/// SQL that reads the version and configures query planning. Queries are short, so JIT compilation and parallel workers
 /// are disabled, and pages are assumed to be in memory.
 const PLANNED: &str = "SELECT current_setting('server_version_num'), set_config('jit', 'off', false),
     set_config('max_parallel_workers_per_gather', '0', false), set_config('random_page_cost', '1.1', false)";
@@ -26,20 +26,20 @@ const AWAY: &str =
 const TO_CONNECT: Duration = Duration::from_secs(10);
 /// Default socket directory of PostgreSQL on Debian.
 const SOCKETS: &str = "/var/run/postgresql";
-/// Maximum bytes of a password file.
+/// Maximum size of a password file in bytes.
 const LONGEST_PASSFILE: u64 = 1 << 20;
 
 /// Parsed location of a database: servers, database, user and encryption.
 pub(super) struct Address {
     config: Config,
-    /// TLS configuration; `None` if no connection is encrypted.
+    /// TLS configuration; `None` if all connections are unencrypted.
     encryption: Option<Encryption>,
-    /// Name of the database in messages, without the password.
+    /// Location of the database for messages, without the password.
     pub(super) shown: PathBuf,
 }
 
 impl Address {
-    /// Parses a URL.
+    /// Parses a URL and reads the environment variables of libpq.
     pub(super) fn read(url: &Path) -> Result<Self, StoreError> {
         let text = url.to_string_lossy();
         let mut shown = PathBuf::from(masked(&text));
@@ -175,7 +175,7 @@ impl Address {
         Err(failed)
     }
 
-    /// Returns the socket addresses of all servers of the URL, in order.
+    /// Returns the socket addresses of all servers of the URL, in the order of the URL.
     fn places(&self) -> Vec<Place> {
         let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
         let addresses = self.config.get_hostaddrs();
@@ -232,7 +232,7 @@ impl Address {
         StoreError::Postgres { path, reason }
     }
 
-    /// Like [`Address::error`], but explains a connection that the guard cut.
+    /// Like [`Address::error`], but explains why the guard closed the connection.
     pub(super) fn guarded_error(&self, failed: &::postgres::Error, guard: &Guard) -> StoreError {
         match guard.reason() {
             Some(why) => self.refused(format!(
@@ -263,7 +263,7 @@ impl Address {
         Ok((client, guard))
     }
 
-    /// Maps an error of the server or the connection.
+    /// Converts an error of the server or the connection to an error with a way to proceed.
     pub(super) fn error(&self, failed: &::postgres::Error) -> StoreError {
         let path = self.shown.clone();
         let code = failed.code();
@@ -324,7 +324,7 @@ fn parameter(url: &str, name: &str) -> Option<String> {
     Some(value.decode_utf8_lossy().into_owned())
 }
 
-/// Parameters of libpq that assay implements itself, because the client library does not know them.
+/// Parameters of libpq that assay implements itself because the client library does not know them.
 const OF_TLS: [&str; 6] = [
     "sslmode",
     "sslrootcert",
@@ -349,7 +349,7 @@ fn without_tls_parameters(url: &str) -> String {
     }
 }
 
-/// Returns whether the connection stays on this machine.
+/// Returns whether the server is on this machine, so that the connection does not leave it.
 fn is_local(config: &Config) -> bool {
     let near = |host: &Host| match host {
         Host::Unix(_) => true,
@@ -366,7 +366,7 @@ fn is_local(config: &Config) -> bool {
     }
 }
 
-/// Resolves host names with the system's resolver, which a static binary does not contain.
+/// Resolves host names with the system's resolver, because a static binary contains no resolver.
 fn resolve(config: &mut Config) -> Result<(), String> {
     if !config.get_hostaddrs().is_empty() {
         return Ok(());
@@ -393,8 +393,8 @@ fn resolve(config: &mut Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the password from the password file (libpq, "The Password File"). Like libpq, ignores a file that
-/// others can read.
+/// Reads the password from the password file (libpq, "The Password File"). Like libpq, ignores a file that other users
+/// can read.
 fn from_file(config: &mut Config, user: &str) {
     let path = match std::env::var_os("PGPASSFILE") {
         Some(path) => PathBuf::from(path),
@@ -429,7 +429,7 @@ fn from_file(config: &mut Config, user: &str) {
     }
 }
 
-/// Returns the password of a line `host:port:database:user:password` if it matches.
+/// Returns the password in a line `host:port:database:user:password` if the other fields of the line match.
 fn password(line: &str, wanted: [&str; 4]) -> Option<String> {
     if line.starts_with('#') {
         return None;

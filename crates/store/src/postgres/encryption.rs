@@ -1,8 +1,8 @@
 //! TLS to a PostgreSQL server: the mode that the user requires, the request to the server, and the encrypted
 //! connection.
 //!
-//! Modes and files are those of libpq (PostgreSQL, "SSL Support"), with one difference: if no mode is set, a server on
-//! another machine must have a certificate for its name.
+//! Modes and files are the same as for libpq (PostgreSQL, "SSL Support"), with one difference. If no mode is set, a
+//! server on another machine must have a certificate for its name.
 
 use assay_http::AnyCertificate;
 use rustls::client::WebPkiServerVerifier;
@@ -20,38 +20,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How much TLS a connection needs (libpq's `sslmode`).
+/// Whether a connection must use TLS, and what the certificate must contain (`sslmode` of libpq).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TlsMode {
-    /// Never encrypt.
+    /// Never encrypt the connection.
     Disable,
-    /// Encrypt if the server supports TLS; do not check its certificate.
+    /// Encrypt if the server supports TLS. Do not check its certificate.
     Prefer,
-    /// Always encrypt; check the certificate if a file of certificate authorities exists.
+    /// Always encrypt. Check the certificate if a file of certificate authorities exists.
     Require,
-    /// Always encrypt, and require a certificate of a trusted authority, for any host name.
+    /// Always encrypt. Require a certificate of a trusted authority, but accept any host name in it.
     VerifyCa,
-    /// Always encrypt, and require a certificate of a trusted authority for the server's host name.
+    /// Always encrypt. Require a certificate of a trusted authority for the server's host name.
     VerifyFull,
 }
 
-/// Certificate files named by the URL and the environment.
+/// Paths of certificate files from the URL and the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsFiles {
-    /// Certificate authorities in PEM; `system` means those of this machine.
+    /// Certificate authorities in PEM; `system` means the authorities of this machine.
     pub(super) authorities: Option<PathBuf>,
     /// Certificate of the client in PEM form.
     pub(super) certificate: Option<PathBuf>,
-    /// Private key of the client in PEM.
+    /// Private key of the client in PEM form.
     pub(super) key: Option<PathBuf>,
 }
 
-/// TLS for the connections of one address.
+/// TLS configuration for the connections to one server address.
 #[derive(Clone, Debug)]
 pub(super) struct Encryption {
     config: Arc<ClientConfig>,
     mode: TlsMode,
-    /// Start with the TLS handshake, without an SSLRequest before it (`sslnegotiation=direct`).
+    /// Whether the connection starts with the TLS handshake, without an SSLRequest before it (`sslnegotiation=direct`).
     direct: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Encryption {
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 impl TlsMode {
-    /// Parses a value of `sslmode`. `allow` is treated as `prefer`: both encrypt if the server can.
+    /// Parses a value of `sslmode`. `allow` is treated as `prefer`, because both encrypt if the server supports TLS.
     pub(super) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "disable" => Self::Disable,
@@ -76,7 +76,7 @@ impl Encryption {
     /// Reads the files that `mode` needs.
     ///
     /// # Errors
-    /// A file cannot be read or contains no certificate; the text names the file and the way out.
+    /// A file cannot be read or contains no certificate. The text contains the path and a way to proceed.
     pub(super) fn new(mode: TlsMode, direct: bool, files: &TlsFiles) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         let file = match &files.authorities {
@@ -121,12 +121,12 @@ impl Encryption {
         })
     }
 
-    /// Asks the server for TLS and performs the handshake. Returns `None` if the server has no TLS and the mode permits
-    /// that.
+    /// Requests TLS from the server and performs the handshake. Returns `None` if the server does not support TLS and
+    /// the mode permits this.
     ///
     /// # Errors
-    /// The server has no TLS although the mode requires it, its certificate is refused, or it does not answer within
-    /// `limit`.
+    /// The mode requires TLS but the server does not support it, the certificate is refused, or the server does not
+    /// answer within `limit`.
     pub(super) fn begin(
         &self,
         tcp: &mut TcpStream,
@@ -189,7 +189,7 @@ fn late(error: io::Error) -> io::Error {
     }
 }
 
-/// Converts a TLS error to an error with the way out, for a refused certificate.
+/// Converts a TLS error. If the certificate was refused, the result contains a way to proceed.
 fn explain(error: rustls::Error) -> io::Error {
     let way_out = match &error {
         rustls::Error::InvalidCertificate(
@@ -203,7 +203,7 @@ fn explain(error: rustls::Error) -> io::Error {
     io::Error::other(format!("TLS: {error}{way_out}"))
 }
 
-/// Returns the path of a file of libpq in the home directory, if the file exists.
+/// Returns the path of a libpq file in the home directory, if the file exists.
 fn home_file(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os("HOME")?)
         .join(".postgresql")
@@ -211,7 +211,7 @@ fn home_file(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Reads the certificate authorities of a file, or else those of this system.
+/// Reads the certificate authorities from a file; without a file, reads the authorities of this system.
 fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     let Some(path) = file else {
@@ -263,7 +263,7 @@ fn read_client_certificate(files: &TlsFiles) -> Result<Option<ClientCertificate>
     Ok(Some((chain, key)))
 }
 
-/// Certificate verifier for `verify-ca`: checks chain and dates, but not the host name.
+/// Certificate verifier for `verify-ca`. It checks the chain and the dates, but not the host name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 

@@ -1,7 +1,8 @@
-//! Limits the time and bytes of each answer of a PostgreSQL server.
+//! Limits the time and size of each answer of a PostgreSQL server.
 //!
-//! The client library would wait forever and buffer everything it receives. Therefore it connects to a socket of this
-//! process, which forwards the traffic and counts the messages (PostgreSQL, "Message Formats").
+//! The client library has no such limits: it waits forever and buffers everything that it receives. Therefore the
+//! library connects to a socket of this process, which forwards the traffic and counts the messages (PostgreSQL,
+//! "Message Formats").
 
 mod messages;
 
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Interval of the check for late answers.
 const LOOK: Duration = Duration::from_millis(200);
-/// Slowest supported connection in bytes per second; sets the time allowed for a long answer.
+/// Slowest supported connection in bytes per second, from which the time limit of a long answer follows.
 const SLOWEST: u64 = 64 << 10;
 
 /// Limits for the answers of a server.
@@ -25,11 +26,11 @@ const SLOWEST: u64 = 64 << 10;
 pub(super) struct Limits {
     /// Time from the connection until the server accepts requests.
     pub(super) start: Duration,
-    /// Time for an answer, in addition to the time for its bytes.
+    /// Time limit of an answer. The time that its bytes take at [`SLOWEST`] is added.
     pub(super) answer: Duration,
-    /// Maximum bytes of an answer.
+    /// Maximum size of an answer in bytes.
     pub(super) bytes: u64,
-    /// Maximum bytes of unrequested messages such as notices.
+    /// Maximum number of bytes in unrequested messages, such as notices.
     pub(super) notices: u64,
 }
 
@@ -44,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// Address of a server.
+/// Address at which a server listens.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Unix(PathBuf),
@@ -55,7 +56,7 @@ pub(super) enum Place {
     },
 }
 
-/// A guarded connection: its socket, and the reason if the guard closed it.
+/// A connection through the guard: its socket, and the reason if the guard closed the connection.
 pub(super) struct Guard {
     dir: Option<tempfile::TempDir>,
     state: Arc<State>,
@@ -69,11 +70,11 @@ struct State {
 
 #[derive(Debug)]
 struct Inner {
-    /// Number of answers that the server still owes; the first is the answer to the connection request.
+    /// Number of answers that the server has not sent yet. The first is the answer to the connection request.
     awaited: u64,
     /// Whether the server has answered the connection request.
     started: bool,
-    /// Time since which the next answer has been awaited.
+    /// Time at which waiting for the next answer began.
     since: Instant,
     bytes: u64,
     notices: u64,
@@ -81,10 +82,10 @@ struct Inner {
 }
 
 impl Guard {
-    /// Port that names the socket in [`Guard::dir`].
+    /// Port number from which the name of the socket in [`Guard::dir`] is built.
     pub(super) const PORT: u16 = 5432;
 
-    /// Connects to a server: through its Unix socket, or over TCP, with TLS if configured.
+    /// Connects to a server through its Unix socket or over TCP. Uses TLS if configured.
     pub(super) fn connect(
         place: &Place,
         encryption: Option<&Encryption>,
@@ -132,7 +133,7 @@ impl Guard {
         })
     }
 
-    /// Returns the directory of the socket.
+    /// Returns the directory that contains the socket for the client library.
     pub(super) fn dir(&self) -> &Path {
         self.dir.as_ref().map_or(Path::new(""), |dir| dir.path())
     }
@@ -142,14 +143,14 @@ impl Guard {
         self.dir = None;
     }
 
-    /// Returns the reason if the guard closed the connection.
+    /// Returns why the guard closed the connection; `None` if it did not.
     pub(super) fn reason(&self) -> Option<String> {
         self.state.lock().reason.clone()
     }
 }
 
-/// Creates a directory that only this user can enter, because a process that connects to the socket in it acts as this
-/// user.
+/// Creates a directory that only this user can enter. A process that connects to the socket in this directory acts as
+/// this user.
 fn private_directory() -> io::Result<tempfile::TempDir> {
     let usual = std::env::temp_dir();
     let places = [usual.as_path(), Path::new("/tmp"), Path::new("/dev/shm")];
@@ -195,7 +196,7 @@ fn pass(listener: &UnixListener, server: Socket, state: &State) {
     drop(done);
 }
 
-/// Forwards answers until one side ends. Returns why the connection was cut, if it was.
+/// Forwards answers until one side ends. Returns the reason if the guard closed the connection.
 fn pass_answers(mut server: &Socket, mut client: &UnixStream, state: &State) -> Option<String> {
     let mut messages = Messages::of_server();
     let mut buffer = [0; 64 << 10];
@@ -234,7 +235,7 @@ impl State {
         });
     }
 
-    /// Counts the server's messages. The error names the exceeded limit.
+    /// Counts the server's messages. The error describes the exceeded limit.
     fn answer(&self, messages: &mut Messages, bytes: &[u8]) -> Result<(), String> {
         let (mut inner, limits) = (self.lock(), self.limits);
         inner.bytes += bytes.len() as u64;
@@ -287,7 +288,7 @@ impl Inner {
     }
 }
 
-/// The connection to the server.
+/// Connection to the server, over TCP or a Unix socket.
 enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),

@@ -1,5 +1,5 @@
-//! Reads the version of a store and migrates an old store. Simultaneous processes wait and then have nothing
-//! to do.
+//! Reads the version of a store and migrates an old store. If several processes do this at the same time, one migrates
+//! the store; the others wait and have nothing to do.
 
 use super::connect::Address;
 use super::guard::Guard;
@@ -7,7 +7,7 @@ use crate::StoreError;
 use ::postgres::{Client, GenericClient};
 use std::collections::BTreeSet;
 
-/// Migrations in order; the n-th brings a store to version n.
+/// Migrations in order. The n-th migration produces version n.
 const MIGRATIONS: [&str; 6] = [
     include_str!("../../migrations/postgres/0001.sql"),
     include_str!("../../migrations/postgres/0002.sql"),
@@ -30,7 +30,7 @@ pub(super) fn is_there(
     version(address, &found).map(|version| version.is_some())
 }
 
-/// Tables and versions in the schema of a store.
+/// Tables and versions that were found in the schema of a store.
 struct Found {
     /// Names of the tables.
     tables: BTreeSet<String>,
@@ -55,7 +55,7 @@ fn look(client: &mut impl GenericClient) -> Result<Found, ::postgres::Error> {
     })
 }
 
-/// Returns the tables of a store version.
+/// Returns the names of the tables that a store of this version has.
 fn tables_of(version: i64) -> impl Iterator<Item = &'static str> {
     let count = usize::try_from(version).unwrap_or(0);
     MIGRATIONS.iter().take(count).flat_map(|migration| {

@@ -1,4 +1,4 @@
-//! SQL rows in PostgreSQL. Rows are sent as arrays: one statement for all parts of a record.
+//! SQL rows in PostgreSQL. They are sent as arrays, so that one statement writes the rows of all parts of a record.
 
 use super::{Failed, Postgres};
 use crate::StoreError;
@@ -8,7 +8,7 @@ use crate::tables::{self, Table, Value};
 use ::postgres::{GenericClient, Row};
 use jiff::Timestamp;
 
-/// Removes NUL, which PostgreSQL does not permit in text.
+/// Removes NUL characters, which PostgreSQL does not permit in text.
 fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

@@ -1,4 +1,4 @@
-//! History of machines in PostgreSQL. Rows are sent as arrays: one statement for each survey.
+//! History of machines in PostgreSQL. Rows are sent as arrays, so that one statement writes a survey.
 
 use super::{Failed, Postgres};
 use crate::StoreError;
@@ -27,7 +27,7 @@ fn host(row: &::postgres::Row) -> Host {
     }
 }
 
-/// Removes NUL, which PostgreSQL does not permit in text.
+/// Removes NUL characters, which PostgreSQL does not permit in text.
 fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

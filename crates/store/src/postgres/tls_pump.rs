@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 
-/// Maximum bytes that are read at once.
+/// Maximum number of bytes that are read at once.
 const AT_ONCE: usize = 16 << 10;
 
 /// Forwards bytes until either side ends, then closes the other side.

@@ -1,9 +1,9 @@
-//! Computes what one survey of a machine changes in its history.
+//! Computes how one survey of a machine changes its history.
 
 use super::{About, Host, Key, Row, SpanSurvey, SpanValue, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Computes a hash of all observed values. Equal hashes mean that nothing changed.
+/// Computes a hash of all observed values. If the hash is equal to the previous one, nothing changed.
 pub(super) fn digest(look: &SpanSurvey<'_>) -> Vec<u8> {
     let mut hash = blake3::Hasher::new();
     let mut text = |text: &str| {
@@ -107,7 +107,7 @@ pub(super) fn decide(
     (host, rows, changed)
 }
 
-/// Returns whether a finding that the survey does not contain may still exist, because its rule could not be evaluated.
+/// Returns whether a finding that is missing in the survey may still exist, because its check could not be evaluated.
 fn lost(look: &SpanSurvey<'_>, (about, key): &Key) -> bool {
     let rule = key.split_once('@').map_or(key.as_str(), |(rule, _)| rule);
     *about == About::Finding && look.lost.iter().any(|lost| lost == rule)

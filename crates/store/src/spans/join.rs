@@ -3,7 +3,8 @@
 use super::{Host, Key, Row, UNREAD};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Merges two histories. The order does not matter, and common rows appear once.
+/// Merges two histories of a machine. The order of the arguments does not matter, and rows that are in both appear
+/// once.
 pub(super) fn join(a: (&Host, &[Row]), b: (&Host, &[Row])) -> (Host, Vec<Row>) {
     let newest = match (a.0.last, &a.0.scope) >= (b.0.last, &b.0.scope) {
         true => a.0,
@@ -32,7 +33,7 @@ fn unread(row: &Row) -> bool {
     row.value.as_deref() == Some(UNREAD)
 }
 
-/// Merges the rows of one key into one series. If one store first or last saw a value during a row of the other store,
+/// Merges the rows of one key from both stores. If one store first or last saw a value during a row of the other store,
 /// that row is split at this time.
 fn one(mut rows: Vec<Row>) -> Vec<Row> {
     let begin = rows

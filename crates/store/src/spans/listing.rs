@@ -1,51 +1,50 @@
-//! Queries the history: current values, since when they apply, and earlier values.
+//! Queries of the history: current values, since when they apply, and earlier values.
 
 use super::{About, UNREAD};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// Filter of a query.
+/// Filter for rows of the history.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
-    /// Machines; empty means all.
+    /// Names of machines; empty means all machines.
     pub hosts: &'a [String],
-    /// Only facts, or only findings.
+    /// Whether to return only facts or only findings; `None` returns both.
     pub about: Option<About>,
-    /// Prefix of the keys.
+    /// Text with which the keys must start.
     pub key: Option<&'a str>,
-    /// Only changes after this time; `None` means current values.
+    /// Time after which changes are returned; `None` returns current values instead.
     pub since: Option<Timestamp>,
     /// Maximum number of rows.
     pub most: u32,
 }
 
-/// A value of a key over a time.
+/// A value of a key, with the period in which it applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Span {
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
-    /// Kind of the key.
+    /// What the row describes: a fact or a finding.
     pub about: About,
     /// Name of the fact, or fingerprint of the finding.
     pub key: String,
-    /// Value as JSON; null means absent.
+    /// Value as JSON; null means that the key was absent.
     pub value: Option<serde_json::Value>,
-    /// Whether the key had another value before. If not, `since` is the time of the first survey.
+    /// Whether the key had another value before. If it did not, `since` is the time of the first survey.
     pub changed: bool,
-    /// Previous value; null means absent or unknown.
+    /// Previous value as JSON; null means that it was absent or is unknown.
     pub before: Option<serde_json::Value>,
-    /// Last time at which the previous value was seen; the change happened later.
+    /// Last time at which the previous value was seen. The change happened after this time.
     pub after: Option<Timestamp>,
     /// First time at which the value was seen.
     pub since: Timestamp,
     /// Last time at which the value was seen.
     pub seen: Timestamp,
-    /// First time at which another value was seen; null means that the value still applies, as far as it is
-    /// readable.
+    /// First time at which another value was seen. Null means that the value still applies, as far as it is readable.
     pub until: Option<Timestamp>,
 }
 
-/// A row as returned by a database.
+/// A row of the history, as the database returns it.
 pub(crate) struct Found {
     pub(crate) host: String,
     pub(crate) kind: i64,
@@ -60,35 +59,35 @@ pub(crate) struct Found {
     pub(crate) before: Option<String>,
 }
 
-/// Differences between the databases.
+/// Properties in which the databases differ.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
-    /// Prefix of each table name.
+    /// Prefix of each table name, such as the name of the schema.
     pub(crate) schema: &'static str,
-    /// Compares texts by their hash, because only the hash is indexed.
+    /// Whether texts are compared by their hash, because only the hash is indexed.
     pub(crate) hashed: bool,
-    /// Neighbouring rows are looked up with LATERAL after the newest rows were selected. Otherwise the plan
-    /// follows the index on `since` with all joins and reads only the rows that are shown.
+    /// Whether neighbouring rows are looked up with LATERAL, after the newest rows were selected. If this is false, the
+    /// query plan follows the index on `since` with all joins, and reads only the rows that are shown.
     pub(crate) lateral: bool,
 }
 
-/// Strategy to find the rows of a query.
+/// Strategy by which the rows of a query are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Newest first by the index on time, until there are enough rows; for queries that match many rows.
+    /// Read rows by the index on time, newest first, until there are enough. Used for queries that match many rows.
     Time,
-    /// By the indexes on machines and keys; for queries that match few rows.
+    /// Read rows by the indexes on machines and keys. Used for queries that match few rows.
     Names,
 }
 
-/// Above this fraction of matching rows (as its inverse), the time index is used. If the fraction s of all rows
-/// matches, [`Way::Names`] reads s of all rows, and [`Way::Time`] reads the shown rows divided by s. Both cost about
-/// the same at 1/16 for a year of some hundred machines. assay decides, because no query planner knows how many keys
+/// Inverse of the fraction of matching rows above which the time index is used. If the fraction s of all rows matches,
+/// [`Way::Names`] reads s of all rows, and [`Way::Time`] reads the shown rows divided by s. Both cost about the same at
+/// 1/16 for a year of some hundred machines. The choice is made here, because query planners do not know how many keys
 /// start with a text.
 const SHARE: u64 = 16;
 
-/// Returns SQL that counts matching keys, all keys, and all machines, for [`way`]. The parameter is the prefix of the
-/// key.
+/// Returns SQL that counts the matching keys, all keys, and all machines, as input for [`way`]. Its parameter is the
+/// prefix of the key.
 pub(crate) fn counts(ask: &Ask<'_>, schema: &str) -> String {
     format!(
         "SELECT (SELECT count(*) FROM {schema}subject WHERE substr(key, 1, {}) = $1{}),
@@ -98,14 +97,15 @@ pub(crate) fn counts(ask: &Ask<'_>, schema: &str) -> String {
     )
 }
 
-/// Returns the SQL condition that restricts subjects to facts or findings; empty without a restriction.
+/// Returns an SQL condition that selects facts or findings; empty without a restriction.
 fn of_kind(ask: &Ask<'_>) -> String {
     ask.about.map_or_else(String::new, |about| {
         format!(" AND kind = {}", about.number())
     })
 }
 
-/// Chooses the strategy for a query from the counts of [`counts`]: matching keys, all keys, machines.
+/// Chooses the strategy for a query from the results of [`counts`]: the number of matching keys, of all keys and of all
+/// machines.
 pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
     let number = |count: i64| u64::try_from(count).unwrap_or(0);
     let asked = match ask.hosts.len() as u64 {
@@ -183,8 +183,8 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
     }
 }
 
-/// Returns SQL that selects the newest rows before it looks up names. The previous and the next row are one index
-/// lookup each.
+/// Returns SQL that first selects the newest rows, and then looks up names. The previous and the next row of each need
+/// one index lookup.
 fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String {
     let beside = |name: &str, than: &str, order: &str| {
         format!(
@@ -215,7 +215,7 @@ fn cut(wanted: &str, now: bool, unread: &str, most: u32, schema: &str) -> String
     )
 }
 
-/// Returns SQL that joins all tables at once; the database stops when it has enough rows.
+/// Returns SQL that joins all tables at once. The database stops when it has enough rows.
 fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &str) -> String {
     let early = format!(
         "FROM {schema}span AS early WHERE early.host = span.host AND early.subject = span.subject
@@ -248,7 +248,7 @@ fn joined(mut wanted: Vec<String>, now: bool, unread: &str, most: u32, schema: &
     )
 }
 
-/// Returns the parameters of [`sql`].
+/// Returns the parameters for the statement of [`sql`].
 pub(crate) fn values<'a>(ask: &Ask<'a>) -> Vec<&'a str> {
     let hosts = ask.hosts.iter().map(String::as_str);
     hosts.chain(ask.key).collect()

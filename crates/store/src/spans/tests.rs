@@ -28,7 +28,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (dir, store)
 }
 
-/// Formats the history as `key=value since..seen`; a change also contains the previous value.
+/// Formats the history, each row as `key=value since..seen`. A change also contains the previous value.
 fn told(store: &Store, since: Option<i64>) -> Vec<String> {
     let ask = Ask {
         since: since.map(at),
@@ -171,7 +171,7 @@ fn everything(store: &Store) -> (Vec<Host>, Vec<Row>) {
     (hosts.clone(), rows.collect())
 }
 
-/// If a value was unreadable at the last survey, the store that made the survey and a store into which it was merged
+/// A value is unreadable at the last survey. The store that made the survey, and a store into which it was merged, must
 /// have the same row.
 #[test]
 fn what_was_never_read_merges_once() {
@@ -189,8 +189,8 @@ fn what_was_never_read_merges_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Two stores survey one machine alternately. Both merge directions give the same result, a second merge adds
-    /// nothing, and the times at which a store first or last saw a value are preserved.
+    /// Two stores survey one machine alternately. Both directions of a merge must give the same result, and a second
+    /// merge must add nothing. The times at which a store first or last saw a value must be preserved.
     #[test]
     fn two_hubs_become_one(looks in proptest::collection::vec((0usize..2, 0usize..3, 0usize..3), 1..20)) {
         let values = ["1", "2", UNREAD];

@@ -2,12 +2,13 @@
 
 use rusqlite::{Connection, ErrorCode};
 
-/// Inverse of the minimum fraction of unused pages: the file is rewritten if one page in five is unused. So daily
-/// pruning does not rewrite it every day.
+/// Inverse of the minimum fraction of unused pages: the file is rewritten if at least one page in five is unused. So
+/// daily pruning does not rewrite the file every day.
 const ONE_OF: i64 = 5;
 
-/// Rewrites the file without its unused pages if there are many, and returns the bytes that became free. Returns `None`
-/// if another process uses the file or the disk has no room for the copy; the unused pages are then filled again later.
+/// Rewrites the file without its unused pages if there are many of them. Returns the number of bytes that became free.
+/// Returns `None` if another process uses the file, or if the disk has no room for the copy. The unused pages then stay
+/// available for later records.
 pub(super) fn compact(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = || number("page_count");

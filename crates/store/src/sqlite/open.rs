@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// First bytes of every SQLite database (SQLite file format, 1.3.1).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// `PRAGMA application_id` of a store: "assa".
+/// `PRAGMA application_id` of a store: "assa" in ASCII.
 const APPLICATION: i64 = 0x6173_7361;
-/// Migrations in order; the n-th brings a store to version n.
+/// Migrations in order. The n-th migration produces version n.
 const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/0001.sql"),
     include_str!("../../migrations/0002.sql"),
@@ -24,7 +24,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/0007.sql"),
     include_str!("../../migrations/0008.sql"),
 ];
-/// Tables, with the first version that has them and the first version that no longer has them.
+/// Groups of tables, each with the first version that has them and the first version that no longer has them.
 const TABLES: [(i64, i64, &[&str]); 8] = [
     (1, i64::MAX, &["run", "sample", "sqlite_sequence"]),
     (2, i64::MAX, &["trial", "trial_slot"]),
@@ -46,12 +46,12 @@ const TABLES: [(i64, i64, &[&str]); 8] = [
     (7, i64::MAX, &["tune"]),
     (8, i64::MAX, &["observation"]),
 ];
-/// Time limit for waiting until another process has filled the store that it is creating.
+/// Time limit for waiting until another process has filled the store which that process is creating.
 const MAKING: Duration = Duration::from_secs(2);
-/// Time limit for waiting for another writer.
+/// Time limit for waiting until another process has finished writing.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Opens the database and creates it if necessary.
+/// Opens the database, and creates it if it does not exist.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         let made = fs::DirBuilder::new()
@@ -77,8 +77,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
 }
 
-/// Refuses an empty file, because a lost store would look like a store without measurements. Waits for a
-/// process that is creating the store.
+/// Refuses an empty file, because a store that lost its content would look like a store without measurements. First
+/// waits for a process that is creating the store.
 pub(super) fn wait_until_filled(path: &Path) -> Result<(), StoreError> {
     let is_empty = || fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0);
     let is_new = || {
@@ -122,7 +122,7 @@ pub(super) fn open_existing(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Enables write-ahead logging: readers never wait for a writer, and a commit is one append and one fsync.
+/// Enables write-ahead logging, in which readers never wait for a writer, and a commit is one append and one fsync.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let mut left = 100;
     loop {
@@ -140,8 +140,8 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Returns whether the file has content. Refuses other types of files, and files that are not SQLite
-/// databases. A pipe is not opened, because that would wait for its other end.
+/// Returns whether the file has content. Refuses other types of files, and files that are not SQLite databases. A pipe
+/// is not opened, because opening would wait for the other end of the pipe.
 fn look_at_file(path: &Path) -> Result<bool, StoreError> {
     let fail = |error: std::io::Error| StoreError::file(path, &error);
     if let Err(error) = assay_host::check_links(path) {
@@ -176,7 +176,7 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// Checks an existing file read-only, so that a refused file stays unchanged.
+/// Checks an existing file in read-only mode, so that a refused file stays unchanged.
 fn look_first(path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -196,7 +196,7 @@ fn needs_writer(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Returns whether the database is a store of a known version, or empty.
+/// Checks that the database is empty, or a store of a known version with all its tables.
 fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     // Unchanged, because `look_first` distinguishes errors by their extended code.
     let fail = |source: rusqlite::Error| match needs_writer(&source) {
@@ -234,8 +234,8 @@ fn ours(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses a store without its version or tables. A migration would fail, or an empty list would look like no
-/// measurements.
+/// Refuses a store that lacks its version or a table. Otherwise a migration would fail, or an empty list would look
+/// like a store without measurements.
 fn check_tables(connection: &Connection, path: &Path, version: i64) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     let damaged = |reason: String| {
@@ -277,14 +277,14 @@ fn check_tables(connection: &Connection, path: &Path, version: i64) -> Result<()
     }
 }
 
-/// Returns the tables of a database.
+/// Returns the names of all tables in a database.
 fn tables(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let mut all = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
     all.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Returns the tables of a store version, as its migrations create them. A test runs the migrations; at each opening
-/// of a store they would take longer than everything else.
+/// Returns the tables that a store of this version has. A test compares them with the result of the migrations. The
+/// list exists because running the migrations at each opening would take longer than everything else.
 fn tables_of(version: i64) -> BTreeSet<&'static str> {
     let mut all = BTreeSet::new();
     for (since, until, names) in TABLES {
@@ -295,7 +295,8 @@ fn tables_of(version: i64) -> BTreeSet<&'static str> {
     all
 }
 
-/// Runs all missing migrations in one transaction. A second process waits and then has nothing to do.
+/// Runs all missing migrations in one transaction. If a second process does the same, it waits and then has nothing to
+/// do.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError::sqlite(path, source);
     ours(connection, path)?;

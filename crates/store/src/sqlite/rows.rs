@@ -1,4 +1,4 @@
-//! Rows for SQL, in SQLite.
+//! SQL rows in SQLite.
 
 use super::Sqlite;
 use crate::StoreError;

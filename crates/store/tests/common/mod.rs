@@ -50,7 +50,7 @@ pub fn run(uid: &str) -> Run {
     }
 }
 
-/// A sample with a histogram of some size.
+/// A sample whose histogram is not small.
 pub fn sample(slot: u32, iops: f64) -> Sample {
     let bins = (0..200u64).map(|bin| (1000 + bin * 37, 1 + bin * u64::from(slot + 1) % 91));
     Sample {

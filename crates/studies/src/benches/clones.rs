@@ -22,21 +22,21 @@ struct Told {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// A dataset with data.
+    /// The dataset was created and filled with data.
     Filled,
-    /// A snapshot and a clone of it exist.
+    /// A snapshot of the dataset and a clone of the snapshot exist.
     Cloned,
-    /// The data is deleted in the origin.
+    /// The data is deleted from the origin.
     Emptied,
-    /// The origin has new data.
+    /// New data is written to the origin.
     Refilled,
-    /// The clone has other new data.
+    /// Different new data is written to the clone.
     Diverged,
-    /// The clone is promoted.
+    /// The clone is promoted, so that it owns the snapshot.
     Promoted,
-    /// The clone is promoted, and the old origin and the snapshot are destroyed.
+    /// The clone is promoted. Then the old origin and the snapshot are destroyed.
     Freed,
-    /// The datasets diverged, and the snapshot was destroyed with `-R`.
+    /// The datasets diverged. Then the snapshot was destroyed with `-R`.
     Destroyed,
 }
 
@@ -49,7 +49,8 @@ struct Wanted {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Of {
-    /// `used` of the origin, as a multiple of the data. All figures up to `planned-used-clone` have this unit.
+    /// `used` of the origin, as a multiple of the data. All figures up to `planned-used-clone` are multiples of the
+    /// data.
     UsedOrigin,
     /// `referenced` of the origin.
     ReferOrigin,
@@ -65,30 +66,30 @@ enum Of {
     WrittenClone,
     /// `logicalused` of the clone.
     LogicalClone,
-    /// Total of origin, snapshot and clone.
+    /// Total space of origin, snapshot and clone.
     Together,
-    /// `used` of the origin after a promotion, as predicted by `assay plan clones`.
+    /// `used` of the origin after a promotion, as `assay plan clones` predicts it.
     PlannedUsedOrigin,
-    /// Predicted `used` of the clone after a promotion.
+    /// `used` of the clone after a promotion, as `assay plan clones` predicts it.
     PlannedUsedClone,
     /// 1 if `zfs destroy` refuses the snapshot.
     SnapshotRefused,
     /// 1 if `zfs destroy -r` refuses the origin.
     OriginRefused,
-    /// 1 if the clone exists with every byte that was written into it.
+    /// 1 if the clone exists and contains every byte that was written into it.
     CloneThere,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Size {
-    /// Bytes of data.
+    /// Number of bytes that are written as the data.
     data: Bytes,
-    /// Record size.
+    /// Record size of the datasets in bytes.
     record: Bytes,
 }
 
-/// Bench that runs the scenario.
+/// Bench that creates the datasets, the snapshot and the clone, and measures their space.
 pub(super) struct Clones<'a> {
     place: &'a BenchContext<'a>,
     size: Size,
@@ -123,8 +124,8 @@ impl<'a> Clones<'a> {
         self.pools.as_ref().ok_or_else(none)
     }
 
-    /// Writes data into a dataset. Each write has its own blocks, because a copy-on-write file system shares
-    /// by reference and not by content.
+    /// Writes data into a dataset. Each write has its own blocks, because a copy-on-write file system shares blocks
+    /// between clones by reference, and not because of equal content.
     fn fill(&self, dataset: &str) -> Result<(), StudyError> {
         let path = format!("/{dataset}/data");
         self.pools()?.write(&path, self.size.data.0).map(drop)

@@ -1,9 +1,9 @@
-//! Measures commands and other loads on this machine; a simple start for a user's own study.
+//! Measures commands and other loads on this machine. This bench is a simple start for a user's own study.
 //!
-//! A configuration contains a command (`run = ["sort", "file"]`, without a shell) or a load without a file (`load = {
-//! kind = "http", … }`). A figure selects the value: `of = "time"` is the mean time of an operation in nanoseconds, `of
-//! = "rate"` the operations per second, `of = "printed"` the first number that the command prints. The form sets how
-//! long the command is repeated (`time = "1s"`).
+//! A configuration contains a command (`run = ["sort", "file"]`, without a shell) or a load without a file
+//! (`load = { kind = "http", … }`). A figure selects the value: `of = "time"` is the mean time of an operation in
+//! nanoseconds, `of = "rate"` the operations per second, `of = "printed"` the first number that the command prints. The
+//! form sets how long the command is repeated (`time = "1s"`).
 
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
 use assay_host::Limits;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Time limit of one run of the command; a run that exceeds it has failed.
+/// Time limit of one run of the command. A run that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
@@ -89,7 +89,7 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Runs a load and returns its operations.
+    /// Runs a load and returns the operations that it completed.
     fn done(&self, load: &Load) -> Result<Operations, StudyError> {
         let fail = |reason: &dyn std::fmt::Display| StudyError::measure(load.describe(), reason);
         let env = &self.place.env;

@@ -1,5 +1,5 @@
-//! Measures how ZFS distributes writes over vdevs that differ in size, fill level or speed, with a pool of single disks
-//! in a guest. For a slow vdev, QEMU limits the rate of one disk.
+//! Measures how ZFS distributes writes over vdevs that differ in size, fill level or speed. The pool consists of single
+//! disks in a guest. For a slow vdev, QEMU limits the rate of one disk.
 
 use super::zpool::{POOL, Pools, rounded_bytes};
 use crate::{BenchContext, Outline, StudyBench, StudyError, settings, to_observation};
@@ -10,16 +10,16 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A pool of single disks. The figures describe the last vdev.
+/// Configuration of a pool of single disks. The figures describe its last vdev.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pool {
-    /// Sizes of the disks.
+    /// Size of each disk.
     vdevs: Vec<Bytes>,
-    /// The first disk is slow.
+    /// Whether the first disk is slow.
     #[serde(default)]
     slow: bool,
-    /// The last disk is added after the others were filled.
+    /// Whether the last disk is added after the other disks were filled.
     #[serde(default)]
     added: bool,
     /// Value of the module parameter `zio_dva_throttle_enabled`.
@@ -40,24 +40,24 @@ struct Wanted {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Of {
-    /// Percentage of the bytes that the last vdev received.
+    /// Percentage of the bytes that ZFS wrote to the last vdev.
     Share,
-    /// Percentage for the last vdev that `assay plan distribute` predicts.
+    /// Percentage of the bytes for the last vdev, as `assay plan distribute` predicts it.
     Planned,
-    /// Bytes per second until all data is on the disks.
+    /// Bytes per second, measured until all data is on the disks.
     Rate,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Size {
-    /// Bytes written.
+    /// Number of bytes to write.
     write: Bytes,
-    /// Bytes written before a disk is added.
+    /// Number of bytes that are written before a disk is added.
     fill: Bytes,
-    /// Record size.
+    /// Record size of the pool in bytes.
     record: Bytes,
-    /// Bytes per second of a slow disk.
+    /// Rate of a slow disk, in bytes per second.
     slow: Bytes,
 }
 
@@ -66,13 +66,13 @@ pub(super) struct Distribution<'a> {
     place: &'a BenchContext<'a>,
     size: Size,
     pools: Option<Pools>,
-    /// Bytes per second of one fast disk alone.
+    /// Rate of one fast disk alone, in bytes per second.
     speed: f64,
     /// Bytes per transaction group.
     txg: u64,
 }
 
-/// Returns the disk names of a pool; disks of equal size are numbered.
+/// Returns names and sizes of a pool's disks. Disks of equal size are numbered.
 fn disk_names(pool: &Pool) -> Vec<(String, u64)> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     let name = |size: &Bytes| {
@@ -99,7 +99,7 @@ impl<'a> Distribution<'a> {
         self.pools.as_ref().ok_or_else(none)
     }
 
-    /// Returns the planner's prediction for a write to the given vdevs.
+    /// Returns the planner's prediction for a write to these vdevs.
     fn planned(&self, pool: &Pool, vdevs: &[Vdev]) -> Result<Option<f64>, StudyError> {
         let Some(version) = self.pools()?.version()?.1 else {
             return Ok(None);

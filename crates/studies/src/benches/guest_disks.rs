@@ -1,10 +1,14 @@
-//! Compares virtual disks of one guest: one boot, many disks, fio in the guest.
+//! Compares virtual disks of one guest. The guest boots once with all disks, and fio runs in the guest.
 //!
-//! A configuration sets where its image is stored on the host: `on = "ext4"`, `"xfs"` or `"btrfs"` (assay creates the
-//! file system on a loop device, unless the user names a directory for it), `"here"` (the directory of the study), or
-//! `"zfs"` or `"zvol"` (an ext4 on a zvol); for the last two the user must name directories. It also describes the disk
-//! as for `assay lab` (`disk = "format=qcow2,cache=none,bus=ide"`). `bare = true` measures a host file with the host's
-//! fio instead. A figure is an fio workload. The form sets the `runtime` of a sample and the `size` of a disk.
+//! A configuration sets where its image is stored on the host:
+//! - `on = "ext4"`, `"xfs"` or `"btrfs"`: assay creates the file system on a loop device, unless the user names a
+//!   directory on such a file system;
+//! - `on = "here"`: the directory of the study;
+//! - `on = "zfs"` or `"zvol"` (an ext4 on a zvol): the user must name a directory.
+//!
+//! A configuration also describes the disk as for `assay lab` (`disk = "format=qcow2,cache=none,bus=ide"`).
+//! `bare = true` measures a host file with the host's fio instead. A figure is an fio workload. The form sets the
+//! `runtime` of a sample and the `size` of a disk.
 
 use crate::fio::{Jobs, Work};
 use crate::{BenchContext, Outline, StudyBench, StudyError, guest, settings};
@@ -21,15 +25,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Overhead per sample: fio's start and end, and the communication with an emulated guest.
+/// Additional time of each sample: start and end of fio, and the communication with an emulated guest.
 const AROUND: Duration = Duration::from_secs(2);
 /// Approximate boot time of an emulated guest.
 const BOOT: Duration = Duration::from_secs(60);
-/// Approximate time to fill a disk in an emulated guest.
+/// Approximate time to fill one disk in an emulated guest.
 const FILL: Duration = Duration::from_secs(4);
-/// File systems that assay creates on a loop device.
+/// File systems that assay can create on a loop device.
 const MADE: [&str; 3] = ["ext4", "xfs", "btrfs"];
-/// Memory of the guest in MiB. fio bypasses the page cache, so little is enough.
+/// Memory of the guest in MiB. The guest needs little memory, because fio bypasses the page cache.
 const MEMORY: u32 = 1024;
 
 #[derive(Deserialize)]
@@ -49,7 +53,7 @@ struct Length {
     size: Bytes,
 }
 
-/// What a configuration measures.
+/// Object that a configuration measures.
 enum MeasuredObject {
     /// A disk of the guest; the path is its device in the guest.
     Disk(PathBuf),
@@ -65,9 +69,9 @@ pub(super) struct GuestDisks<'a> {
     guest: Option<Guest>,
     things: BTreeMap<String, MeasuredObject>,
     mounts: BTreeMap<String, Mounted<'a>>,
-    /// Scratch directories in the directories that the user named, by the name of the file system.
+    /// Scratch directories that were created in the user's directories, by the name of the file system.
     own: BTreeMap<String, OwnDirectory>,
-    /// Scratch directory of the study, held open so that its path stays valid.
+    /// Scratch directory of the study. It is kept open so that its path stays valid.
     base: Option<OwnDirectory>,
     work: Option<Work>,
 }
@@ -95,7 +99,7 @@ fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     }
 }
 
-/// Builds the disk of a configuration; its file is in `dir`.
+/// Builds the disk of a configuration. `dir` contains the file of the disk.
 fn make_disk(
     one: &Configuration,
     wanted: &Wanted,
@@ -137,7 +141,8 @@ impl<'a> GuestDisks<'a> {
         }
     }
 
-    /// Returns the directory on a file system for `many` configurations; creates the file system on first use.
+    /// Returns the directory on a file system. At the first call, creates the file system with space for `many`
+    /// configurations.
     fn directory(&mut self, on: &str, many: usize, base: &Path) -> Result<PathBuf, StudyError> {
         if on == "here" {
             return Ok(base.to_owned());
@@ -162,7 +167,7 @@ impl<'a> GuestDisks<'a> {
         Ok(dir)
     }
 
-    /// Creates a scratch directory in a directory that the user named, and checks its file system.
+    /// Creates a scratch directory in a directory from the user, and checks the type of the file system.
     fn own(&mut self, on: &str, named: &Path) -> Result<PathBuf, StudyError> {
         if let Some(made) = self.own.get(on) {
             return Ok(made.through().to_owned());
@@ -173,12 +178,12 @@ impl<'a> GuestDisks<'a> {
         Ok(dir)
     }
 
-    /// Returns whether the user named no directory for this storage although it needs one (`zfs`, `zvol`).
+    /// Returns whether this storage needs a directory from the user (`zfs`, `zvol`), but the user named none.
     fn lacks(&self, on: &str) -> bool {
         on.starts_with('z') && !self.place.dirs.contains_key(on)
     }
 
-    /// Fills a disk, so that reads do not hit holes.
+    /// Fills a disk with data, so that reads do not hit holes.
     fn fill(&self, guest: &Guest, device: &Path) -> Result<(), StudyError> {
         let job = assay_fio::job::layout_job(device, self.length.size, self.place.seed);
         let job = job.map_err(|error| StudyError::measure("layout", error))?;

@@ -1,12 +1,13 @@
-//! Measures the points of a data sheet on this storage, and the effect of a fast log or cache device on a slow
-//! pool in a guest.
+//! Measures the points of a data sheet on this storage. Also measures how much a fast log or cache device improves a
+//! slow pool in a guest.
 //!
-//! A configuration with `here = true` is a file in the directory, measured with the host's fio. A
-//! configuration with `pool = "plain"`, `"log"` or `"cache"` is a pool in a guest. QEMU limits its disk to
-//! `slow_iops` requests per second; a log or cache device is not limited. No disk waits for flushes, so the
-//! fast devices behave like devices with power-loss protection. A figure is an fio workload. With `log_share =
-//! true` it is the bytes that reached the log device per byte that fio wrote, counted by QEMU. The form sets
-//! `runtime` of a sample, `size` of the file here, `pool_size` of files in the pools, and `slow_iops`.
+//! A configuration with `here = true` is a file in the directory, which is measured with the host's fio. A
+//! configuration with `pool = "plain"`, `"log"` or `"cache"` is a pool in a guest. QEMU limits the main disk of the
+//! pool to `slow_iops` requests per second; a log or cache device is not limited. No disk waits for flushes, so the
+//! fast devices behave like devices with power-loss protection. A figure is an fio workload. With `log_share = true`
+//! the figure is the number of bytes that reached the log device per byte that fio wrote, counted by QEMU. The form
+//! sets the `runtime` of a sample, the `size` of the file on this machine, the `pool_size` of files in the pools, and
+//! `slow_iops`.
 
 use crate::fio::{Jobs, Work};
 use crate::guest::{run_command, run_fio};
@@ -24,22 +25,23 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Overhead per sample: start and end of fio, and the communication with an emulated guest.
+/// Additional time of each sample: start and end of fio, and the communication with an emulated guest.
 const AROUND: Duration = Duration::from_secs(3);
-/// Approximate time for an emulated guest to boot, and to create and fill three pools.
+/// Approximate time in which an emulated guest boots, and creates and fills three pools.
 const SETUP: Duration = Duration::from_secs(120);
 /// Time limit of a command in an emulated guest.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Memory of the guest in MiB.
 const MEMORY: u32 = 1024;
-/// `zfs_arc_max`: the minimum of OpenZFS (`MIN_ARC_MAX`, module/zfs/arc.c), so that the files do not fit.
+/// Size of the ARC (`zfs_arc_max`) in bytes. This is the minimum of OpenZFS (`MIN_ARC_MAX`, module/zfs/arc.c), so that
+/// the files do not fit into the ARC.
 const ARC: u64 = 64 << 20;
 
-/// Kind of the pool.
+/// Devices of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Pool {
-    /// One slow disk.
+    /// One slow disk, without a fast device.
     Plain,
     /// A slow disk and a fast log device.
     Log,
@@ -48,7 +50,7 @@ enum Pool {
 }
 
 impl Pool {
-    /// Returns its name in the guest; ZFS reserves the words `log` and `cache`.
+    /// Returns the name of the pool in the guest. It cannot be `log` or `cache`, because ZFS reserves these words.
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -57,7 +59,7 @@ impl Pool {
         }
     }
 
-    /// Returns the vdev class of the fast disk as `zpool create` names it; `None` without a fast disk.
+    /// Returns the vdev class of the fast disk, as `zpool create` names the class; `None` without a fast disk.
     fn role(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -109,7 +111,7 @@ fn parse_requirements(one: &Configuration) -> Result<Wanted, StudyError> {
     }
 }
 
-/// Returns the figure with fio's settings only, and whether the figure has `log_share = true`.
+/// Returns the figure without `log_share`, so that only fio's settings remain, and whether `log_share = true` was set.
 fn split(figure: &Figure) -> (Figure, bool) {
     let mut plain = figure.clone();
     let share = plain.settings.remove("log_share");
@@ -123,7 +125,7 @@ pub(super) struct Points<'a> {
     length: Length,
     guest: Option<Guest>,
     file: PathBuf,
-    /// Scratch directory, held open so that its path stays valid.
+    /// Scratch directory. It is kept open so that its path stays valid.
     dir: Option<OwnDirectory>,
     work: Option<Work>,
 }
@@ -169,7 +171,7 @@ impl<'a> Points<'a> {
             .map_err(|error| StudyError::measure(self.file.to_string_lossy(), error))
     }
 
-    /// Boots the guest and creates the pools, each with a file that does not fit into the ARC.
+    /// Boots the guest and creates the pools. Each pool contains a file that does not fit into the ARC.
     fn guest(&mut self, pools: &[Pool]) -> Result<(), StudyError> {
         let size = self.length.pool_size.0 * 3 + (256 << 20);
         let disk = |name: &str, throttle| Disk {
@@ -280,7 +282,7 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Sets a parameter of the ZFS module.
+/// Sets a parameter of the guest's ZFS module.
 fn set(guest: &Guest, name: &str, value: u64) -> Result<(), StudyError> {
     let from = "/run/value";
     guest.push_bytes(value.to_string().as_bytes(), Path::new(from), 0o600)?;
@@ -288,7 +290,7 @@ fn set(guest: &Guest, name: &str, value: u64) -> Result<(), StudyError> {
     run_command(guest, &["cp", "--no-preserve=all", from, &to], LIMIT).map(drop)
 }
 
-/// Returns the bytes written to a disk so far; 0 without a disk.
+/// Returns the number of bytes that were written to a disk until now; 0 without a disk.
 fn read_written_bytes(guest: &Guest, disk: Option<String>) -> Result<u64, StudyError> {
     let Some(disk) = disk else {
         return Ok(0);

@@ -14,19 +14,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Configuration of an array.
+/// Disks of an array, and how the array is built from them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disks {
-    /// Sizes of the disks in terabytes, as in the published article; the form sets how many bytes represent one.
+    /// Sizes of the disks in terabytes, as in the published article. The form sets how many bytes represent one
+    /// terabyte.
     disks: Vec<f64>,
-    /// Profile of btrfs.
+    /// Profile of the btrfs; `None` without a btrfs.
     btrfs: Option<Profile>,
-    /// Arguments of `zpool create`; a number stands for a disk, counted from 0.
+    /// Arguments of `zpool create`; `None` without a pool. A number stands for a disk, counted from 0.
     zfs: Option<Vec<String>>,
-    /// Index of the disk that fails and is replaced by one of the same size.
+    /// Index of the disk that fails and is replaced by a disk of the same size; `None` if no disk fails.
     dies: Option<usize>,
-    /// Size of the disk that is added when the array is almost full.
+    /// Size of the disk that is added when the array is almost full; `None` if no disk is added.
     grows: Option<f64>,
 }
 
@@ -39,16 +40,16 @@ struct Wanted {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Of {
-    /// Usable space as a percentage of all disks.
+    /// Usable space as a percentage of the size of all disks.
     Stored,
-    /// Usable space as a percentage of all disks that `assay plan capacity` predicts.
+    /// Usable space as a percentage of the size of all disks, as `assay plan capacity` predicts it.
     Planned,
-    /// Difference between the fullest and the emptiest disk of a half-full array, in percentage points.
+    /// Difference between the fill levels of the fullest and the emptiest disk of a half-full array, in percentage
+    /// points.
     Unevenness,
     /// 1 if all data is readable without the failed disk.
     Intact,
-    /// Bytes written to the other disks during the rebuild, as a percentage of the bytes written to the new
-    /// disk.
+    /// Bytes written to the remaining disks during the rebuild, as a percentage of the bytes written to the new disk.
     Disturbed,
     /// 1 if all data is readable after the repair.
     Mended,
@@ -60,9 +61,9 @@ enum Of {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scale {
-    /// Bytes that represent one TB.
+    /// Number of bytes that represent one terabyte.
     tb: Bytes,
-    /// Bytes that represent one TB in configurations that write data.
+    /// Number of bytes that represent one terabyte in configurations that write data.
     tb_written: Bytes,
 }
 
@@ -142,7 +143,7 @@ impl<'a> Unequal<'a> {
         Ok(vec![(Of::Added, stored * 100.0 / whole)])
     }
 
-    /// Returns USED and AVAIL of a new, empty pool; to fill a pool in a guest would take hours.
+    /// Returns USED and AVAIL of a new, empty pool, because filling a pool in a guest would take hours.
     fn pool(&self, disks: &[f64], words: &[String]) -> Result<Values, StudyError> {
         let none = || StudyError::measure("a pool", "there is no guest");
         let pools = self.pools.as_ref().ok_or_else(none)?;
@@ -174,7 +175,7 @@ fn planned_bytes(sizes: &[u64], data: Profile) -> Result<u64, StudyError> {
     Ok(planned.stored)
 }
 
-/// Returns the disks of a guest; disks of equal size are numbered.
+/// Returns names and sizes of a guest's disks. Disks of equal size are numbered.
 fn disk_names(disks: &[f64], unit: Bytes) -> Vec<(String, u64)> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     let name = |tb: &f64| {

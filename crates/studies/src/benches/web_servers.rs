@@ -1,15 +1,20 @@
-//! Compares web servers of this machine that serve the same small files. Each has its own configuration and a
+//! Compares web servers of this machine that serve the same small files. Each server has its own configuration and a
 //! free port of the loopback interface.
 //!
-//! A configuration selects the program: `server = "nginx"`, `"lighttpd"`, `"apache"` (with `mpm`), `"varnish"`
-//! (with `before`, the name of the configuration behind it), `"h2o"`, `"caddy"` or `"node"`. It also sets
-//! `workers`, `port` (default: a free one) and `lines`, which are copied into the configuration file. A figure
-//! sets the number of `connections` and the value `of`: `rate` (good answers per second), `cpu` (the server's
-//! percentage of all CPUs), `per-cpu-second` (good answers per second of the server's CPU time), `per-percent`
-//! (good answers per second for each percent of all CPUs), or `p50`, `p90` and `p99` of the latency. The form
-//! sets the number of `files` and their `file_size`, the counted `time` and the `washout`.
+//! A configuration selects the program: `server = "nginx"`, `"lighttpd"`, `"apache"` (with `mpm`), `"varnish"` (with
+//! `before`, the name of the configuration behind it), `"h2o"`, `"caddy"` or `"node"`. A configuration also sets
+//! `workers`, `port` (default: a free one) and `lines`, which are copied into the configuration file.
 //!
-//! All servers run from the first round to the last; only one at a time receives requests.
+//! A figure sets the number of `connections` and the value `of`:
+//! - `rate`: good answers per second;
+//! - `cpu`: the server's percentage of all CPUs;
+//! - `per-cpu-second`: good answers per second of the server's CPU time;
+//! - `per-percent`: good answers per second for each percent of all CPUs;
+//! - `p50`, `p90`, `p99`: percentiles of the latency.
+//!
+//! The form sets the number of `files` and their `file_size`, the counted `time` and the `washout`.
+//!
+//! All servers run from the first round to the last, but only one server at a time receives requests.
 
 mod configuration;
 mod served_directory;
@@ -33,11 +38,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::time::Duration;
 
-/// Time limit of a request; a slower request counts as failed.
+/// Time limit of a request. A slower request counts as failed.
 const LIMIT: Nanos = Nanos(5_000_000_000);
-/// Approximate start time of all servers together.
+/// Approximate time in which all servers start.
 const SETUP: Duration = Duration::from_secs(10);
-/// Overhead per step for reading the CPU time of the processes.
+/// Additional time of each step, for reading the CPU time of the processes.
 const AROUND: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Debug, Deserialize)]
@@ -107,8 +112,8 @@ impl Of {
         value.is_finite().then_some(value)
     }
 
-    /// Returns whether a doubt concerns this value. A generator without free CPU time sends fewer requests than the
-    /// server could answer, but this does not affect the CPU time per answer.
+    /// Returns whether a doubt (a reason to distrust a figure) applies to this value. For example, a generator without
+    /// free CPU time sends fewer requests than the server could answer. This does not affect the CPU time per answer.
     fn is_touched(self, doubt: &str) -> bool {
         doubt != "generator-full" || !matches!(self, Self::PerCpuSecond | Self::PerPercent)
     }
@@ -134,15 +139,15 @@ impl Asked {
     }
 }
 
-/// Starts web servers and sends requests to one at a time.
+/// Bench that starts web servers and sends requests to one of them at a time.
 pub(super) struct WebServers<'a> {
     place: &'a BenchContext<'a>,
     length: Option<Length>,
     versions: Vec<(String, String)>,
     tools: Tools,
     load: f64,
-    /// Running servers, by name of the configuration. Dropped before `dir`, because servers must end before their
-    /// directory is removed.
+    /// Running servers, by the name of the configuration. This field is dropped before `dir`, because servers must end
+    /// before their directory is removed.
     servers: BTreeMap<String, Server>,
     ground: Option<Ground>,
 }
@@ -160,7 +165,8 @@ impl<'a> WebServers<'a> {
         }
     }
 
-    /// Returns the configurations of the study; servers that depend on another server come last.
+    /// Returns the configurations of the study in starting order. A server that depends on another server comes after
+    /// that server.
     fn wanted<'s>(
         study: &'s Study,
         form: &Form,
@@ -193,7 +199,7 @@ impl<'a> WebServers<'a> {
         Program::find(self.place.env.host, wanted)
     }
 
-    /// Returns the configurations that cannot be tested, by name, with the reasons.
+    /// Returns for each configuration that cannot be tested, by its name, the reason.
     fn lacking(&self, all: &[(&Configuration, Wanted)]) -> BTreeMap<String, String> {
         let mut lacking: BTreeMap<String, String> = BTreeMap::new();
         for (one, wanted) in all {
@@ -211,7 +217,7 @@ impl<'a> WebServers<'a> {
         lacking
     }
 
-    /// Starts a server and returns its version.
+    /// Starts a server and returns the version of its program.
     fn start(
         &mut self,
         ground: &Ground,

@@ -2,11 +2,11 @@
 //!
 //! A guest has a pool of new virtual disks. On the pool are zvols and datasets; other virtual disks are on the host's
 //! file system. A configuration names what is created on them: an image that QEMU serves over NBD, a nested guest, LVM,
-//! LUKS, a file system. fio runs on the topmost layer. The operations below it are counted in ZFS, in the block layer,
-//! and by QEMU on the host.
+//! LUKS, a file system. fio runs on the topmost layer. The operations of the lower layers are counted in ZFS, in the
+//! block layer, and by QEMU on the host.
 //!
-//! If the user names a dataset, the layers are created below it on this machine, as far as they affect nothing else:
-//! zvols, datasets, file systems, guests on zvols.
+//! If the user names a dataset, the layers are created below this dataset on this machine. Only layers that affect
+//! nothing else are possible there: zvols, datasets, file systems, guests on zvols.
 
 mod build;
 mod built;
@@ -36,7 +36,7 @@ use assay_model::study::{Configuration, Figure, Form, NotTried, Observation, Stu
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bench for ZFS.
+/// Bench that measures ZFS and the layers above it.
 pub(super) struct Zfs<'a> {
     place: &'a BenchContext<'a>,
     up: Option<Up<'a>>,

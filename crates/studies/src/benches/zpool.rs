@@ -21,13 +21,13 @@ const DATA: &str = "/dev/shm/data";
 pub(super) struct Pools {
     guest: Guest,
     disks: Vec<Disk>,
-    /// Device of the partition on each disk, which covers the whole disk.
+    /// Device of each disk's only partition, which covers the whole disk.
     nodes: Vec<String>,
 }
 
 impl Pools {
-    /// Boots the guest. Every disk has one partition and can be slowed down. Partitions save time: on whole disks, each
-    /// new pool would create partitions and wait for udev.
+    /// Boots the guest. Every disk has one partition, and its rate can be limited. The partitions save time: on whole
+    /// disks, each new pool would create partitions and wait for udev.
     pub fn boot(
         place: &BenchContext<'_>,
         name: &str,
@@ -60,25 +60,25 @@ impl Pools {
         Ok(pools)
     }
 
-    /// Runs a command and returns its output.
+    /// Runs a command in the guest and returns its output.
     pub fn run(&self, argv: &[&str]) -> Result<String, StudyError> {
         run_command(&self.guest, argv, LIMIT)
     }
 
-    /// Returns whether a command succeeds.
+    /// Returns whether a command in the guest succeeds.
     pub fn succeeds(&self, argv: &[&str]) -> Result<bool, StudyError> {
         let words: Vec<_> = argv.iter().map(std::ffi::OsStr::new).collect();
         let limits = assay_host::Limits { timeout: LIMIT };
         Ok(self.guest.run(&words, limits)?.success())
     }
 
-    /// Returns the partition of a disk.
+    /// Returns the device of a disk's partition.
     pub fn node(&self, disk: &str) -> &str {
         let at = self.disks.iter().position(|known| known.name == disk);
         at.map_or("", |at| &self.nodes[at])
     }
 
-    /// Limits a disk to this many bytes per second; 0 removes the limit.
+    /// Limits a disk to `bytes` bytes per second; 0 removes the limit.
     pub fn slow(&self, disk: &str, bytes: u64) -> Result<(), StudyError> {
         let Some(disk) = self.disks.iter().find(|known| known.name == disk) else {
             return Ok(());
@@ -114,8 +114,8 @@ impl Pools {
         Ok(())
     }
 
-    /// Writes this many bytes, rounded up to pieces of 16 MiB, into new files with names starting with
-    /// `prefix`, and waits until they are on the disks. Returns the duration in seconds.
+    /// Writes `bytes` bytes, rounded up to pieces of 16 MiB, and waits until the data is on the disks. The data is
+    /// written to new files whose names start with `prefix`. Returns the duration in seconds.
     pub fn write(&self, prefix: &str, bytes: u64) -> Result<f64, StudyError> {
         const WRITE: &str = "s=$(date +%s%N); i=0; while [ $i -lt $1 ]; do \
              dd if=$2 of=$3.$i bs=1M status=none || exit 1; i=$((i+1)); done; \
@@ -129,7 +129,7 @@ impl Pools {
             .ok_or_else(|| StudyError::measure("writing in the guest", "its clock gave no time"))
     }
 
-    /// Returns the vdevs of the pool from `zpool list`. `speed` is the speed of each in bytes per second.
+    /// Returns the vdevs of the pool from `zpool list`. `speed` is the rate of each vdev in bytes per second.
     pub fn vdevs(&self, speed: f64) -> Result<Vec<Vdev>, StudyError> {
         let text = self.run(&["zpool", "list", "-vHp", POOL])?;
         parse_zpool_list("zpool list -vHp", &text, speed)
@@ -144,14 +144,15 @@ impl Pools {
             .map_err(|_| StudyError::measure(path, "not a number"))
     }
 
-    /// Sets a module parameter.
+    /// Sets a parameter of the guest's ZFS module.
     pub fn set(&self, parameter: &str, value: u64) -> Result<(), StudyError> {
         let path = format!("/sys/module/zfs/parameters/{parameter}");
         let argv = ["sh", "-c", "echo $1 > $2", "sh", &value.to_string(), &path];
         self.run(&argv).map(drop)
     }
 
-    /// Returns the version of OpenZFS as text, and parsed into the planner's type; `None` if it cannot be parsed.
+    /// Returns the version of OpenZFS as text. Also returns the version in the planner's type; `None` if the text
+    /// cannot be parsed.
     pub fn version(&self) -> Result<(String, Option<Version>), StudyError> {
         let text = self.run(&["cat", "/sys/module/zfs/version"])?;
         let text = text.trim().to_owned();
@@ -159,7 +160,7 @@ impl Pools {
         Ok((text, number))
     }
 
-    /// Describes the guest.
+    /// Returns a description of the guest, as names and values.
     pub fn machine(&self) -> Vec<(String, String)> {
         let mut all = guest::describe_guest(&self.guest);
         all.retain(|(name, _)| name != "fio");
@@ -175,7 +176,7 @@ impl Pools {
     }
 }
 
-/// Returns `bytes` rounded up to what [`Pools::write`] actually writes.
+/// Returns `bytes` rounded up to the number of bytes that [`Pools::write`] really writes.
 pub(super) fn rounded_bytes(bytes: u64) -> u64 {
     count_pieces(bytes) * (DATA_MIB << 20)
 }

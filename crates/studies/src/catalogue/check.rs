@@ -1,12 +1,13 @@
-//! Checks that every name used in a study is defined there.
+//! Checks that every name that a study uses is defined in the study.
 
 use assay_model::study::{Claim, Derived, Form, Study};
 use std::collections::BTreeSet;
 
-/// A mistake and the table that contains it.
+/// A mistake in a study, with the table that contains the mistake.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// `configuration`, `figure`, `published`, `conclusion`, `forms.quick`; empty for the top level.
+    /// Name of the table: `configuration`, `figure`, `published`, `conclusion`, or `forms.quick`; empty for the top
+    /// level.
     table: &'static str,
     /// Index among the tables of that name, from 0.
     number: usize,
@@ -14,7 +15,7 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    /// Returns the line of the table's header, from 1; 1 if it has none.
+    /// Returns the line number of the table's header, from 1. Returns 1 for the top level.
     pub fn line(&self, text: &str) -> usize {
         let headers = [format!("[[{}]]", self.table), format!("[{}]", self.table)];
         let lines = (1..).zip(text.lines());

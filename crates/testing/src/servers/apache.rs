@@ -1,4 +1,5 @@
-//! Apache with its multi-processing module (MPM) configured in a separate file. A supervisor restarts Apache.
+//! Apache whose multi-processing module (MPM) is configured in a separate file. A supervisor restarts Apache whenever
+//! it ends.
 
 use crate::servers::{find_program, free_port, open_dir, path_text};
 use assay_host::process::Running;
@@ -7,10 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian's directory of modules.
+/// Directory of Apache's modules in Debian.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
-/// Apache on a port of 127.0.0.1 with a file `small` of 1,000 bytes.
+/// Apache on a port of 127.0.0.1, which serves a file `small` of 1,000 bytes.
 #[derive(Debug)]
 pub struct Apache {
     _keeper: Running,
@@ -97,7 +98,7 @@ DocumentRoot {root}/www
         })
     }
 
-    /// Returns the `LoadModule` line of an MPM.
+    /// Returns the line `LoadModule` that loads an MPM.
     #[must_use]
     pub fn loads(mpm: &str) -> String {
         format!("mpm_{mpm}_module {}", module_name(mpm))

@@ -1,4 +1,4 @@
-//! A root directory that contains only one static busybox: the smallest system on which a shell script runs.
+//! A root directory that contains only a static busybox. This is the smallest system on which a shell script runs.
 
 use crate::servers::find;
 use std::io;
@@ -6,13 +6,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Applets that scripts need.
+/// Busybox programs (applets) that the scripts need.
 const APPLETS: [&str; 16] = [
     "sh", "awk", "tr", "ls", "cat", "find", "head", "sed", "grep", "readlink", "df", "sort",
     "timeout", "gzip", "sleep", "stat",
 ];
 
-/// Returns a statically linked busybox, if one is installed.
+/// Returns the path of a statically linked busybox; `None` if none is installed.
 #[must_use]
 pub fn is_static() -> Option<PathBuf> {
     let found = find("busybox")?;

@@ -1,4 +1,4 @@
-//! A network namespace whose only DNS resolver is slow.
+//! A network namespace whose only DNS resolver is slow or does not answer.
 
 use crate::servers::{check, find_program, is_running, open_dir, path_text, start};
 use assay_host::process::Running;
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// An address in the namespace outside of the loopback network (RFC 5737, TEST-NET-1).
+/// An address in the namespace that is not a loopback address (RFC 5737, TEST-NET-1).
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// A network and mount namespace with a loopback interface. Its only DNS server answers every query with "no such name"
-/// after a delay, or never answers.
+/// after a delay, or does not answer.
 ///
 /// In the mount namespace, the user databases (/etc/passwd, group, shadow, nsswitch.conf), /etc/resolv.conf, /etc/hosts
-/// and /run are replaced. The namespace is anonymous and ends with this object. Root has an empty home and the shell
-/// /bin/sh in it, so that no start-up files of a user's shell run.
+/// and /run are replaced. The namespace is anonymous, and ends when the value is dropped. Inside, root has an empty
+/// home and the shell /bin/sh, so that no start-up files of a user's shell run.
 #[derive(Debug)]
 pub struct SlowDns {
     holder: Running,
@@ -32,11 +32,11 @@ pub struct SlowDns {
 }
 
 impl SlowDns {
-    /// Creates the namespace; needs root. Without a delay the resolver never responds, and programs wait until the
-    /// resolver library gives up: here one attempt of 5 s.
+    /// Creates the namespace, which needs root. Without a delay, the resolver does not answer, and programs wait until
+    /// the resolver library gives up; here this is one attempt of 5 s.
     ///
     /// # Errors
-    /// The user is not root, iproute2 or util-linux is missing, or namespaces are forbidden here.
+    /// The user is not root, iproute2 or util-linux is missing, or creating namespaces is forbidden.
     pub fn start(delay: Option<Duration>) -> io::Result<Self> {
         find_program("ip")?;
         find_program("nsenter")?;
@@ -74,13 +74,13 @@ impl SlowDns {
         }
     }
 
-    /// Returns the number of queries so far.
+    /// Returns the number of queries that the resolver has received.
     #[must_use]
     pub fn queries(&self) -> u64 {
         self.queries.load(Ordering::SeqCst)
     }
 
-    /// Returns the command wrapped to run inside the namespaces.
+    /// Returns a command that runs `argv` inside the namespaces.
     #[must_use]
     pub fn inside(&self, argv: &[impl Into<OsString> + Clone]) -> Vec<OsString> {
         let pid = self.holder.pid().to_string();
@@ -97,10 +97,10 @@ impl SlowDns {
         self._dir.path().join("home")
     }
 
-    /// Sets root's shell in the namespace.
+    /// Sets root's shell inside the namespace.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file of users cannot be written.
     pub fn set_shell(&self, shell: &str) -> io::Result<()> {
         fs::write(
             self._dir.path().join("passwd"),
@@ -108,11 +108,10 @@ impl SlowDns {
         )
     }
 
-    /// Assigns a name the address [`ADDRESS`] and, before it, an IPv6 address that drops all
-    /// packets.
+    /// Assigns two addresses to a name: first an IPv6 address that drops all packets, then [`ADDRESS`].
     ///
     /// # Errors
-    /// There is no IPv6 here.
+    /// This machine has no IPv6.
     pub fn add_dead_address(&self, name: &str) -> io::Result<()> {
         let (own, dead) = ("2001:db8::1", "2001:db8::99");
         self.run(&[
@@ -129,10 +128,10 @@ impl SlowDns {
         fs::write(self._dir.path().join("hosts"), lines)
     }
 
-    /// Replaces a file or directory of the machine inside the namespace.
+    /// Replaces a file or directory of the machine by another one, inside the namespace only.
     ///
     /// # Errors
-    /// Either does not exist.
+    /// One of the two does not exist.
     pub fn replace(&self, target: &str, with: &Path) -> io::Result<()> {
         self.run(&["mount", "--bind", &path_text(with), target])
     }
@@ -189,7 +188,7 @@ impl Drop for SlowDns {
     }
 }
 
-/// Waits until the process that holds the namespaces has entered them.
+/// Waits until the process that keeps the namespaces alive has entered them.
 fn wait_for_namespace(holder: &Running) -> io::Result<()> {
     let ours = fs::read_link("/proc/self/ns/net")?;
     let theirs = format!("/proc/{}/ns/net", holder.pid());
@@ -235,8 +234,8 @@ fn serve(socket: &UdpSocket, delay: Option<Duration>, stop: &AtomicBool, queries
     });
 }
 
-/// Returns a response (RFC 1035, section 4.1) with the query's header and question, QR, RA and
-/// RCODE 3 set, and no other record.
+/// Returns a DNS response (RFC 1035, section 4.1) with the query's header and question. QR, RA and RCODE 3 are set, and
+/// there is no other record.
 fn no_such_name(query: &[u8]) -> Option<Vec<u8>> {
     let name = query.get(12..)?;
     let mut end = 0;

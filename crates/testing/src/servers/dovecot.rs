@@ -10,12 +10,12 @@ use std::process::Command;
 
 /// Name of the user, who exists only in the SQL database.
 pub const USER: &str = "ann@example.org";
-/// The user's password, with characters that need quoting.
+/// Password of the user, with characters that need quoting.
 pub const PASSWORD: &str = "tea \"and\" c\\ake";
-/// User `nobody`, who owns the mail: Dovecot serves no mail as root.
+/// Id of the user `nobody`, who owns the mail because Dovecot does not serve mail as root.
 const NOBODY: u32 = 65_534;
 
-/// Dovecot 2.3 whose configuration, in one file, asks PAM before SQLite.
+/// Dovecot 2.3 with one configuration file. It searches a user in PAM first, then in SQLite.
 #[derive(Debug)]
 pub struct Dovecot {
     _master: Running,
@@ -24,7 +24,8 @@ pub struct Dovecot {
 }
 
 impl Dovecot {
-    /// Starts Dovecot; needs root, dovecot-imapd, dovecot-sqlite and the PAM service `dovecot` of Debian's package.
+    /// Starts Dovecot. This needs root, dovecot-imapd, dovecot-sqlite, and the PAM service `dovecot` of Debian's
+    /// package.
     ///
     /// # Errors
     /// A requirement is missing, or Dovecot does not start.
@@ -35,7 +36,7 @@ impl Dovecot {
     /// Starts Dovecot without PAM, so that logins are fast.
     ///
     /// # Errors
-    /// As [`Dovecot::start`].
+    /// See [`Dovecot::start`].
     pub fn without_pam() -> io::Result<Self> {
         Self::asking("")
     }
@@ -62,7 +63,7 @@ impl Dovecot {
         })
     }
 
-    /// Returns the IMAP address as `HOST:PORT`.
+    /// Returns the address of the IMAP server as `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -74,13 +75,13 @@ impl Dovecot {
         self.dir.path().join("password")
     }
 
-    /// Returns the configuration file.
+    /// Returns the path of the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("dovecot.conf")
     }
 
-    /// Returns the command that validates the configuration `{file}`.
+    /// Returns the command that validates a configuration, whose path replaces `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         ["doveconf", "-n", "-c", "{file}"]
@@ -97,7 +98,7 @@ impl Dovecot {
             .to_vec()
     }
 
-    /// Returns the number of refusals by PAM so far.
+    /// Returns how often PAM has refused a login.
     #[must_use]
     pub fn asked_pam(&self) -> usize {
         self.log().matches("pam_authenticate() failed").count()
@@ -140,7 +141,7 @@ password_query = SELECT userid AS user, password FROM users WHERE userid = '%u'
     fs::set_permissions(&password, fs::Permissions::from_mode(0o600))
 }
 
-/// Configuration that asks PAM for system users before SQL, as in Dovecot's example configuration.
+/// Configuration that searches system users in PAM before SQL, as in Dovecot's example configuration.
 const PAM_FIRST: &str = "passdb {
   driver = pam
   args = dovecot

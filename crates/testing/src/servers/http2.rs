@@ -1,4 +1,4 @@
-//! Web servers with HTTP/2, over TLS, and without TLS by prior knowledge.
+//! Web servers with HTTP/2. They serve HTTP/2 over TLS, and by prior knowledge without TLS.
 
 use crate::servers::{
     check, find, find_program, free_port, open_dir, path_text, start, start_listening,
@@ -11,22 +11,22 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Kind of server.
+/// Program that serves HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http2ServerKind {
-    /// nginx.
+    /// The web server nginx.
     Nginx,
-    /// h2o.
+    /// The web server h2o.
     H2o,
-    /// Apache with mod_http2.
+    /// Apache with the module mod_http2.
     Apache,
 }
 
 impl Http2ServerKind {
-    /// All kinds.
+    /// All supported programs.
     pub const ALL: [Self; 3] = [Self::Nginx, Self::H2o, Self::Apache];
 
-    /// Returns the name of the program.
+    /// Returns the name of the executable.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ struct At<'a> {
     more: &'a str,
 }
 
-/// A server with a file `small` of 1,000 bytes and a file `large` of 3,000,000.
+/// A web server with a file `small` of 1,000 bytes and a file `large` of 3,000,000 bytes.
 #[derive(Debug)]
 pub struct Http2Server {
     _running: Running,
@@ -209,14 +209,14 @@ impl Http2Server {
         }
     }
 
-    /// Returns the file with the self-signed certificate.
+    /// Returns the path of the self-signed certificate.
     #[must_use]
     pub fn certificate(&self) -> String {
         path_text(&self.dir.path().join("cert"))
     }
 }
 
-/// Writes `key` and `cert` for 127.0.0.1.
+/// Writes a private key and a certificate for 127.0.0.1 to the files `key` and `cert`.
 fn certificate(dir: &Path) -> io::Result<()> {
     let openssl = find("openssl").map_or_else(|| "openssl".to_owned(), |path| path_text(&path));
     let (key, cert) = (path_text(&dir.join("key")), path_text(&dir.join("cert")));

@@ -1,4 +1,4 @@
-//! A private MariaDB that listens only on a socket.
+//! A private MariaDB that listens only on a Unix socket.
 
 use crate::servers::{check, find, open_dir, path_text};
 use assay_host::process::{Dies, Running};
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Name and number of the user that runs the server if the test runs as root.
+/// Name and id of the user that runs the server if the test runs as root.
 const NOBODY: (&str, u32) = ("nobody", 65_534);
 
-/// A server with one user, `root`, who needs no password on the socket, and an empty database `bench`.
+/// A MariaDB server with an empty database `bench` and one user, `root`, who needs no password on the socket.
 #[derive(Debug)]
 pub struct MariaDb {
     _server: Running,

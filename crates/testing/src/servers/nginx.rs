@@ -1,4 +1,4 @@
-//! A private nginx web server.
+//! A private web server with nginx.
 
 use crate::servers::{find_program, open_dir, path_text, start, start_listening};
 use assay_host::process::Running;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// nginx with its own configuration; one worker, `sendfile on`, no access log.
+/// nginx with its own configuration: one worker, `sendfile on`, no access log.
 #[derive(Debug)]
 pub struct Nginx {
     program: PathBuf,
@@ -42,8 +42,8 @@ impl Nginx {
         })
     }
 
-    /// Like [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000. Returns `None` and
-    /// reports the reason if nginx is missing.
+    /// Like [`Nginx::start`], with a file `small` of 1,000 bytes and a file `large` of 3,000,000 bytes. Returns `None`
+    /// and reports the reason if nginx is missing.
     ///
     /// # Panics
     /// nginx is installed and does not start.
@@ -64,7 +64,7 @@ impl Nginx {
         }
     }
 
-    /// Creates a served file of `bytes` bytes.
+    /// Creates a file of `bytes` bytes that nginx serves.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -78,19 +78,19 @@ impl Nginx {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// Returns the port on 127.0.0.1.
+    /// Returns the port on 127.0.0.1 at which nginx listens.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the configuration file.
+    /// Returns the path of the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("nginx.conf")
     }
 
-    /// Returns the command that validates the configuration `{file}`.
+    /// Returns the command that validates a configuration, whose path replaces `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let log = path_text(&self.dir.path().join("error.log"));

@@ -8,7 +8,7 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Postfix 3.3 or later with its own queue, and smtp-sink as its only destination.
+/// Postfix 3.3 or later with its own queue. Its only destination is smtp-sink.
 #[derive(Debug)]
 pub struct Postfix {
     // Dropped first: the program that was started may end before its master does.
@@ -20,7 +20,7 @@ pub struct Postfix {
 }
 
 impl Postfix {
-    /// Starts Postfix and the sink; needs root, and Debian's package postfix with its users.
+    /// Starts Postfix and the sink. This needs root, and Debian's package postfix with its users.
     ///
     /// # Errors
     /// A requirement is missing, or Postfix does not start.
@@ -28,10 +28,10 @@ impl Postfix {
         Self::configured("")
     }
 
-    /// Starts Postfix and the sink with additional lines in `main.cf`.
+    /// Starts Postfix and the sink, with additional lines in `main.cf`.
     ///
     /// # Errors
-    /// As [`Postfix::start`].
+    /// See [`Postfix::start`].
     pub fn configured(settings: &str) -> io::Result<Self> {
         let (program, sink) = (find_program("postfix")?, find_program("smtp-sink")?);
         let dir = open_dir()?;
@@ -65,7 +65,7 @@ impl Postfix {
         })
     }
 
-    /// Returns the SMTP address as `HOST:PORT`.
+    /// Returns the address of the SMTP server as `HOST:PORT`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -83,7 +83,7 @@ impl Postfix {
         self.port
     }
 
-    /// Returns the command of a Postfix program for this configuration.
+    /// Returns the command that runs a program of Postfix with this configuration.
     #[must_use]
     pub fn program(&self, words: &str) -> String {
         let (name, rest) = words.split_once(' ').unwrap_or((words, ""));
@@ -93,7 +93,7 @@ impl Postfix {
         )
     }
 
-    /// Returns a shell script that sends this many mails and waits until all are delivered.
+    /// Returns a shell script that sends `mails` mails and waits until all of them are delivered.
     #[must_use]
     pub fn send(&self, mails: u32) -> String {
         let queue = ["incoming", "active", "maildrop"]
@@ -107,16 +107,16 @@ impl Postfix {
     }
 }
 
-/// Stops Postfix's master daemon on drop. Needed because the daemon leaves the process group of the program that
-/// started it.
+/// Stops the master daemon of Postfix when the value is dropped. This is needed because the daemon leaves the process
+/// group of the program that started it.
 #[derive(Debug)]
 struct StopMaster {
     etc: PathBuf,
 }
 
 impl StopMaster {
-    /// Kills the master and its processes. `postfix abort` is not used: it writes to the log socket, which nobody reads
-    /// any more if the master has died, and then waits forever.
+    /// Kills the master and its processes. `postfix abort` is not used, because it writes to the log socket. If the
+    /// master has died, nobody reads this socket any more, and the command would wait forever.
     fn stop(&self) {
         let Some(pid) = self.find_master() else {
             return;
@@ -125,7 +125,7 @@ impl StopMaster {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
 
-    /// Returns the process of the master if it still runs.
+    /// Returns the process id of the master; `None` if it does not run any more.
     fn find_master(&self) -> Option<rustix::process::Pid> {
         let file = self.etc.parent()?.join("spool/pid/master.pid");
         let number: i32 = fs::read_to_string(file).ok()?.trim().parse().ok()?;

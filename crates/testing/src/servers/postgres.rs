@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// User that runs the server, because PostgreSQL refuses to run as root.
 const USER: &str = "nobody";
 
-/// A server with one superuser, `assay`, who needs no password on the socket.
+/// A PostgreSQL server with one superuser, `assay`, who needs no password on the socket.
 #[derive(Debug)]
 pub struct Postgres {
     programs: PathBuf,
     dir: tempfile::TempDir,
     server: Option<Running>,
-    /// TCP port with TLS, if any, besides the socket.
+    /// TCP port with TLS; `None` if the server listens only on the socket.
     tls_port: Option<u16>,
 }
 
@@ -42,7 +42,8 @@ impl Postgres {
         }
     }
 
-    /// Like [`Postgres::start`], and also listens on a port of 127.0.0.1 with TLS. Certificate and key are in PEM.
+    /// Like [`Postgres::start`], but the server also listens with TLS on a port of 127.0.0.1. `certificate` and `key`
+    /// are in PEM.
     ///
     /// # Panics
     /// PostgreSQL is installed and does not start.
@@ -152,13 +153,13 @@ impl Postgres {
         }
     }
 
-    /// Returns its configuration file.
+    /// Returns the path of the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("data/postgresql.conf")
     }
 
-    /// Returns the command that validates the configuration `{file}`.
+    /// Returns the command that validates a configuration, whose path replaces `{file}`.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let mut argv = vec![crate::servers::path_text(&self.programs.join("postgres"))];
@@ -193,7 +194,7 @@ impl Postgres {
         ]
     }
 
-    /// Returns the command of a PostgreSQL program as an unprivileged user.
+    /// Returns the command that runs a program of PostgreSQL as an unprivileged user.
     fn command(&self, program: &str) -> Command {
         let path = self.programs.join(program);
         let mut command = match rustix::process::geteuid().is_root() {
@@ -264,7 +265,7 @@ impl Postgres {
         }
     }
 
-    /// Ends the server immediately, like a crash: connections break.
+    /// Ends the server immediately, so that connections break as in a crash.
     pub fn down(&mut self) {
         if let Some(mut server) = self.server.take() {
             // Its children notice its end and end too.
@@ -274,7 +275,7 @@ impl Postgres {
         }
     }
 
-    /// Returns the URL of a database; `postgres` always exists.
+    /// Returns the URL of a database. The database `postgres` always exists.
     #[must_use]
     pub fn url(&self, database: &str) -> PathBuf {
         let dir = self.dir.path().display();
@@ -329,7 +330,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Returns the directory of the newest installed version on Debian.
+/// Returns the directory with the programs of the newest installed version, on Debian.
 fn find_programs() -> Option<PathBuf> {
     let mut all: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .ok()?
@@ -344,7 +345,7 @@ fn find_programs() -> Option<PathBuf> {
     all.pop().map(|(_, path)| path)
 }
 
-/// Returns the ids of the user and its group.
+/// Returns the ids of the user and of the group that run the server.
 fn postgres_user() -> io::Result<(u32, u32)> {
     let text = fs::read_to_string(Path::new("/etc/passwd"))?;
     let found = text.lines().find_map(|line| {

@@ -1,5 +1,5 @@
-//! Shells and awk implementations of other machines: every shell with every awk. Scripts that assay runs on other
-//! machines are tested with all pairs, because each implementation rejects something that the others accept.
+//! Shells and awk implementations that other machines may have. Scripts that assay runs on other machines are tested
+//! with every shell and every awk, because each implementation rejects something that the others accept.
 
 use crate::servers::find;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ const SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
 /// The awk implementations of Debian, Red Hat, small systems, and the BSDs.
 const AWKS: [&str; 4] = ["mawk", "gawk", "busybox", "original-awk"];
 
-/// A shell with its awk.
+/// A shell, with the awk that its scripts use.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// Names of the shell and the awk, for messages.
@@ -24,7 +24,7 @@ pub struct Pair {
     awk: PathBuf,
 }
 
-/// Returns all installed pairs. The test reports missing ones as skipped.
+/// Returns all installed pairs of shell and awk. Reports missing programs as skipped.
 #[must_use]
 pub fn shell_awk_pairs() -> Vec<Pair> {
     let (shells, awks) = find_programs();
@@ -33,8 +33,8 @@ pub fn shell_awk_pairs() -> Vec<Pair> {
         .collect()
 }
 
-/// Returns the smallest list of pairs that contains every installed shell and every installed awk, for tests whose runs
-/// take seconds.
+/// Returns the smallest list of pairs that contains every installed shell and every installed awk. Intended for tests
+/// whose runs take seconds.
 #[must_use]
 pub fn each_shell_and_awk() -> Vec<Pair> {
     let (shells, awks) = find_programs();
@@ -49,7 +49,7 @@ pub fn each_shell_and_awk() -> Vec<Pair> {
 
 type Program = (String, PathBuf);
 
-/// Returns the installed shells and awks.
+/// Returns the installed shells and the installed awk implementations.
 fn find_programs() -> (Vec<Program>, Vec<Program>) {
     let installed = |names: &[&str]| -> Vec<Program> {
         let path = |name: &&str| {
@@ -96,8 +96,8 @@ impl Pair {
         (self.shell.file_name()? == "busybox").then_some("sh")
     }
 
-    /// Returns a prefix for scripts that selects the awk: busybox's shell prefers its built-in awk to PATH, but not to
-    /// a shell function.
+    /// Returns a prefix for scripts that selects the awk. It is a shell function, because busybox's shell prefers its
+    /// built-in awk to the awk in PATH, but not to a function.
     #[must_use]
     pub fn before(&self, links: &Path) -> String {
         match self.arguments() {

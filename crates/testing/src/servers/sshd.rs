@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Port of the server. The namespace has no other service, so the default port is free.
+/// Port of the server. The default port is free, because the namespace contains no other service.
 const PORT: u16 = 22;
 
-/// sshd to which root can log in with a key, at [`ADDRESS`]. By default it has no PAM and `UseDNS yes`.
+/// An sshd to which root can log in with a key, at [`ADDRESS`]. By default it uses no PAM and has `UseDNS yes`.
 #[derive(Debug)]
 pub struct Sshd {
     program: PathBuf,
     server: Running,
-    /// Namespace in which the server runs.
+    /// Namespace in which sshd runs.
     pub dns: SlowDns,
     dir: tempfile::TempDir,
 }
 
 impl Sshd {
-    /// Starts sshd in the namespace; needs root.
+    /// Starts sshd in the namespace, which needs root.
     ///
     /// # Errors
     /// OpenSSH's server, client or key generator is missing, or sshd does not start.
@@ -32,11 +32,11 @@ impl Sshd {
         Self::configured(dns, "PermitUserRC no\nUsePAM no\nUseDNS yes", None)
     }
 
-    /// Starts sshd with additional configuration lines, and with lines of a PAM stack if it should use PAM. In both,
-    /// `{dir}` stands for the private directory.
+    /// Starts sshd with additional lines of configuration. If sshd shall use PAM, `pam` contains the lines of the PAM
+    /// stack. In both texts, `{dir}` stands for the private directory.
     ///
     /// # Errors
-    /// As [`Sshd::start`].
+    /// See [`Sshd::start`].
     pub fn configured(dns: SlowDns, settings: &str, pam: Option<&str>) -> io::Result<Self> {
         let program = find_program("sshd")?;
         find_program("ssh")?;
@@ -90,7 +90,7 @@ GSSAPIAuthentication no
         Ok(sshd)
     }
 
-    /// Waits until sshd has written its process id, which means that it listens.
+    /// Waits until sshd has written its process id, after which it listens.
     fn wait(&self) -> io::Result<()> {
         let pid = self.dir.path().join("pid");
         let end = Instant::now() + Duration::from_secs(10);
@@ -128,20 +128,21 @@ GSSAPIAuthentication no
         self.dns.inside(&argv)
     }
 
-    /// Returns the private directory, with the key `id`, the authorized `id.pub`, and `known` hosts.
+    /// Returns the private directory, which contains the private key `id`, the authorized key `id.pub`, and the `known`
+    /// hosts.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Returns the configuration file.
+    /// Returns the path of the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("sshd_config")
     }
 
-    /// Returns the command that validates the configuration `{file}`. It runs inside the namespace, where sshd finds
-    /// its directory.
+    /// Returns the command that validates a configuration, whose path replaces `{file}`. The command runs inside the
+    /// namespace, where sshd finds its directory.
     #[must_use]
     pub fn validate(&self) -> Vec<String> {
         let argv = self

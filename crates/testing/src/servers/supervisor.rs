@@ -1,4 +1,4 @@
-//! A supervisor that restarts a server whenever it ends, and a script that triggers a restart.
+//! A supervisor that restarts a server whenever the server ends, and a script that triggers a restart.
 
 use assay_host::process::{Dies, Running};
 use std::fs;
@@ -7,13 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Shell script that runs a command in a loop and records each exit status. The kernel stops the server when the script
-/// ends.
+/// Shell script that runs a command in a loop and records each exit status. When the script ends, the kernel stops the
+/// server.
 const KEEPER: &str =
     "while :; do setpriv --pdeathsig QUIT -- \"$@\"; echo \"$?\" >> \"$0\"; sleep 0.1; done";
 
-/// Shell script that stops the server and waits until it responds again. Fails if the server ended several times by
-/// itself; one more end is tolerated, because the old process may still be shutting down.
+/// Shell script that stops the server and waits until it responds again. The script fails if the server has ended
+/// several times without being stopped. One such end is tolerated, because the old process may still be shutting down.
 const RESTART: &str = "#!/bin/sh
 ended() { wc -l < ENDED; }
 before=$(ended)
@@ -43,7 +43,7 @@ fn quote_command(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Supervises a server, waits until it responds, and creates the script `restart` in the directory.
+/// Supervises a server and waits until it responds. Creates the script `restart` in the directory.
 ///
 /// # Errors
 /// The server does not start.

@@ -1,10 +1,11 @@
-//! Formats the reasons why candidates are not tried, one line each.
+//! Describes the reasons why candidates are not tried, in one line each.
 
 use super::LeftOut;
 use assay_model::advice::RiskLevel;
 use std::fmt;
 
-/// Returns the value of `--may` that permits a risk. For risks that are never permitted, describes what can happen.
+/// Returns the value of `--may` that permits a risk. For a risk that is never permitted, returns a description of the
+/// possible damage.
 fn risk_word(level: RiskLevel) -> &'static str {
     match level {
         RiskLevel::None => "none",
@@ -22,7 +23,7 @@ fn first_sentence(text: &str) -> &str {
     }
 }
 
-/// Shortens a text to about two lines.
+/// Shortens a text to about two lines of output.
 fn shorten(text: &str) -> String {
     const LONGEST: usize = 150;
     match text.char_indices().nth(LONGEST) {

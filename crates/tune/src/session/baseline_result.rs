@@ -1,4 +1,4 @@
-//! Decides after the baseline: the goal is met, it is out of reach, or the search begins.
+//! Decides after the baseline whether the goal is met, whether it is out of reach, or whether the search begins.
 
 use super::{SessionPhase, TuneSession};
 use crate::baseline::{self, Standing, judge_visits};
@@ -7,8 +7,8 @@ use crate::outcome::Ending;
 use assay_model::advice::Guard;
 
 impl TuneSession {
-    /// Decides after a visit: all criteria are met, the goal is out of reach, or the first missed sub-goal becomes the
-    /// objective.
+    /// Decides after a visit. Either all criteria are met, or the goal is out of reach, or the first missed sub-goal
+    /// becomes the objective.
     pub(super) fn judge_baseline(&mut self) {
         let wants = &self.plan.goal.wants;
         self.standings = (wants.iter().enumerate())
@@ -41,8 +41,8 @@ impl TuneSession {
         }
     }
 
-    /// Returns the number of rounds for measuring the lowest layer. 0 if the objective is `more` or `less`, because
-    /// these have no threshold that the lowest layer could miss, or if the session continues in any case.
+    /// Returns the number of rounds in which the lowest layer is measured. Returns 0 if the session continues in any
+    /// case, or if the objective is `more` or `less`, which have no threshold that the lowest layer could miss.
     pub(super) fn bottom_rounds(&self) -> u32 {
         let want = &self.plan.goal.wants[self.objective];
         match want.criterion() {
@@ -51,8 +51,8 @@ impl TuneSession {
         }
     }
 
-    /// Handles the case that all criteria seem to be met: decides "met", requests another visit, or ends if there is no
-    /// time for one.
+    /// Handles the case that all criteria seem to be met: decides "met", requests another visit, or ends the session if
+    /// there is no time for another visit.
     fn judge_met(&mut self) {
         let probability = |standing: &Standing| match standing {
             Standing::Met { probability } | Standing::MetForNow { probability } => *probability,
@@ -79,8 +79,8 @@ impl TuneSession {
         }
     }
 
-    /// Converts the sub-goals that are met into guardrails: each figure may get worse only as far as its criterion is
-    /// still met.
+    /// Converts the sub-goals that are met into guardrails. Each figure may get worse only as far as its criterion
+    /// remains met.
     fn guard_other_wishes(&mut self) {
         self.guards = self.plan.goal.guards.clone();
         for (at, want) in self.plan.goal.wants.iter().enumerate() {

@@ -1,5 +1,5 @@
 //! Order of the steps of the search: each candidate alone once, screens, proofs. `baseline_result.rs` handles the
-//! baseline before it, `whole.rs` the proof of all accepted changes after it.
+//! baseline before the search, and `whole.rs` the proof of all accepted changes after the search.
 
 use super::TuneSession;
 use super::sizes::{SCREEN_ERROR, SHRINK, fit, next_level};
@@ -21,53 +21,54 @@ const CHOSEN: usize = 5;
 const LEAST_PROOF: u32 = 11;
 /// Quantile of the normal distribution at 0.9.
 const UPPER: f64 = 1.28;
-/// Maximum alternations of a pair in the first round; each later round permits four times as many.
+/// Maximum number of alternations of a pair in the first round. Each later round permits four times as many.
 const MOST_AT_FIRST: u32 = 4;
-/// One part in this many of the remaining time may be spent on the patience of proofs: the pairs before candidates may
-/// be given up.
+/// Divisor of the remaining time: one part in this many may be spent on the patience of proofs, that is on the pairs
+/// before candidates may be given up.
 const PATIENCE_SHARE: u32 = 4;
-/// Maximum alternations before a candidate may be given up.
+/// Maximum number of alternations before a candidate may be given up.
 const MOST_PATIENCE: u32 = 24;
-/// Fraction of the proved gains that is expected to remain; used to decide whether the goal is probably reached.
+/// Fraction of the proved gains that is expected in the final proof. The session uses it to decide whether the goal is
+/// probably reached.
 const COUNTED_ON: f64 = 0.8;
 
-/// Phase of a session.
+/// Phase of a session, with the state that only this phase needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "phase")]
 pub enum SessionPhase {
-    /// Before the first step.
+    /// No step has been executed yet.
     SetUp,
     /// Visits of the baseline are measured.
     Visiting,
-    /// The diagnosis finds what limits the load.
+    /// The diagnosis is measured.
     Diagnosing,
-    /// Each candidate is tried once alone, to find those that break the load.
+    /// Each candidate is tried once alone, to find candidates that break the load.
     Alone {
-        /// Position in the order.
+        /// Position of the candidate in the order.
         at: usize,
     },
     /// The candidates of a screen are measured in the same pairs.
     Screening {
-        /// The screen.
+        /// Screen that is measured.
         screen: Screen,
     },
     /// Candidates are proved one after another.
     Proving {
-        /// The proof being measured: new pairs of one row of settings against another (see `proof.rs`).
+        /// Proof that is measured: new pairs of one row of settings against another (see `proof.rs`).
         proof: Proof,
-        /// Candidates whose proofs follow.
+        /// Candidates that are proved after this proof.
         queue: Vec<usize>,
-        /// Error level that is left for this proof and the queue.
+        /// Error level that is available for this proof and the proofs of the queue.
         level: f64,
     },
     /// All accepted changes are proved together.
     Whole {
-        /// The current attempt.
+        /// Current attempt to prove all changes together.
         proof: Proof,
     },
     /// The accepted changes are being kept.
     Keeping,
-    /// Everything is being reverted.
+    /// All changes are being reverted.
     Reverting,
     /// The session has ended.
     Done,
@@ -136,8 +137,8 @@ impl TuneSession {
         self.start_proof(pool, level);
     }
 
-    /// Returns whether a candidate may still be tried: it is neither accepted nor decided by a proof. A candidate that
-    /// was given up can return through a screen.
+    /// Returns whether a candidate may still be tried: neither accepted nor decided by a proof. A candidate that was
+    /// given up may be tried again after a screen.
     fn is_open(&self, candidate: usize) -> bool {
         let settled = |proof: &Proof| {
             let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
@@ -154,8 +155,8 @@ impl TuneSession {
         !self.accepted.contains(&candidate) && !self.proofs.iter().any(settled)
     }
 
-    /// Selects the candidates of a screen from `pool`: cheap to switch, and none that excludes another or an accepted
-    /// one.
+    /// Selects the candidates of a screen from `pool`. Selects only candidates that are cheap to apply, that can be
+    /// combined with each other, and that can be combined with the accepted candidates.
     fn columns(&self, pool: &[usize]) -> Vec<usize> {
         let all = &self.plan.candidates;
         let mut columns: Vec<usize> = Vec::new();
@@ -219,12 +220,12 @@ impl TuneSession {
         }
     }
 
-    /// Returns whether further search would use the time that is reserved for the end.
+    /// Returns whether continuing the search would use the time that is reserved for the end.
     fn is_late(&self) -> bool {
         self.clock.left(self.reserve()) == Nanos(0)
     }
 
-    /// Ends a screen: selects the best candidates for proofs.
+    /// Ends a screen, and selects its best candidates for proofs.
     fn choose(&mut self, screen: Screen) {
         let level = self.round_level().unwrap_or_default();
         let fitted = screen.fit();
@@ -254,7 +255,8 @@ impl TuneSession {
         self.start_proof(queue, level);
     }
 
-    /// Begins the proof of the first candidate in the queue that can still be tried. Ends the round if there is none.
+    /// Begins the proof of the first candidate in the queue that can still be tried. Ends the round if there is no such
+    /// candidate.
     fn start_proof(&mut self, mut queue: Vec<usize>, level: f64) {
         let screened = self
             .screens
@@ -317,17 +319,17 @@ impl TuneSession {
         self.open_round();
     }
 
-    /// Returns the number of alternations before a candidate may be given up. It is as large as the time permits,
-    /// because a few pairs mislead on a noisy machine; all `waiting` candidates together may use a quarter of the
-    /// remaining time.
+    /// Returns the number of alternations before a candidate may be given up. This number is as large as the time
+    /// permits, because a few pairs are misleading on a noisy machine. All `waiting` candidates together may use a
+    /// quarter of the remaining time.
     fn choose_patience(&self, left: Nanos, candidate: usize, waiting: usize) -> u32 {
         let one = (self.plan.costs).pair(&self.plan.candidates, &Row::from([candidate]), 1);
         let each = fit(left, one) / (PATIENCE_SHARE * waiting as u32);
         each.clamp(least_patience(), MOST_PATIENCE)
     }
 
-    /// Returns the gain that the proof of a candidate expects, as a natural logarithm: the gain
-    /// seen so far, or 0.1.
+    /// Returns the gain that the proof of a candidate must be able to detect, as a natural logarithm: the gain measured
+    /// until now, or 0.1.
     fn expected_gain(&self, candidate: usize) -> f64 {
         let screened = self.screens.iter().rev().find_map(|screen| {
             let column = screen.candidates.iter().position(|at| *at == candidate)?;

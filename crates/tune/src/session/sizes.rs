@@ -1,5 +1,4 @@
-//! Numbers of pairs: how large a screen or a proof is, fixed before its first pair. Also computes the time reserved for
-//! the end.
+//! Determines the size of a screen or a proof before its first pair, and the time reserved for the end.
 
 use super::TuneSession;
 use crate::budget::{Row, add, times};
@@ -10,15 +9,15 @@ use assay_judge::trial::forecast;
 use assay_model::Nanos;
 use assay_model::trial::MAX_PAIRS;
 
-/// Probability that a session accepts a useless change, over all rounds.
+/// Maximum probability that a session accepts a useless change, over all rounds.
 pub(super) const LEVEL: f64 = 0.05;
-/// Fraction of the remaining error level that each round may spend; the last round may spend all of it.
+/// Fraction of the remaining error level that each round may spend. The last round may spend all of it.
 const ROUNDS: [f64; 3] = [0.8, 0.7, 1.0];
-/// Minimum fraction of the level left in a round that the next proof after a screen gets. The first candidates get more
-/// than an equal part, because the screen orders them by probability of a gain.
+/// Minimum fraction of the round's remaining level that the next proof after a screen gets. The first candidates get
+/// more than an equal part, because the screen orders the candidates by the probability of a gain.
 const FIRST: f64 = 0.5;
-/// Error level of each attempt to prove all accepted changes. Their sum is the maximum probability that a session keeps
-/// changes although nothing helps.
+/// Error level of each attempt to prove all accepted changes. The sum of these levels is the maximum probability that a
+/// session keeps changes although none of them helps.
 pub(super) const WHOLE_LEVELS: [f64; 2] = [0.035, 0.015];
 /// Maximum fraction of the budget for one screen.
 const SCREEN_SHARE: f64 = 0.35;
@@ -26,25 +25,24 @@ const SCREEN_SHARE: f64 = 0.35;
 const WHOLE_SHARE: f64 = 0.25;
 /// Standard error (log ratio) of an effect at which a screen ends.
 pub(super) const SCREEN_ERROR: f64 = 0.03;
-/// Minimum noise (log ratio) that is assumed; a smaller estimate is chance.
+/// Minimum noise (log ratio) that is assumed, because a smaller estimate is chance.
 const LEAST_NOISE: f64 = 0.005;
 /// Maximum number of pairs of a screen.
 const SCREEN_MOST: u32 = 96;
-/// Factor for gains between two proofs: a proof that found a gain overestimates it (winner's
-/// curse).
+/// Factor for gains between two proofs. A proof that found a gain overestimates this gain (winner's curse).
 pub(super) const SHRINK: f64 = 0.7;
-/// Expected total gain (0.08 is 8 %) of changes that were proved elsewhere, if nothing was measured here.
+/// Total gain that is expected from changes that were proved elsewhere, if nothing was measured here; 0.08 for 8 %.
 const TOGETHER: f64 = 0.08;
-/// Factor on the forecast number of pairs of the last proof, if the time permits. It is generous, because a failure of
-/// this proof would make all earlier work useless.
+/// Factor by which the forecast number of pairs of the last proof is multiplied, if the time permits. The factor is
+/// generous, because a failure of this proof makes all earlier work useless.
 const WHOLE_FACTOR: f64 = 2.5;
 /// Minimum number of pairs of the last proof, if the time permits.
 const WHOLE_PAIRS: u32 = 42;
-/// Minimum number of pairs of the proof of all accepted changes. A level of 2.5 % needs at least six pairs; below this
-/// constant, the total gain would remain undecided.
+/// Minimum number of pairs of the proof of all accepted changes. A level of 2.5 % needs at least six pairs; with fewer
+/// than this constant, the total gain would remain undecided.
 const LEAST_WHOLE: u32 = 12;
 
-/// Number of pairs and of alternations.
+/// Size of a proof: number of pairs, and number of alternations of each pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub pairs: u32,
@@ -81,8 +79,8 @@ impl TuneSession {
         forecast::estimate_noise(&steps).max(LEAST_NOISE)
     }
 
-    /// Returns the number of pairs of a screen of these candidates; `None` if the screen does not fit into the time or
-    /// would show nothing.
+    /// Returns the number of pairs for a screen of these candidates. Returns `None` if the screen does not fit into the
+    /// time or would show nothing.
     pub(super) fn screen_pairs(&self, candidates: &Row) -> Option<u32> {
         let order = matrix_order(candidates.len())?;
         let pair = self.plan.costs.pair(&self.plan.candidates, candidates, 1);
@@ -93,7 +91,7 @@ impl TuneSession {
         (pairs >= order + 8).then_some(pairs)
     }
 
-    /// Returns the time reserved for the end: proof of all accepted changes, and reverting.
+    /// Returns the time reserved for the end, that is for the proof of all accepted changes and for reverting.
     pub(super) fn reserve(&self) -> Nanos {
         let row = self.accepted_row();
         let whole = match row.is_empty() {
@@ -118,8 +116,8 @@ impl TuneSession {
         add(whole, self.plan.costs.set_back)
     }
 
-    /// Returns the size of the proof of all accepted changes that fits into `time`. It is the forecast (from the noise
-    /// and gains of the proofs) times `factor`, and at least `least` pairs.
+    /// Returns the size of the proof of all accepted changes that fits into `time`. The number of pairs is the forecast
+    /// from the noise and gains of the proofs, multiplied by `factor`; it is at least `least`.
     fn whole_size(&self, time: Nanos, (factor, least): (f64, u32)) -> Size {
         let margin = self.plan.goal.margin.ln_1p();
         let seen = match self.plan.together {
@@ -145,7 +143,7 @@ impl TuneSession {
         }
     }
 
-    /// Returns the size of an attempt to prove all accepted changes; None if the time is too short.
+    /// Returns the size of an attempt to prove all accepted changes; `None` if the time is too short.
     pub(super) fn size_attempt(&self) -> Option<Size> {
         let time = self.clock.left(self.plan.costs.set_back);
         let size = self.whole_size(time, (WHOLE_FACTOR, WHOLE_PAIRS));
@@ -168,13 +166,14 @@ impl TuneSession {
     }
 }
 
-/// Returns the error level of the next proof, given the level left in the round and the number of `waiting` proofs.
+/// Returns the error level of the next proof. `left` is the remaining level of the round, `waiting` the number of
+/// proofs that have not begun.
 pub(super) fn next_level(left: f64, waiting: usize, screened: bool) -> f64 {
     let even = 1.0 / waiting.max(1) as f64;
     left * if screened { even.max(FIRST) } else { even }
 }
 
-/// Returns how many times `pair` fits into `time`.
+/// Returns how many pairs of the duration `pair` fit into `time`.
 pub(super) fn fit(time: Nanos, pair: Nanos) -> u32 {
     u32::try_from(time.0 / pair.0.max(1)).unwrap_or(u32::MAX)
 }

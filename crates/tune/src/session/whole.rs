@@ -1,4 +1,4 @@
-//! The end of a session: all accepted changes are proved together, then kept or reverted.
+//! The end of a session. All accepted changes are proved together, then kept or reverted.
 
 use super::sizes::{LEVEL, WHOLE_LEVELS};
 use super::{SessionPhase, TuneSession};
@@ -9,7 +9,7 @@ use crate::seeds;
 use crate::step::Stage;
 
 impl TuneSession {
-    /// Ends the search: starts the proof of all accepted changes, or reverts if there are none.
+    /// Ends the search: begins the proof of all accepted changes, or reverts if there are no accepted changes.
     pub(super) fn finish_search(&mut self) {
         match self.accepted.is_empty() {
             true => self.end(Ending::NothingProved),
@@ -69,8 +69,8 @@ impl TuneSession {
         }
     }
 
-    /// Removes one accepted change after a failed proof: the one that harmed the failed guardrail most, or otherwise
-    /// the one with the smallest gain.
+    /// Removes one accepted change after a failed proof. If a guardrail failed, removes the change that harmed this
+    /// guardrail most; otherwise the change with the smallest gain.
     fn drop_weakest(&mut self) {
         let harmed = self.wholes.last().and_then(|whole| {
             let judged = whole.judgement(self.terms());

@@ -1,12 +1,12 @@
-//! Parses access logs in the common and combined formats, as nginx, Apache and others write them. Other text,
-//! such as a virtual host, may precede the client address.
+//! Parses access logs in the common and combined formats, which nginx, Apache and other servers write. Text before the
+//! client address, such as a virtual host, is permitted.
 //!
 //! ```text
 //! 203.0.113.7 - - [22/Nov/2026:18:05:01 +0100] "GET /a.html HTTP/1.1" 200 1043 "-" "Mozilla/5.0"
 //! ```
 //!
-//! Logs contain whole seconds. The time of a request within its second is drawn at random. So the requests of
-//! a second arrive neither all at once nor at equal intervals.
+//! Logs contain whole seconds. The time of a request within its second is drawn at random. So the requests of a second
+//! arrive neither all at once nor at equal intervals.
 
 use super::{LeftOut, escaped};
 use assay_http::Method;
@@ -16,27 +16,29 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 
-/// The part of a log that can be replayed.
+/// The requests of an access log that can be replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     /// The distinct requests, in the order of their first lines.
     pub requests: Vec<AccessLogRequest>,
-    /// For each line: time in nanoseconds since the first line, and index of its request. Ascending by time.
+    /// Time of each replayed line in nanoseconds since the first line, and the index of its request, in ascending order
+    /// of time.
     pub times: Vec<(u64, u32)>,
-    /// Lines that are not replayed.
+    /// Lines that are not replayed, with the reasons.
     pub left_out: LeftOut,
-    /// Number of lines without blank lines.
+    /// Number of lines in the log, without blank lines.
     pub lines: u64,
 }
 
-/// A request of a log.
+/// A request that an access log contains.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccessLogRequest {
-    /// The method is HEAD instead of GET.
+    /// Whether the method is HEAD; else it is GET.
     pub head: bool,
     /// Path and query string.
     pub path: String,
-    /// Expected status. A status that depends on headers missing from the log (304, 206) is replaced by 200.
+    /// Expected status, which is the logged one. A logged status that depends on headers which the log lacks (304, 206)
+    /// is replaced by 200.
     pub status: u16,
 }
 
@@ -97,7 +99,7 @@ pub fn read(text: &[u8], seed: u64) -> Log {
     log
 }
 
-/// Parses a line into its second and its request.
+/// Parses a line. Returns its time in whole seconds, and its request.
 fn entry(line: &[u8]) -> Result<(i64, AccessLogRequest), String> {
     let none = || "no line of an access log".to_owned();
     // The text before the time may contain brackets.
@@ -174,8 +176,7 @@ fn time(text: &[u8]) -> Option<i64> {
     Some(at.as_second())
 }
 
-/// Returns the bytes before the closing quote, with the escapes of nginx and Apache decoded, and the rest of
-/// the line.
+/// Returns the bytes before the closing quote, and the rest of the line. Decodes the escapes of nginx and Apache.
 fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut out = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! The generator process on a remote machine. It executes the orders that it reads from standard input.
+//! The generator process on a remote machine. It reads orders from standard input and executes them.
 
 use super::{GeneratorOrder, Reached, Word};
 use crate::server::ServerProcesses;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// Interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Reports that the servers were found, and carries out orders until the input ends or `stop` returns true.
-/// `machine` identifies this machine; `speed` is the user's value for its link, in bits per second.
+/// Reports that the servers were found, and carries out orders until the input ends or `stop` returns true. `machine`
+/// identifies this machine; `speed` is the user's value for the speed of its interface, in bits per second.
 ///
 /// # Errors
 /// The output is closed.
@@ -83,7 +83,7 @@ fn micros(begin: Instant, at: Instant) -> i64 {
     i64::try_from(since).unwrap_or(i64::MAX)
 }
 
-/// Waits until `at_us` microseconds after `begin`. Returns the delay in microseconds.
+/// Waits until `at_us` microseconds after `begin`. Returns how much later the wait ended, in microseconds.
 fn wait(begin: Instant, at_us: i64, stop: &(dyn Fn() -> bool + Sync)) -> i64 {
     loop {
         let late = micros(begin, Instant::now()).saturating_sub(at_us);

@@ -1,5 +1,4 @@
-//! Combines several generators: checks that all reached the same servers, and that their results are
-//! plausible.
+//! Combines several generators: checks that all of them reached the same servers, and that their results are plausible.
 
 use super::{Generator, GeneratorOrder, Joint, Line, Many, Reached, Word};
 use crate::server::ServerProcesses;
@@ -9,22 +8,23 @@ use assay_render::text::escape_line;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Maximum number of remarks of one generator on one server, and maximum characters of a remark.
+/// Maximum number of remarks that one generator may send about one server, and maximum number of characters in a
+/// remark.
 const REMARKS: (usize, usize) = (20, 400);
-/// Maximum characters of a generator's text about a step.
+/// Maximum number of characters in a text that a generator sends about a step.
 const TEXT: usize = 200;
-/// Maximum number of addresses of one name.
+/// Maximum number of addresses that one host name may have.
 const ADDRESSES: usize = 64;
-/// Maximum count in a step. JSON numbers are exact up to here.
+/// Maximum count in a step. JSON numbers are exact up to this value.
 const MOST: u64 = 1 << 53;
 
 impl Many {
-    /// Waits until each generator is ready and compares the servers that they reached. `servers` says where to
-    /// count each server's CPU time. A generator that sends nothing for `silence` during a step is given up.
-    /// Returns `None` if `stop` returns true first.
+    /// Waits until each generator is ready, and compares the servers that they reached. `servers` contains the
+    /// processes of each server whose CPU time is counted. A generator that sends nothing for `silence` during a step
+    /// counts as lost. Returns `None` if `stop` returns true first.
     ///
     /// # Errors
-    /// A generator cannot or may not load a server. The text is for users.
+    /// A generator cannot load a server, or is not permitted to. The text is for users.
     pub fn join(
         lines: Vec<(String, Box<dyn Line>)>,
         servers: Vec<ServerProcesses>,
@@ -94,7 +94,7 @@ impl Many {
     }
 }
 
-/// Merges the generators' views of one server.
+/// Merges the properties of one server that the generators reported.
 fn joint(each: &[(&str, &Reached)], server: ServerProcesses) -> Result<Joint, String> {
     let Some((_, first)) = each.first() else {
         return Err("no machine to load from".to_owned());
@@ -163,8 +163,8 @@ fn joint(each: &[(&str, &Reached)], server: ServerProcesses) -> Result<Joint, St
     })
 }
 
-/// Returns a generator's result if it is plausible, because another machine may send anything. Escapes its
-/// texts.
+/// Returns a generator's result if it is plausible, because another machine may send any text. Escapes the texts in the
+/// result.
 pub(super) fn accepted(order: &GeneratorOrder, mut step: Step) -> Option<Step> {
     if !can_be(order, &step) {
         return None;
@@ -188,7 +188,7 @@ pub(super) fn accepted(order: &GeneratorOrder, mut step: Step) -> Option<Step> {
     Some(step)
 }
 
-/// Parses a line that a generator sends after an order for one second with four connections; for tests.
+/// Parses the answer of a generator to an order for one second with four connections. For tests.
 #[doc(hidden)]
 #[must_use]
 pub fn told(line: &str) -> Option<Step> {

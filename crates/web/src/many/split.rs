@@ -3,16 +3,16 @@
 use crate::step::{Manner, Shape};
 use assay_model::web::Pace;
 
-/// One generator's part of a step.
+/// The part of a step that one generator carries out.
 pub(super) struct Share {
     pub(super) shape: Shape,
     pub(super) manner: Manner,
-    /// Start delay after the common start, in microseconds. The delays interleave evenly spaced requests of
-    /// several generators.
+    /// Delay after the common start, in microseconds. The delays interleave the evenly spaced requests of several
+    /// generators.
     pub(super) after_us: i64,
 }
 
-/// Returns the parts of a step, for at most one generator per connection.
+/// Divides a step into parts for at most `generators` generators, and at most one generator per connection.
 pub(super) fn orders(manner: &Manner, shape: Shape, generators: usize) -> Vec<Share> {
     let all = u32::try_from(generators).unwrap_or(u32::MAX);
     let count = all.min(shape.connections).max(1);

@@ -1,4 +1,4 @@
-//! Receives the answers of a remote machine and assigns each to the request with its number.
+//! Receives the answers of a remote machine, and assigns each answer to its request by the number.
 
 use super::LOOK;
 use assay_fleet::line::{Line, Lines};
@@ -9,14 +9,14 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of an answer. An answer has a line of about 40 bytes for each thread of the server.
+/// Maximum size of an answer in bytes. An answer has a line of about 40 bytes for each thread of the server.
 const MOST_ANSWER: usize = 4 << 20;
 /// Maximum length of a line in bytes.
 const LONGEST: usize = 512;
-/// Time limit for an answer; if it is exceeded, the session ends.
+/// Time limit for an answer, after which the session ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// State shared by the reader thread and the requesters.
+/// State that the reader thread and the requesters share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) last: u64,
     pub(super) asked: BTreeMap<u64, Instant>,
     pub(super) answers: BTreeMap<u64, Answer>,
-    /// Reason why the session ended.
+    /// Reason why the session ended; `None` while it is open.
     pub(super) gone: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for an answer. Ends the session if the answer does not arrive.
+    /// Waits for the answer with this number. Ends the session if the answer does not arrive in time.
     pub(super) fn answer(&self, number: u64) -> Result<Answer, String> {
         let end = Instant::now() + PATIENCE;
         let mut state = self.state();
@@ -69,7 +69,7 @@ impl Shared {
         }
     }
 
-    /// Waits briefly until the session has ended, and returns the reason.
+    /// Waits a short time for the end of the session, and returns its reason.
     pub(super) fn end_soon(&self) -> String {
         let end = Instant::now() + PATIENCE;
         let mut state = self.state();
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Processes a line of an answer: `begin 7`, data lines, `end 7`.
+    /// Processes a line of an answer. An answer consists of `begin 7`, data lines and `end 7`.
     pub(super) fn take(
         &self,
         open: &mut Option<Open>,

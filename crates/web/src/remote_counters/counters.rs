@@ -1,4 +1,4 @@
-//! Parses the script's answers strictly, because they come from another machine.
+//! Parses the script's answers strictly, because they come from another machine and are untrusted.
 
 use crate::machine::{TICK, ticks};
 use crate::server::{Seen, Threads};
@@ -6,7 +6,7 @@ use assay_model::Nanos;
 use assay_model::web::ServerMachine;
 use std::time::Duration;
 
-/// Counters at one time.
+/// Counters of a server and its machine at one time.
 pub struct Counters {
     busy: u64,
     stolen: u64,
@@ -20,7 +20,7 @@ fn wrong(line: &str) -> String {
     format!("it answered `{shown}`, which is no counter")
 }
 
-/// Parses the processes that hold a socket; `None` if there is no socket.
+/// Parses the ids of the processes that have a socket open; `None` if there is no such socket.
 pub fn holders(lines: &[String]) -> Result<Option<Vec<u32>>, String> {
     let mut found = None;
     for line in lines {
@@ -39,7 +39,8 @@ pub fn holders(lines: &[String]) -> Result<Option<Vec<u32>>, String> {
     }
 }
 
-/// Parses the uptime of the remote machine at the time of the reading, as the mean of two clock readings around it.
+/// Parses the time since the boot of the remote machine, at the moment of the reading. The result is the mean of a
+/// clock reading before and a clock reading after it.
 pub fn up(lines: &[String]) -> Result<Duration, String> {
     let times = lines.iter().filter_map(|line| line.strip_prefix("up "));
     let times = times.map(|text| {
@@ -114,7 +115,7 @@ impl Counters {
         })
     }
 
-    /// Returns the resource usage of the remote machine since `then`.
+    /// Returns the resources that the remote machine used since `then`.
     pub fn machine_since(&self, then: &Self) -> ServerMachine {
         let ticks = |now: u64, then: u64| Nanos(now.saturating_sub(then).saturating_mul(TICK));
         ServerMachine {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     /// Runs the script with each shell and each awk that a remote machine may have. The script must print the process
-    /// that holds this test's socket, and the counters of the process.
+    /// that has this test's socket open, and the counters of the process.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test runs the script")]
     fn each_shell_and_awk_answers() {

@@ -1,18 +1,19 @@
-//! Finds the numbers of connections that are worth measuring, with short steps that are not kept.
+//! Finds the numbers of connections that are worth measuring, by short steps that are not stored.
 
 use super::{CarryError, SEARCH, Session, Shape};
 use assay_judge::web::{GAIN, fails_mostly};
 use assay_model::web::{Pace, Step};
 
-/// Rate by number of connections, of one target.
+/// Rates of one target, each with its number of connections.
 pub(super) type SearchedRates = Vec<(u32, f64)>;
 
-/// Doublings in a row without a higher rate that end a search: one short step may be disturbed.
+/// Number of consecutive doublings without a higher rate that end a search. More than one is needed, because one short
+/// step may be disturbed.
 const FLAT: usize = 2;
 
 impl Session<'_> {
-    /// Doubles the connections from `first` on, with a short step for each number, until the rate of no target rises
-    /// any more. Adds the rates to `searched`, which has an entry for each target.
+    /// Doubles the number of connections from `first` on, until the rate of no target rises any more. Runs a short step
+    /// for each number. Adds the rates to `searched`, which has an entry for each target.
     pub(super) fn search(
         &mut self,
         first: u32,
@@ -70,7 +71,7 @@ fn find_knee(rates: &[(u32, f64)]) -> u32 {
     enough.map_or(1, |(connections, _)| *connections)
 }
 
-/// Returns the numbers around the knee of each target.
+/// Returns the numbers of connections around the knee of each target.
 pub(super) fn list_around_knees(searched: &[SearchedRates], most: u32) -> Vec<u32> {
     let around = searched
         .iter()
@@ -82,7 +83,7 @@ pub(super) fn list_around_knees(searched: &[SearchedRates], most: u32) -> Vec<u3
     sorted(around)
 }
 
-/// Returns the knee of each target and its double, not below `least`.
+/// Returns the knee of each target and twice the knee, all at least `least`.
 pub(super) fn list_from_knees(searched: &[SearchedRates], least: u32, most: u32) -> Vec<u32> {
     let from = searched
         .iter()

@@ -1,12 +1,11 @@
-//! Servers that wait for another component, built from real programs: the reported cause must be that
-//! component.
+//! Tests servers that wait for another component, built from real programs. The reported cause must be this component.
 
 use super::*;
 use assay_judge::web::judge;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A program that ends with the test.
+/// A program that ends when the test drops the value.
 struct Program(Child);
 
 impl Drop for Program {
@@ -191,12 +190,12 @@ fn a_full_worker_of_gunicorn() {
     assert!(used.cpu.0 > 0, "{used:?}");
 }
 
-/// A control group with a CPU quota, in the version that this machine has; `None` if it cannot be created.
+/// A control group with a CPU quota, in the version that this machine supports; `None` if it cannot be created.
 struct Group(PathBuf);
 
 impl Group {
-    /// Creates a group that may use this fraction of a CPU. On a machine with much other work, a program gets little
-    /// CPU time anyway: the fraction must be below that.
+    /// Creates a group that may use this fraction of a CPU. The fraction must be less than the CPU time that a program
+    /// gets anyway on a machine with much other work.
     fn with_quota(share: f64) -> Option<Self> {
         let name = format!("assay-web-{}", std::process::id());
         let quota = (share * 100_000.0) as u64;

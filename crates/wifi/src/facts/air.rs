@@ -7,7 +7,7 @@ use crate::reading::Bss;
 use crate::ssid::Ssid;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sets of 20 MHz channels in 2.4 GHz that do not overlap: three channels, or four where channel 13 is
+/// Sets of 20 MHz channels in 2.4 GHz that do not overlap. The set of four channels is possible where channel 13 is
 /// permitted and no device uses 802.11b.
 const PLANS: [&[u16]; 2] = [&[1, 6, 11], &[1, 5, 9, 13]];
 
@@ -15,17 +15,18 @@ const PLANS: [&[u16]; 2] = [&[1, 6, 11], &[1, 5, 9, 13]];
 pub(super) struct Air {
     /// For each channel, the number of devices, and how many of them are the user's own.
     channels: BTreeMap<Channel, Devices>,
-    /// The set of channels that the user's own 2.4 GHz access points use.
+    /// Set of channels that the user's own 2.4 GHz access points use.
     plan: &'static [u16],
-    /// Names of protected networks, grouped by their visual appearance. The flag marks the user's own networks.
+    /// Names of protected networks, grouped by how they look. The flag of a name is whether the network is the user's
+    /// own.
     protected: BTreeMap<String, BTreeMap<Ssid, bool>>,
     /// Number of the user's own devices in each band.
     own: BTreeMap<Band, usize>,
-    /// Quietest channel; see [`Air::quietest`].
+    /// Quietest channel of the set, and its number of devices (see [`Air::quietest`]).
     quietest: (u16, usize),
 }
 
-/// A device, as identified by its address. A record without an address counts as one device.
+/// A device, which is identified by its address. A record without an address counts as one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Device {
     Known(Family),
@@ -38,7 +39,7 @@ struct Devices {
     own: BTreeSet<Device>,
 }
 
-/// Returns the device of a record.
+/// Returns the device to which a record belongs.
 pub(super) fn device(address: Option<Address>, file: usize, line: usize) -> Device {
     match address {
         Some(address) => Device::Known(address.family()),
@@ -108,12 +109,12 @@ impl Air {
         }
     }
 
-    /// Returns whether a 2.4 GHz channel is outside of the set and overlaps one of its channels.
+    /// Returns whether a 2.4 GHz channel is not in the set and overlaps a channel of the set.
     pub(super) fn off_plan(&self, channel: Channel) -> bool {
         !self.overlapped(channel).is_empty()
     }
 
-    /// Returns the channels of the set that this channel overlaps, if it is outside of the set.
+    /// Returns the channels of the set that this channel overlaps. Returns none for a channel of the set.
     pub(super) fn overlapped(&self, channel: Channel) -> Vec<u16> {
         let band = Band::Two;
         let mut plan: Vec<u16> = self.plan.to_vec();
@@ -129,8 +130,8 @@ impl Air {
         }
     }
 
-    /// Returns another protected network whose name looks the same, and whether that network is the user's own. The
-    /// user's own networks are preferred.
+    /// Returns another protected network whose name looks the same, and whether that network is the user's own. Prefers
+    /// the user's own networks.
     pub(super) fn alike(&self, ssid: &Ssid) -> Option<(&Ssid, bool)> {
         let names = self.protected.get(&ssid.folded()?)?;
         let others = names.iter().filter(|(name, _)| *name != ssid);
@@ -166,8 +167,8 @@ impl Air {
         own.len()
     }
 
-    /// Returns the channel of the set with the fewest devices, including devices on overlapping channels, and
-    /// their number.
+    /// Returns the channel of the set with the fewest devices, and their number. Devices on overlapping channels count
+    /// too.
     pub(super) fn quietest(&self) -> (u16, usize) {
         self.quietest
     }
@@ -185,7 +186,7 @@ impl Air {
         (number, count)
     }
 
-    /// Returns the number of 2.4 GHz channels in the set.
+    /// Returns how many 2.4 GHz channels are in the set.
     pub(super) fn plan_size(&self) -> usize {
         self.plan.len()
     }

@@ -1,4 +1,4 @@
-//! Computes the properties of one network from all radios with its name and from its configuration.
+//! Computes the properties of one network from all radios that have its name, and from its configuration.
 
 use super::air::{Air, Device, device};
 use super::{WifiFile, counts, put, put_unknown};
@@ -10,7 +10,7 @@ use assay_model::{FactPlace, Facts, Subject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A record and its place in a file.
+/// A record, with its file and line.
 struct At<'a, T> {
     path: &'a str,
     file: usize,
@@ -28,7 +28,7 @@ impl<T> At<'_, T> {
     }
 }
 
-/// A network.
+/// All records of one network.
 #[derive(Default)]
 pub(super) struct Network<'a> {
     heard: Vec<At<'a, Bss>>,
@@ -37,7 +37,7 @@ pub(super) struct Network<'a> {
     listed: Option<usize>,
 }
 
-/// Groups the networks of the files by name.
+/// Groups the records of all files by the name of the network.
 pub(super) fn networks<'a>(files: &'a [WifiFile<'_>]) -> BTreeMap<&'a Ssid, Network<'a>> {
     let mut found: BTreeMap<&Ssid, Network<'_>> = BTreeMap::new();
     for (number, file) in files.iter().enumerate() {
@@ -61,7 +61,7 @@ pub(super) fn networks<'a>(files: &'a [WifiFile<'_>]) -> BTreeMap<&'a Ssid, Netw
     found
 }
 
-/// A count, and the place of the first counted record.
+/// Number of records, and the place of the first one.
 #[derive(Default)]
 struct Count {
     count: usize,
@@ -75,7 +75,7 @@ impl Count {
     }
 }
 
-/// Writes the facts of one network.
+/// Writes the facts of one network to the collection.
 struct Telling<'f> {
     facts: &'f mut Facts,
     subject: &'f Subject,
@@ -107,7 +107,7 @@ impl Telling<'_> {
 }
 
 impl Network<'_> {
-    /// Returns whether the network is open and its name looks like one of the user's protected networks.
+    /// Returns whether the network is open and has a name that looks like the name of a protected network of the user.
     pub(super) fn imitates(&self, air: &Air) -> bool {
         let securities = self.securities();
         let open = securities.iter().any(|(known, ..)| known.is_open());
@@ -116,8 +116,8 @@ impl Network<'_> {
         open && alike.is_some_and(|(_, own)| own)
     }
 
-    /// Writes all facts of the network. `own` contains whether the network is the user's, and the source of
-    /// this knowledge.
+    /// Writes all facts of the network. `own` is whether the network belongs to the user, and from which source this is
+    /// known.
     pub(super) fn tell(
         &self,
         facts: &mut Facts,
@@ -169,7 +169,7 @@ impl Network<'_> {
         self.tell_likeness(&mut tell, air);
     }
 
-    /// Returns the network's first unreadable line and its file.
+    /// Returns the first unreadable line of the network, and the file of this line.
     fn unread(&self) -> Option<(&str, (usize, &'static str))> {
         let heard = self.heard.iter().map(|at| (at.path, at.what.unread));
         let configured = self.configured.iter().map(|at| (at.path, at.what.unread));
@@ -177,8 +177,8 @@ impl Network<'_> {
         all.find_map(|(path, unread)| Some((path, unread?)))
     }
 
-    /// Counts open networks that are probably open by mistake, both received and configured. Excludes
-    /// transition networks of Enhanced Open and guest networks.
+    /// Counts received and configured networks that are probably open by mistake. Excludes guest networks and the open
+    /// half of Enhanced Open pairs.
     fn count_open(&self) -> Count {
         let open = |security: &Option<Security>| security.as_ref().is_some_and(Security::is_open);
         let guest = self.configured.iter().any(|at| at.what.guest);
@@ -295,7 +295,7 @@ impl Network<'_> {
         }
     }
 
-    /// Writes whether management frames are protected. WPA3 and Enhanced Open require protection, so they are
+    /// Writes whether management frames are protected. WPA3 and Enhanced Open require this protection, so they are
     /// counted separately.
     fn tell_frames(&self, tell: &mut Telling<'_>) {
         let (mut off, mut needed, mut known) = (Count::default(), Count::default(), (false, false));
@@ -359,7 +359,7 @@ impl Network<'_> {
         }
     }
 
-    /// Counts the networks with an outdated setting of WPA, and finds the line of the first one.
+    /// Counts the records with an outdated setting of WPA. Also returns the line of the first one.
     fn old(&self, is: fn(&Security) -> bool, line: fn(&Lines) -> usize) -> Count {
         let mut count = Count::default();
         let has = |security: &Option<Security>| security.as_ref().is_some_and(is);
@@ -557,7 +557,7 @@ impl Network<'_> {
         }
     }
 
-    /// Writes whether an open network's name looks like that of a protected network.
+    /// Writes whether the name of an open network looks like the name of a protected network.
     fn tell_likeness(&self, tell: &mut Telling<'_>, air: &Air) {
         let securities = self.securities();
         let open = securities.iter().find(|(known, ..)| known.is_open());

@@ -1,6 +1,6 @@
 use super::*;
 
-/// hostapd 2.10 accepts this file without warnings.
+/// A file that hostapd 2.10 accepts without warnings.
 const FILE: &[u8] = include_bytes!("../../fixtures/hostapd.conf");
 
 #[test]

@@ -1,12 +1,12 @@
-//! Parses `iw dev wlan0 link`, `info` and `station dump` (link.c, interface.c and station.c of iw 5.19): the
-//! current connection of a client.
+//! Parses the output of `iw dev wlan0 link`, `info` and `station dump`, which describes the current connection of a
+//! client (link.c, interface.c and station.c of iw 5.19).
 
 use super::rest;
 use crate::address::Address;
 use crate::channel::Channel;
 use crate::ssid::Ssid;
 
-/// Connection of a client.
+/// Connection of a client to an access point. A field that `iw` did not print is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientLink {
     /// Address of the access point.
@@ -17,19 +17,19 @@ pub struct ClientLink {
     pub channel: Option<Channel>,
     /// Received signal strength in dBm.
     pub signal: Option<i32>,
-    /// Rate from the access point, in units of 100 kbit/s.
+    /// Bit rate from the access point, in units of 100 kbit/s.
     pub receives: Option<u32>,
-    /// Rate to the access point, in units of 100 kbit/s.
+    /// Bit rate to the access point, in units of 100 kbit/s.
     pub sends: Option<u32>,
 }
 
-/// Output that the parser does not understand.
+/// Error: a line of the output cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {expected} was expected")]
 pub struct LinkError {
     /// Line number, from 1.
     pub line: usize,
-    /// Expected content.
+    /// Description of the expected content.
     pub expected: &'static str,
 }
 
@@ -84,7 +84,7 @@ pub fn link(text: &str) -> Result<Option<ClientLink>, LinkError> {
     })
 }
 
-/// Parses signal and rates, which station dumps contain, too.
+/// Parses lines with the signal and the rates, which station dumps also contain.
 fn figures(link: &mut ClientLink, line: &str) {
     if let Some(value) = rest(line, "signal") {
         let word = value.split_whitespace().next();
@@ -106,7 +106,7 @@ fn rate(text: &str) -> Option<u32> {
     whole.checked_mul(10)?.checked_add(tenth)
 }
 
-/// Parses `iw dev DEVICE station dump` into one entry per station, without name and channel.
+/// Parses `iw dev DEVICE station dump` to one entry per station, without network name and channel.
 ///
 /// # Errors
 /// The text is not the output of this command.
@@ -139,14 +139,14 @@ pub fn stations(text: &str) -> Result<Vec<ClientLink>, LinkError> {
     Ok(found)
 }
 
-/// A Wi-Fi device as listed by `iw dev` or `iw dev DEVICE info`.
+/// A Wi-Fi device from `iw dev` or `iw dev DEVICE info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Name, such as `wlan0`.
+    /// Name of the device, such as `wlan0`.
     pub name: String,
-    /// Interface type: `managed`, `AP`.
+    /// Type of the interface, such as `managed` or `AP`.
     pub kind: Option<String>,
-    /// Channel.
+    /// Channel on which the device works; `None` if it has none.
     pub channel: Option<Channel>,
     /// Channel width in MHz.
     pub width: Option<u16>,

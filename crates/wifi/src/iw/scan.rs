@@ -7,7 +7,7 @@ use crate::reading::{Bss, Format, LONGEST_LINE, MOST, ReadError, Reading};
 use crate::security::{Key, Pmf, Security};
 use crate::ssid::Ssid;
 
-/// Parses a scan.
+/// Parses the output of a scan.
 ///
 /// # Errors
 /// The scan contains too many networks.
@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8]) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// Stores a network when its last line is read. Networks in unsupported bands are only counted.
+/// Adds a network after its last line was read. Networks in unsupported bands are only counted.
 fn keep(reading: &mut Reading, open: Option<Open>) {
     match open {
         Some(open) if open.other_band => reading.other_bands += 1,
@@ -68,7 +68,7 @@ fn keep(reading: &mut Reading, open: Option<Open>) {
     }
 }
 
-/// Sections of a network's output that have their own lines.
+/// Sections in the output of a network that have lines of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Rsn,
@@ -84,20 +84,20 @@ enum Section {
     Other,
 }
 
-/// A network whose lines are being read.
+/// A network of the scan, whose lines are being read.
 struct Open {
     bss: Bss,
     /// Indentation of the network's own lines.
     indent: Option<usize>,
     section: Section,
-    /// Privacy bit; `None` until the line is read.
+    /// Privacy bit of the network; `None` until its line is read.
     privacy: Option<bool>,
     rsn: Option<Security>,
     wpa: Option<Security>,
     overriding: Option<Security>,
     /// Whether the frequency belongs to an unsupported band: 60 GHz or 900 MHz.
     other_band: bool,
-    /// Whether a secondary channel makes the width 40 MHz.
+    /// Whether there is a secondary channel, so that the width is 40 MHz.
     wide: bool,
 }
 
@@ -214,7 +214,7 @@ impl Open {
         Ok(())
     }
 
-    /// Parses the first line of a section.
+    /// Parses the first line of a section, which starts this section.
     fn begin(&mut self, name: &str, value: &str, number: usize) {
         let lines = &mut self.bss.lines;
         self.section = match name {
@@ -263,7 +263,7 @@ impl Open {
         }
     }
 
-    /// Parses a line of a section.
+    /// Parses a further line of the current section.
     fn part(&mut self, text: &str, number: usize) {
         let item = text.strip_prefix("* ").unwrap_or(text);
         match self.section {
@@ -345,7 +345,7 @@ impl Open {
     }
 }
 
-/// Merges the security for old clients with the security in the override element, which newer clients use.
+/// Combines the security settings for old clients with the settings in the override element, which newer clients use.
 fn overridden(mut one: Security, other: Security) -> Security {
     one.pmf = one.pmf.max(other.pmf);
     one.ft = one.ft.max(other.ft);

@@ -84,7 +84,7 @@ fn a_guest_is_not_believed_to_be_where_another_machine_is() {
     assert_eq!(both, ("web-100".to_owned(), "lxc-200".to_owned()));
 }
 
-/// Returns the machines of an inventory with these guests and nodes, given as `(kind, vmid, name, pool)`.
+/// Returns the machines of an inventory with these guests and nodes. Each is given as `(kind, vmid, name, pool)`.
 fn of(all: &[(&str, u64, &str, Option<&str>)]) -> Result<Vec<Machine>, String> {
     let line = |&(kind, vmid, name, pool): &(&str, u64, &str, Option<&str>)| match kind {
         "node" => serde_json::json!({ "type": kind, "node": name, "status": "online" }),

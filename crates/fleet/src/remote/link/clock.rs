@@ -1,4 +1,4 @@
-//! Deadline of an exchange that grows with the number of its bytes. A slow trickle of bytes does not extend the
+//! Deadline of an exchange, which grows with the number of its bytes. A few bytes now and then do not extend the
 //! deadline.
 
 use std::time::{Duration, Instant};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 /// Slowest supported connection, in bytes per second: a modem of 128 kbit/s.
 const SLOWEST: u64 = 16 << 10;
 
-/// Deadline of an exchange: a fixed `patience` plus the time that its bytes take on the slowest connection.
+/// Deadline of an exchange: the fixed time `patience`, plus the time that the bytes take on the slowest connection.
 #[derive(Debug)]
 pub(super) struct Clock {
     patience: Duration,
     begun: Instant,
-    /// Time of the last progress.
+    /// Time at which bytes were last sent or received.
     went_on: Instant,
     moved: u64,
 }
 
 impl Clock {
-    /// Starts the clock. Without any progress the exchange is late after `patience`.
+    /// Starts the clock. If no byte is transferred, the exchange is late after `patience`.
     pub(super) fn start(patience: Duration) -> Self {
         let now = Instant::now();
         Self {
@@ -28,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// Adds the size of sent or received bytes to the exchange.
+    /// Adds sent or received bytes to the exchange.
     pub(super) fn enter(&mut self, bytes: usize) {
         self.enter_at(bytes, Instant::now());
     }
@@ -38,7 +38,7 @@ impl Clock {
         self.went_on = now;
     }
 
-    /// Whether the exchange took too long, so that the machine must be given up.
+    /// Returns whether the exchange took too long, so that the machine must be given up.
     pub(super) fn is_late(&self) -> bool {
         self.is_late_at(Instant::now())
     }

@@ -1,4 +1,4 @@
-//! Fetches records in chunks while a verb runs.
+//! Fetches records in chunks while a verb runs, so that other messages are not delayed.
 
 use super::FETCH;
 use crate::remote::records::{LONGEST, Records};

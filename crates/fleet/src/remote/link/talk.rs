@@ -9,7 +9,7 @@ use assay_render::text::escape_line;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of an output line. The result of one load step has some hundred thousand bytes.
+/// Maximum length of an output line in bytes. The result of one load step has some hundred thousand bytes.
 const LONGEST: usize = 16 << 20;
 
 /// Maximum time for a stopped verb to end and send its results.
@@ -35,21 +35,21 @@ impl Speaker {
     }
 }
 
-/// Callbacks while the verb runs.
+/// Callbacks that are called while the verb runs.
 pub struct Talk<'a> {
-    /// Returns whether the verb must end.
+    /// Returns whether the verb must end now.
     pub stop: &'a dyn Fn() -> bool,
-    /// Called when the verb has started.
+    /// Called once, when the verb has started.
     pub begun: &'a mut dyn FnMut(Speaker),
-    /// Receives each line of standard output, with its time of arrival.
+    /// Receives each line of standard output with the time of its arrival.
     pub heard: &'a mut dyn FnMut(Instant, &str),
     /// Receives each line of standard error, without control characters.
     pub say: &'a mut dyn FnMut(&str),
 }
 
 impl RemoteLink<'_> {
-    /// Runs a verb to its end and forwards lines in both directions. Returns the exit status; 128 + signal if
-    /// a signal ended the verb.
+    /// Runs a verb to its end, and forwards lines in both directions. Returns the exit status; 128 + signal if a signal
+    /// ended the verb.
     ///
     /// # Errors
     /// [`SessionError`], as for [`RemoteLink::run`].

@@ -5,13 +5,13 @@ use crate::answer::HttpResponse;
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
-/// Maximum encoded bytes of a head, and maximum number of its frames.
+/// Maximum encoded length of a head in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
 const MOST_FRAMES: u32 = 64;
 /// Maximum number of interim answers (1xx).
 const MOST_INTERIM: u32 = 64;
 
-/// The last decoded head. As long as the decoder's table does not change, equal bytes have the same meaning.
+/// The last decoded head. Equal bytes have the same meaning as long as the decoder's table does not change.
 #[derive(Debug, Default)]
 pub struct Known {
     bytes: Vec<u8>,
@@ -27,7 +27,7 @@ struct Meaning {
 }
 
 impl H2Session {
-    /// Processes a HEADERS or CONTINUATION frame: a whole head or part of one.
+    /// Processes a HEADERS or CONTINUATION frame, which contains a whole head or a part of one.
     pub(super) fn head(
         &mut self,
         head: &Head,
@@ -98,7 +98,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// Interprets a head. The outer error ends the connection; the inner error concerns only this response.
+    /// Interprets a head. The outer error ends the connection; the inner error only affects this response.
     fn read(&mut self, block: &[u8]) -> Result<Result<Meaning, &'static str>, H2Fault> {
         let version = self.decoder.version();
         if let Some(meaning) = self.known.meaning
@@ -155,7 +155,7 @@ impl H2Session {
         Ok(meaning)
     }
 
-    /// Starts a body frame.
+    /// Starts processing a DATA frame.
     pub(super) fn begin_data(
         &mut self,
         head: Head,
@@ -194,7 +194,7 @@ impl H2Session {
         }
     }
 
-    /// Processes the available bytes of the current body frame.
+    /// Processes the available bytes of the current DATA frame.
     pub(super) fn take_data(
         &mut self,
         bytes: &mut &[u8],

@@ -4,7 +4,7 @@ use super::{H2Fault, H2Session, OUTBOX, Stream, StreamEvent};
 use crate::h2::frame::{self, Head};
 use assay_model::web::FailureKind;
 
-/// Maximum window (RFC 9113, section 6.9.1).
+/// Maximum size of a window in bytes (RFC 9113, section 6.9.1).
 const LARGEST: i64 = (1 << 31) - 1;
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -174,7 +174,7 @@ impl H2Session {
         Ok(())
     }
 
-    /// Appends body data to the outbox as far as the windows permit, until the outbox contains enough.
+    /// Appends body data to the outbox, as far as the windows permit it and the outbox has room.
     pub(super) fn upload(&mut self) {
         if !self.uploading {
             return;
@@ -201,7 +201,7 @@ impl H2Session {
     }
 }
 
-/// Returns how many bytes of a body can be sent now; `None` if none.
+/// Returns how many bytes of a body can be sent now; `None` if no byte can be sent.
 fn piece(stream: &Stream, sendable: i64) -> Option<usize> {
     let (body, sent) = stream.upload.as_ref()?;
     let window = stream.sendable.min(sendable);

@@ -1,4 +1,4 @@
-//! Runs the load that creates files with an extended attribute. The target is a file system that assay created.
+//! Runs the load that creates files with an extended attribute, on a file system that assay created.
 
 use crate::engine::{EngineError, LoadTarget, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, attributes};

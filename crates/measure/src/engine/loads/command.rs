@@ -24,7 +24,7 @@ pub(super) fn run(
     command::run(&request, meter.cancel)
 }
 
-/// Replaces `{host}`, `{port}` and `{path}`.
+/// Replaces `{host}`, `{port}` and `{path}` in an argument of the command by the values of the target.
 fn fill_placeholders(word: &str, place: &LoadTarget) -> OsString {
     match place {
         LoadTarget::Address { host, port } => word

@@ -1,4 +1,4 @@
-//! Runs fio: writes the job for each kind of target, and converts the output to a sample.
+//! Runs fio: writes the job for each kind of target, and converts fio's output to a sample.
 
 use super::Taken;
 use crate::engine::{EngineError, LoadTarget, Meter, MeterSlot};
@@ -12,14 +12,14 @@ use assay_model::{Bytes, Nanos, Workload};
 use std::path::Path;
 use std::time::Duration;
 
-/// Number of points of the rate over time in a sample: enough to show a slope or a stall without much data.
+/// Number of points in a sample's rate over time. 15 points show a slope or a stall without storing much data.
 const POINTS: u64 = 15;
-/// Minimum and maximum interval between two points, in nanoseconds.
+/// Minimum and maximum interval between two points of the rate over time, in nanoseconds.
 const POINT: (u64, u64) = (20_000_000, 10_000_000_000);
-/// Time limit for fio's own start and end, in nanoseconds, in addition to the load.
+/// Time that fio may need to start and end in addition to the load, in nanoseconds.
 const START_AND_END: u64 = 30_000_000_000;
 
-/// Interval between two points for a job file with an unknown duration.
+/// Interval between two points of the rate over time, for a job file with an unknown duration.
 const LOG_EVERY: Nanos = Nanos(500_000_000);
 
 /// Durations of a sample with fio.
@@ -27,7 +27,7 @@ struct Times {
     /// Duration of the load: ramp and runtime.
     planned: Nanos,
     log_every: Nanos,
-    /// Time limit; a fio that runs longer counts as hanging.
+    /// Time after which fio counts as hanging and is killed.
     limit: Nanos,
 }
 
@@ -132,7 +132,7 @@ pub fn run_job_file(
     Ok(parse_result(&fio.run(&request, cancel)?))
 }
 
-/// Parses fio's result. Returns how the sample ended, and one worker per job.
+/// Parses fio's result. Returns the outcome of the sample, and one worker per job.
 #[must_use]
 pub fn read(output: &FioOutput) -> (Outcome, Vec<Worker>) {
     let (outcome, document) = parse_result(output);

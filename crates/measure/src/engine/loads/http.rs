@@ -1,4 +1,4 @@
-//! Sends HTTP requests.
+//! Runs the load that sends HTTP requests.
 
 use super::Taken;
 use crate::engine::{EngineError, LoadTarget, Meter, MeterSlot};
@@ -82,7 +82,7 @@ impl Taken {
     }
 }
 
-/// Returns the load with the target's address as its URL, unless the load has a URL already.
+/// Returns the load with the target's address as its URL. A load that already has a URL is returned unchanged.
 fn pointed_at(load: &Http, place: &LoadTarget) -> Http {
     match place {
         LoadTarget::Named { path } if load.url.is_empty() => Http {

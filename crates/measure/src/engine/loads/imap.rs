@@ -1,4 +1,4 @@
-//! Runs IMAP logins.
+//! Runs the load of IMAP sign-ins.
 
 use crate::engine::{EngineError, Meter};
 use assay_loads::{LoadError, LoadResult, Timing, imap};

@@ -1,4 +1,4 @@
-//! Tests the pairs on a simulated machine with a known effect.
+//! Tests the measuring of pairs on a simulated machine with a known effect.
 
 use super::*;
 use crate::trials::noise::measure_noise;
@@ -12,20 +12,20 @@ use assay_model::{Change, Facts, Load};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// A machine that does `factor` times as many operations per second with the change, plus noise.
+/// A machine whose rate with the change is `factor` times the rate of the baseline, plus noise.
 struct Null {
     factor: f64,
     noise: f64,
     random: ChaCha8Rng,
     time: Duration,
-    /// Pair in which the machine is suspended.
+    /// Number of the pair during which the machine is suspended.
     sleeps_in: Option<u32>,
     slept: Duration,
-    /// Whether the load fails with the change.
+    /// Whether the load fails while the change is in effect.
     breaks: bool,
-    /// Whether the load always fails.
+    /// Whether the load always fails, on both sides.
     broken: bool,
-    /// Slot during which the user interrupts, and the flag to set.
+    /// Number of the slot during which the user interrupts, and the flag that the interrupt sets.
     cancel_at: Option<(u32, Cancel)>,
     entered: Vec<Side>,
     slot: Nanos,

@@ -1,4 +1,4 @@
-//! Computes the verdicts that are shown on the devices. They are equal to those of the controller.
+//! Computes the verdicts that the devices show. They are equal to the verdicts of the controller.
 
 use super::Run;
 use crate::queue::LinkLoad;
@@ -9,14 +9,13 @@ use crate::wire::Verdict;
 use std::fmt;
 use std::sync::Arc;
 
-/// Maximum bytes of a verdict's text.
+/// Maximum length of a verdict's text, in bytes.
 const LONGEST: usize = 4000;
 
 type Write = dyn Fn(&PersonVerdict, &[Role], i64) -> String + Send + Sync;
 
-/// Function that writes a verdict as text. Its parameters are the verdict, the role definitions and the
-/// microseconds since the start of the run. Without a function, the text is the grade and the texts of the
-/// roles.
+/// Function that formats a verdict as text. Its parameters are the verdict, the role definitions and the microseconds
+/// since the start of the run. Without a function, the text consists of the grade and the texts of the roles.
 #[derive(Clone, Default)]
 pub struct VerdictWriter(Option<Arc<Write>>);
 

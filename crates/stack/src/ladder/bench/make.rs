@@ -1,4 +1,4 @@
-//! Creates the rungs one after the other, and writes each completely.
+//! Creates the layers one after the other, and writes each layer completely.
 
 use super::{Bench, LoadTarget, unfit_workload};
 use crate::ladder::flush_writeback::WritebackFlusher;
@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 impl<'a> Bench<'a> {
-    /// Creates all rungs and writes their files completely. Scratch files are registered in
-    /// `files`, which outlives the bench.
+    /// Creates all measured layers and writes their files completely. Registers scratch files in `files`, which must
+    /// outlive the bench.
     pub(crate) fn new(
         prepared: &PreparedLadder<'_>,
         env: &Environment<'a>,
@@ -128,7 +128,7 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Creates a volume; returns the directory of its file.
+    /// Creates a volume and returns the directory for its file.
     fn volume(
         &mut self,
         env: &Environment<'a>,
@@ -212,7 +212,7 @@ impl<'a> Bench<'a> {
         Ok(LoadTarget::at(&self.work, &place.name, &path)?)
     }
 
-    /// Returns the scratch file in a file system that was created on a loop device, and records the properties of this
+    /// Returns the scratch file in a file system that was created on a loop device. Also records the properties of this
     /// target.
     fn loop_file(
         &mut self,
@@ -259,7 +259,7 @@ impl<'a> Bench<'a> {
 /// Time limit for the boot of the guest.
 const BOOT_LIMIT: Duration = Duration::from_secs(600);
 
-/// Boots one guest with a disk for each rung that needs one.
+/// Boots one guest that has a disk for each layer that needs one.
 fn boot_guest(
     prepared: &PreparedLadder<'_>,
     env: &Environment<'_>,

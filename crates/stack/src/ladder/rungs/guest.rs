@@ -1,4 +1,4 @@
-//! Rungs in a guest: its disk and the layers on it.
+//! Measured layers in a guest: the virtual disk, and the layers on it.
 
 use super::image::open_options;
 use super::{Building, On, Recipe};
@@ -7,15 +7,15 @@ use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
 use assay_model::LayerKind;
 
-/// Additional bytes on a disk for headers only (LUKS2 16 MiB, LVM 1 to 4 MiB).
+/// Additional size of a disk for the headers of its layers, in bytes (LUKS2 16 MiB, LVM 1 to 4 MiB).
 const HEADERS: u64 = 64 << 20;
-/// Additional bytes for a file system: mkfs.xfs requires a device of at least 300 MiB, btrfs 109 MiB. The image is
-/// sparse.
+/// Additional size of a disk for a file system, in bytes. mkfs.xfs requires a device of at least 300 MiB, btrfs of 109
+/// MiB. The image is sparse.
 const TABLES: u64 = 512 << 20;
 
 impl Building<'_> {
-    /// Adds the rungs of the guest as far as they are requested: the raw virtual disk, its image format, LUKS, LVM and
-    /// file systems. Returns the rung of the first file system, or else the topmost rung.
+    /// Adds the selected layers of the guest: the raw virtual disk, its image format, LUKS, LVM and file systems.
+    /// Returns the index of the first file system; without a file system, the index of the topmost layer.
     pub(super) fn guest(&mut self, file: usize) -> usize {
         let disk = self.choice.disk;
         let raw = Disk {

@@ -1,4 +1,4 @@
-//! The image of a rung: its displayed settings, and the image without a guest.
+//! The image of a measured layer: its settings for display, and the image without a guest.
 
 use assay_lab::Disk;
 use assay_lab::disk::DiskFormat;
@@ -12,7 +12,7 @@ pub(super) fn open_options(disk: &Disk) -> [(&'static str, String); 2] {
     ]
 }
 
-/// Returns the options of a format, named as in `qemu-img create -o`.
+/// Returns the options of a format, with the names that `qemu-img create -o` uses.
 pub(super) fn format_options(format: DiskFormat) -> Vec<(&'static str, String)> {
     let DiskFormat::Qcow2 {
         cluster,
@@ -37,7 +37,7 @@ pub(super) fn format_options(format: DiskFormat) -> Vec<(&'static str, String)> 
     options
 }
 
-/// Returns the image of a guest's disk, without the guest.
+/// Returns the image of a guest's disk, for use without the guest.
 pub(super) fn to_image_arm(disk: &Disk) -> ImageArm {
     let options = format_options(disk.format).into_iter();
     ImageArm {

@@ -1,4 +1,4 @@
-//! Rungs on loop devices of the host: the bare loop device, and each layer on a separate loop device.
+//! Measured layers on loop devices of the host: the bare loop device, and each further layer on its own loop device.
 
 use super::{Building, Recipe};
 use crate::ladder::layer_names::LadderPart;
@@ -6,8 +6,8 @@ use assay_changes::side_by_side::LoopLayer;
 use assay_model::LayerKind;
 
 impl Building<'_> {
-    /// Adds a rung for each layer that this host can create. Returns the rung of the first file system, or else the
-    /// last rung.
+    /// Adds each layer that this host can create. Returns the index of the first file system; without a file system,
+    /// the index of the last layer.
     pub(super) fn loop_rungs(&mut self, file: usize, parts: &[LadderPart]) -> Option<usize> {
         let missing = match &self.choice.no_loop {
             Ok(missing) => missing.clone(),

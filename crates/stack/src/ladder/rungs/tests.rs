@@ -1,4 +1,4 @@
-//! Tests the ladders that result for each kind of target.
+//! Tests which layers are measured for each kind of target.
 
 use super::*;
 use crate::ladder::sibling_layers::Base;

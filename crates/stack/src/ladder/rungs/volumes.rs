@@ -1,17 +1,16 @@
-//! Rungs below the file: new volumes of the same kind as those below the target.
+//! Measured layers below the file: new volumes of the same kinds as the volumes below the target.
 
 use super::{Building, Recipe};
 use crate::ladder::sibling_layers::{Base, Volume};
 use assay_model::LayerKind;
 
-/// Costs that every rung on ZFS includes, besides its properties; text for the report.
+/// Text for the report about costs that every layer on ZFS includes, in addition to its properties.
 const ZFS: &str = "what a transaction group writes after a sample, the checksums and copies it makes \
     then; with primarycache=metadata every read comes from the disks, and a write smaller than a block \
     or record reads the rest of it first";
 
 impl Building<'_> {
-    /// Adds the rungs of the volumes, each on the previous one, and on them the rung of the file. Returns the file's
-    /// rung.
+    /// Adds the volumes, each on the previous one, and the file on the topmost volume. Returns the index of the file.
     pub(super) fn ground(&mut self) -> usize {
         let mut under = None;
         let mut above: &[String] = &[];
@@ -37,7 +36,7 @@ impl Building<'_> {
         rung
     }
 
-    /// Adds a rung for a volume. It is named after its kind unless `called` is given.
+    /// Adds a volume. Its name is `called`; without `called`, the name of its kind.
     pub(super) fn volume(
         &mut self,
         parent: Option<usize>,
@@ -76,7 +75,7 @@ impl Building<'_> {
         }
     }
 
-    /// Adds the file below all other layers: in the target, or in a file system of the pool.
+    /// Adds the file below all other layers, in the target or in a file system of the pool.
     fn file(&mut self, parent: Option<usize>, above: &[String]) -> usize {
         let home = self.choice.ground.home.as_ref();
         let layer = match (parent, home, above) {

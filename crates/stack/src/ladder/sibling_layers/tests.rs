@@ -1,8 +1,8 @@
-//! Tests which volumes are created for different layers below a target.
+//! Tests which volumes are created, for different layers below a target.
 
 use super::*;
 
-/// Returns a stack without branches, from the top down.
+/// Returns a stack without branches, from the top downwards.
 fn stack(layers: &[(LayerKind, &str)]) -> Stack {
     let last = layers.len() - 1;
     let layer = |(at, (kind, name)): (usize, &(LayerKind, &str))| {

@@ -1,7 +1,7 @@
-//! Splits a PostgreSQL stream into messages, and reads only their types and lengths.
+//! Splits a stream of PostgreSQL's protocol into messages. Reads only the types and lengths of the messages.
 
-/// Splits a stream of bytes into messages. A message has a type and a length of four bytes that includes
-/// itself. The client's first message has no type.
+/// Splits a stream of bytes into messages. A message has a type and a length of four bytes; the length includes its own
+/// four bytes. The client's first message has no type.
 #[derive(Debug)]
 pub(super) struct Messages {
     header: Vec<u8>,
@@ -28,7 +28,8 @@ impl Messages {
         }
     }
 
-    /// Processes bytes. `seen` receives type and length of each new message; the type is 0 if there is none.
+    /// Processes bytes. Calls `seen` with the type and the length of each new message; the type is 0 for a message
+    /// without a type.
     pub(super) fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(u8, u64)) {
         while !bytes.is_empty() {
             if self.rest > 0 {

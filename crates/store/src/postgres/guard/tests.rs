@@ -4,10 +4,10 @@ use super::*;
 use ::postgres::{Client, Config, NoTls};
 use std::net::TcpListener;
 
-/// `AuthenticationOk` and `ReadyForQuery`.
+/// The messages `AuthenticationOk` and `ReadyForQuery`.
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 const NOTICE: &[u8] = b"N\0\0\0\x17SNOTICE\0C00000\0Mx\0\0";
-/// A row with one column of four bytes.
+/// A message with a row of one column of four bytes.
 const ROW: &[u8] = b"D\0\0\0\x0e\0\x01\0\0\0\x04abcd";
 
 const SHORT: Limits = Limits {
@@ -17,7 +17,7 @@ const SHORT: Limits = Limits {
     notices: 64 << 10,
 };
 
-/// Behaviour of a server after a connection.
+/// How a server behaves after a connection was opened.
 type Serve = fn(TcpStream) -> io::Result<()>;
 
 fn welcome(stream: &mut TcpStream) -> io::Result<()> {
@@ -88,7 +88,8 @@ const SERVERS: [(&str, Serve); 10] = [
     }),
 ];
 
-/// Connects and queries, and returns the error.
+/// Connects to the server and sends a query. Returns the reason if the guard closed the connection, and whether the
+/// query failed.
 fn ask(address: SocketAddr) -> (Option<String>, bool) {
     let name = address.ip().to_string();
     let place = Place::Tcp { address, name };

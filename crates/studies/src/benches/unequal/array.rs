@@ -1,4 +1,4 @@
-//! A btrfs over loop devices of unequal sizes, with operations to fill, break and repair it.
+//! A btrfs on loop devices of unequal sizes, with operations that fill, break and repair the file system.
 
 use crate::{BenchContext, StudyError};
 use assay_changes::{Made, MadeId, OwnDirectory};
@@ -16,30 +16,30 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Block size of file system allocations, in bytes.
 const BLOCK: u64 = 4096;
 
-/// A disk of an array.
+/// A disk of the array, on a loop device.
 #[derive(Clone, Debug)]
 struct Member {
-    /// Path of the loop device, such as `/dev/loop7`.
+    /// Path of the disk's loop device, such as `/dev/loop7`.
     device: String,
     size: u64,
     made: MadeId,
 }
 
-/// A mounted btrfs with its loop devices. Dropping it removes everything.
+/// A mounted btrfs with its loop devices. Dropping the value unmounts the file system and removes the devices.
 pub(super) struct Array<'a> {
     place: &'a BenchContext<'a>,
     dir: OwnDirectory,
     mountpoint: PathBuf,
     members: Vec<Member>,
     mount: Option<MadeId>,
-    /// Number of disks created so far, so that file names are unique.
+    /// Number of disks created until now, from which unique file names are built.
     count: usize,
 }
 
-/// Usage of one device.
+/// How much of one device of the array is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Use {
-    /// `/dev/loop7`, or `missing`.
+    /// Path such as `/dev/loop7`, or `missing`.
     pub device: String,
     /// Size of the device in bytes.
     pub size: u64,
@@ -76,7 +76,7 @@ impl<'a> Array<'a> {
         Ok(array)
     }
 
-    /// Creates a new disk outside the array and returns its index.
+    /// Creates a new disk outside of the array, and returns the index of the disk.
     pub fn attach(&mut self, size: u64) -> Result<usize, StudyError> {
         let name = format!("disk{}", self.count);
         self.count += 1;
@@ -99,7 +99,7 @@ impl<'a> Array<'a> {
         self.mountpoint.display().to_string()
     }
 
-    /// Mounts the array by its device names; with `degraded`, one may be missing.
+    /// Mounts the array by its device names. With `degraded`, one device may be missing.
     fn mount(&mut self, degraded: bool) -> Result<(), StudyError> {
         let mountpoint = self.mountpoint.clone();
         self.mount = Some(self.place.session.made(&Made::Mount { mountpoint })?);
@@ -129,7 +129,7 @@ impl<'a> Array<'a> {
         self.mount(false)
     }
 
-    /// Detaches a disk, as if it had failed, and mounts the array with the others.
+    /// Detaches a disk as if it had failed, and mounts the array with the remaining disks.
     pub fn lose(&mut self, at: usize) -> Result<(), StudyError> {
         if let Some(mount) = self.mount.take() {
             self.place.remove(mount)?;
@@ -176,7 +176,7 @@ impl<'a> Array<'a> {
         Ok((moved(at), others))
     }
 
-    /// Adds a disk.
+    /// Adds a new disk of this size to the array.
     pub fn add(&mut self, size: u64) -> Result<(), StudyError> {
         let at = self.attach(size)?;
         let device = self.members[at].device.clone();
@@ -219,7 +219,7 @@ impl<'a> Array<'a> {
         self.sync()
     }
 
-    /// Returns the checksum of the written file; fails if the file cannot be read.
+    /// Returns the checksum of the written file. Fails if the file cannot be read.
     pub fn sum(&self) -> Result<String, StudyError> {
         let path = self.mountpoint.join("data");
         let argv = [OsStr::new("sha256sum"), path.as_os_str()];
@@ -244,7 +244,7 @@ impl<'a> Array<'a> {
         self.members.iter().map(of).collect()
     }
 
-    /// Returns the usage of each device.
+    /// Returns the usage of each device of the array.
     pub fn usage(&self) -> Result<Vec<Use>, StudyError> {
         let text = run(
             self.place,
@@ -280,7 +280,7 @@ impl Drop for Array<'_> {
     }
 }
 
-/// Parses `btrfs device usage -b`.
+/// Parses the output of `btrfs device usage -b`.
 pub(super) fn parse_usage(text: &str) -> Vec<Use> {
     let mut found: Vec<Use> = Vec::new();
     for line in text.lines() {

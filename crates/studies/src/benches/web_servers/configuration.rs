@@ -1,5 +1,5 @@
-//! Supported servers: where their programs are, and the configuration of each. Other settings keep the
-//! program's defaults.
+//! Supported servers: where their programs are, and how each is configured. All settings that are not written here keep
+//! the program's defaults.
 
 use super::served_directory;
 use crate::{StudyError, settings};
@@ -31,7 +31,7 @@ enum Kind {
     Node,
 }
 
-/// Processing model of Apache.
+/// Multi-processing module (MPM) of Apache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Mpm {
@@ -50,7 +50,7 @@ impl Mpm {
     }
 }
 
-/// Settings of a study's configuration.
+/// Server settings from a study's configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
@@ -99,7 +99,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the program's name for people.
+    /// Returns the name of the program for users.
     pub fn program_name(&self) -> &'static str {
         match self.server {
             Kind::Nginx => "nginx",
@@ -112,7 +112,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the possible names of the program, and its Debian package.
+    /// Returns the possible names of the executable, and the Debian package that contains it.
     fn programs(&self) -> (&'static [&'static str], &'static str) {
         match self.server {
             Kind::Nginx => (&["nginx"], "nginx"),
@@ -126,14 +126,14 @@ impl Wanted {
     }
 }
 
-/// An installed program.
+/// A web server program that is installed on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub path: PathBuf,
     version: &'static [&'static str],
-    /// Directory of Apache's modules.
+    /// Directory that contains Apache's modules.
     modules: PathBuf,
-    /// Whether mod_unixd must be loaded as a module; in Debian it is built in.
+    /// Whether mod_unixd must be loaded as a module. In Debian this module is built in.
     unixd: bool,
 }
 
@@ -141,7 +141,7 @@ impl Program {
     /// Finds the program.
     ///
     /// # Errors
-    /// The program is missing; the error names the package.
+    /// The program is missing. The error contains the name of the package.
     pub fn find(host: &dyn Host, wanted: &Wanted) -> Result<Self, String> {
         let (names, package) = wanted.programs();
         let missing = || {
@@ -187,27 +187,27 @@ impl Program {
     }
 }
 
-/// Directories and ports of a server.
+/// Directories and ports that one server uses.
 pub(super) struct Site<'a> {
-    /// Served files.
+    /// Directory of the served files.
     pub www: &'a Path,
-    /// Directory with the server's configuration; the server may only read it.
+    /// Directory with the server's configuration, which the server can only read.
     pub given: &'a Path,
-    /// Directory that the server may write.
+    /// Directory to which the server can write.
     pub own: &'a Path,
-    /// Port on 127.0.0.1.
+    /// Port on 127.0.0.1 at which the server listens.
     pub port: u16,
-    /// Port of the server behind this one, for a proxy or cache.
+    /// Port of the server behind this one, if this one is a proxy or cache.
     pub behind: Option<u16>,
 }
 
 /// A configuration file and the program's arguments.
 pub(super) struct Configured {
-    /// Name of the file in the server's directory.
+    /// Name of the file in the directory of the server's configuration.
     pub file: &'static str,
-    /// Content of the file.
+    /// Content of the configuration file.
     pub text: String,
-    /// Arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
 }
 
@@ -398,7 +398,7 @@ http://127.0.0.1:{port} {{
     }
 }
 
-/// Returns the user of the servers: `nobody` if assay runs as root.
+/// Returns the user id with which the servers run: `nobody` if assay runs as root, else `None`.
 pub(super) fn server_user() -> Option<u32> {
     served_directory::is_root().then_some(served_directory::NOBODY)
 }

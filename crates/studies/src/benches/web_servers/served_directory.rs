@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 /// (`/proc/sys/kernel/overflowuid`).
 pub(super) const NOBODY: u32 = 65_534;
 
-/// Returns whether servers must be started as another user.
+/// Returns whether assay runs as root, so that servers must run as another user.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The study's directory with the served files.
+/// Directory of the study, which contains the served files.
 pub(super) struct Ground {
     dir: OwnDirectory,
     paths: Vec<String>,
@@ -29,7 +29,7 @@ impl Ground {
     /// Creates the directory with files of random bytes.
     ///
     /// # Errors
-    /// The directory cannot be created, or the servers' user cannot enter it.
+    /// The directory cannot be created, or the user of the servers cannot enter it.
     pub fn make(place: &BenchContext<'_>, files: u32, size: Bytes) -> Result<Self, StudyError> {
         let dir = place.scratch_dir("web")?;
         plain(dir.shown())?;
@@ -76,7 +76,7 @@ impl Ground {
         self.dir.shown().join("www")
     }
 
-    /// Creates two directories for a server: a read-only one for its configuration, and a writable one.
+    /// Creates two directories for a server: a read-only directory for its configuration, and a writable directory.
     ///
     /// # Errors
     /// The directories cannot be created.
@@ -107,11 +107,11 @@ impl Ground {
     }
 }
 
-/// A directory of one server, within the study's directory.
+/// A directory of one server, inside the study's directory.
 pub(super) struct Room {
-    /// Path through the open descriptor, for assay.
+    /// Path through the open descriptor, which assay uses.
     pub held: PathBuf,
-    /// Plain path, for the server.
+    /// Plain path, which the server uses.
     pub shown: PathBuf,
 }
 
@@ -126,7 +126,8 @@ fn refused_directory(path: &Path, why: &str) -> StudyError {
     )
 }
 
-/// Refuses a path with special characters, because it is written into configuration files with six different syntaxes.
+/// Refuses a path with special characters, because the path is written into configuration files with six different
+/// syntaxes.
 fn plain(path: &Path) -> Result<(), StudyError> {
     let fine = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
     match path.to_str().is_some_and(|text| text.chars().all(fine)) {
@@ -138,7 +139,7 @@ fn plain(path: &Path) -> Result<(), StudyError> {
     }
 }
 
-/// Checks that user `nobody` can enter every parent directory. Servers run as `nobody` if assay runs as root.
+/// Checks that the user `nobody` can enter every parent directory. Servers run as `nobody` if assay runs as root.
 fn open_to_all(path: &Path) -> Result<(), StudyError> {
     for above in path.ancestors().skip(1) {
         let found = fs::metadata(above).map_err(StudyError::io(above))?;

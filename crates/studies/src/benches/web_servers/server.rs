@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limit until a server listens; Varnish runs a C compiler first.
+/// Time limit until a server listens. Varnish takes long, because it first runs a C compiler.
 const START: Duration = Duration::from_secs(60);
 /// Interval at which the port is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// Number of attempts, because another process may take a free port first.
+/// Number of attempts to find a free port, because another process may take a free port first.
 const PORTS: u32 = 5;
-/// Maximum characters shown of a server's output.
+/// Maximum number of characters of a server's output that are shown.
 const TOLD: usize = 400;
 
-/// A listening server.
+/// A web server that listens on its port.
 pub(super) struct Server {
     name: String,
     running: Running,
@@ -38,7 +38,7 @@ impl Server {
     /// Starts the server and waits until it listens. `behind` is the port of the server behind this one.
     ///
     /// # Errors
-    /// The server does not start; the error contains its last output.
+    /// The server does not start. The error contains the last output of the server.
     pub fn start(
         place: &BenchContext<'_>,
         ground: &Ground,
@@ -146,7 +146,7 @@ impl Server {
         self.port
     }
 
-    /// Sends a termination signal without waiting.
+    /// Sends SIGTERM to the server and does not wait.
     pub fn ask_to_end(&self) {
         self.running.signal(Signal::TERM);
     }
@@ -154,7 +154,7 @@ impl Server {
     /// Checks that the server is still running.
     ///
     /// # Errors
-    /// The server has ended; the error contains its status and its last output.
+    /// The server has ended. The error contains its exit status and its last output.
     pub fn is_alive(&mut self) -> Result<(), StudyError> {
         if self.ended.is_none() {
             let ended = self.running.ended();
@@ -209,7 +209,7 @@ fn end_of(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the requested port, or a free one.
+/// Returns the requested port; without a request, a free port.
 fn port(name: &str, asked: Option<u16>) -> Result<u16, StudyError> {
     let address = (Ipv4Addr::LOCALHOST, asked.unwrap_or(0));
     let bound = TcpListener::bind(address).and_then(|listener| listener.local_addr());

@@ -1,4 +1,4 @@
-//! Creates and removes layers.
+//! Creates and removes the layers of configurations.
 
 use super::built::{Built, Undo};
 use super::guest_or_dataset::{Ground, Here};
@@ -14,12 +14,12 @@ use std::time::Duration;
 pub(super) const POOL: &str = "study";
 /// Dataset whose data fills the pool, for configurations with a full pool.
 pub(super) const FILLER: &str = "study/filler";
-/// Parent of the datasets that are limited by a quota.
+/// Parent of the datasets whose space is limited by a quota.
 pub(super) const FENCE: &str = "study/fence";
 /// Time limit of a command in an emulated guest on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Creates the layers of configurations.
+/// Creates the layers of a study's configurations.
 pub(super) struct Builder<'a> {
     /// Where the layers are created: in a guest, or below a dataset on this machine.
     pub ground: &'a Ground<'a>,
@@ -35,7 +35,7 @@ impl Builder<'_> {
     /// Creates the layers of the configuration with this number.
     ///
     /// # Errors
-    /// A layer cannot be created; the layers created before it are removed.
+    /// A layer cannot be created. The layers that were created before it are removed.
     pub fn build(&self, number: usize, layers: &Layers) -> Result<Built, StudyError> {
         let mut built = Built {
             directory: None,
@@ -119,8 +119,8 @@ impl Builder<'_> {
         self.found(layers, built)
     }
 
-    /// Creates the lowest layer below the user's dataset. The layer is recorded in the journal before, and has assay's
-    /// mark.
+    /// Creates the lowest layer below the user's dataset. The layer is first recorded in the journal, and carries
+    /// assay's mark.
     fn base_here(
         &self,
         here: &Here<'_>,
@@ -179,7 +179,7 @@ impl Builder<'_> {
         self.run(&words).map(drop)
     }
 
-    /// Finds the device of a zvol after udev has created it.
+    /// Waits for udev, and finds the device of a zvol.
     fn found(&self, layers: &Layers, built: &mut Built) -> Result<(), StudyError> {
         if let (Base::Zvol, Some(dataset)) = (layers.on, &built.dataset) {
             let device = format!("/dev/zvol/{dataset}");
@@ -190,8 +190,8 @@ impl Builder<'_> {
     }
 
     /// Creates a QEMU image in the zvol or in a file on the dataset, and attaches it to the guest's kernel over NBD.
-    /// This includes the QEMU layers of a virtual disk without a nested guest. For a full pool, a nested guest uses the
-    /// image instead.
+    /// This path also creates the QEMU layers of a virtual disk without a nested guest. For a full pool, a nested guest
+    /// uses the image instead.
     fn image(
         &self,
         number: usize,
@@ -240,7 +240,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Waits until a device has a size, which happens shortly after the server starts.
+    /// Waits until a device has a size. The size appears shortly after the NBD server starts.
     fn wait_for(&self, device: &str) -> Result<(), StudyError> {
         for _ in 0..100 {
             let size = self.run(&["blockdev", "--getsize64", device])?;

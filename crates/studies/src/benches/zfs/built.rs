@@ -1,4 +1,4 @@
-//! Created layers, and operations on the topmost one.
+//! The created layers of a configuration, and operations on the topmost layer.
 
 use super::guest_or_dataset::Ground;
 use super::load::Job;
@@ -9,7 +9,7 @@ use assay_fio::json::FioDocument;
 use assay_model::Bytes;
 use std::time::Duration;
 
-/// Created layers.
+/// The created layers of a configuration.
 #[derive(Debug)]
 pub(super) struct Built {
     /// Directory in which fio runs; `None` if fio uses the block device.
@@ -18,13 +18,13 @@ pub(super) struct Built {
     pub device: Option<String>,
     /// Device of the virtual disk or image below LVM, LUKS and the file system.
     pub bottom: Option<String>,
-    /// The zvol or dataset.
+    /// Name of the zvol or dataset.
     pub dataset: Option<String>,
     /// Block device or file that contains the image.
     pub image: Option<String>,
-    /// Format of the image.
+    /// Format of the image; `None` without an image.
     pub format: Option<Image>,
-    /// Steps that remove the layers, in reverse order.
+    /// Steps that remove the layers. They are executed in reverse order.
     pub undo: Vec<Undo>,
 }
 
@@ -49,7 +49,7 @@ impl Built {
         ground.fio(on, &|on| job.render(key, &format!("{on}{end}")), limit)
     }
 
-    /// Fills an image that only a guest uses, through its format.
+    /// Writes an image that only a guest uses, through its format.
     ///
     /// # Errors
     /// A QEMU tool fails.
@@ -87,14 +87,14 @@ impl Built {
     }
 }
 
-/// How to remove a layer.
+/// A step that removes a layer.
 #[derive(Debug)]
 pub(super) enum Undo {
     /// Run this command in the guest.
     Run(Vec<String>),
-    /// Revert this journal entry on this machine.
+    /// Revert this entry of the journal on this machine.
     Made(MadeId),
 }
 
-/// Bytes per write of qemu-io.
+/// Size of each write of qemu-io, in bytes.
 const PIECE: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! Counters before and after a job: of ZFS, of the block layer, and of QEMU for the disks of a guest.
+//! Counters that are read before and after a job: of ZFS, of the block layer, and of QEMU for the disks of a guest.
 
 use super::guest_or_dataset::Ground;
 use crate::StudyError;
@@ -6,16 +6,16 @@ use assay_host::kstat;
 use assay_lab::counters::{of_disk, parse_flushes};
 use serde_json::{Value, json};
 
-/// Counter values since boot.
+/// Values of the counters since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
-    /// Number of commits of the intent log (`zil_commit_count`).
+    /// Number of commits of the ZFS intent log (`zil_commit_count`).
     pub commits: u64,
-    /// Completed flushes of the device below the file system.
+    /// Number of completed flushes of the device below the file system.
     pub flushes: u64,
-    /// Flushes that QEMU received from the guest for these disks; `None` without a guest.
+    /// Number of flushes that QEMU received from the guest for these disks; `None` without a guest.
     pub host_flushes: Option<u64>,
-    /// Bytes that QEMU received from the guest for these disks.
+    /// Number of bytes that QEMU received from the guest for these disks; `None` without a guest.
     pub host_bytes: Option<u64>,
 }
 

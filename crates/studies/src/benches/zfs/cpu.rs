@@ -1,5 +1,5 @@
-//! Measures how fast different CPU models are inside a guest: one guest per model, one after the other, before all
-//! other measurements. A configuration without a model uses the main guest.
+//! Measures the performance of different CPU models inside a guest. There is one guest per model. The guests run one
+//! after the other, before all other measurements. A configuration without a model uses the main guest.
 
 use super::requirements::{Wanted, parse_requirements};
 use super::settings::{Base, Layers};
@@ -10,11 +10,11 @@ use assay_model::study::{Configuration, Figure, Form, Observation, Study};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// For each round, the figures by name.
+/// Figures of each round, by name.
 pub(super) type Found = Vec<BTreeMap<String, f64>>;
 
-/// Time limit for a command. `cryptsetup benchmark` runs each direction for a second, and an emulated guest starts
-/// slowly.
+/// Time limit for a command. `cryptsetup benchmark` needs a second for each direction, and starts slowly in an emulated
+/// guest.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Boots a guest for each model and measures all its rounds.
@@ -50,7 +50,7 @@ pub(super) fn measure(
     Ok(found)
 }
 
-/// Measures all rounds of a model in its guest.
+/// Measures all rounds of a CPU model in its guest.
 ///
 /// # Errors
 /// The guest does not answer.
@@ -94,14 +94,15 @@ pub(super) fn round_figures(
     figures.collect()
 }
 
-/// Returns whether the guest's kernel sees AES instructions (AES-NI on x86).
+/// Returns whether the guest's kernel detects AES instructions (AES-NI on x86).
 fn has_aes(guest: &Guest) -> Result<bool, StudyError> {
     let text = run_command(guest, &["cat", "/proc/cpuinfo"], LIMIT)?;
     let mut flags = text.lines().filter(|line| line.starts_with("flags"));
     Ok(flags.any(|line| line.split_whitespace().any(|flag| flag == "aes")))
 }
 
-/// Measures encryption in the guest's kernel: `aes-xts-512` is cipher, mode and key size in bits.
+/// Measures encryption in the guest's kernel, in bytes per second. A cipher such as `aes-xts-512` consists of cipher,
+/// mode and key size in bits.
 fn measure_encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
     let (name, bits) = cipher.rsplit_once('-').unwrap_or((cipher, "256"));
     let argv = [
@@ -116,7 +117,8 @@ fn measure_encryption(guest: &Guest, cipher: &str) -> Result<f64, StudyError> {
     parse_speed(&text, name).ok_or_else(|| StudyError::measure(argv.join(" "), text.trim()))
 }
 
-/// Parses the encryption rate of a line of `cryptsetup benchmark`: algorithm, key, encryption, decryption.
+/// Parses the encryption rate in a line of `cryptsetup benchmark`. Such a line contains algorithm, key size, encryption
+/// rate and decryption rate.
 fn parse_speed(text: &str, cipher: &str) -> Option<f64> {
     let mut lines = text.lines().map(str::split_whitespace);
     let mut words = lines.find(|words| words.clone().next() == Some(cipher))?;

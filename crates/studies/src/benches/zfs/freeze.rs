@@ -5,9 +5,9 @@ use crate::StudyError;
 use crate::guest::run_command;
 use assay_lab::Guest;
 
-/// Runs `act` while all file systems of the configurations are frozen. Without this, their pending writes (journal
-/// commits, inode tables that mkfs left for later) would fail on the full pool, and a failed journal stops a file
-/// system.
+/// Runs `act` while all file systems of the configurations are frozen. Without the freeze, their pending writes would
+/// fail on the full pool. Pending writes are journal commits, and inode tables that mkfs initialises later. A failed
+/// journal commit stops a file system.
 ///
 /// # Errors
 /// A file system cannot be frozen or thawed, or `act` fails.
@@ -28,7 +28,7 @@ pub(super) fn while_frozen<T>(
     thawed.map(|()| done)
 }
 
-/// Returns the mount points of file systems on zvols, images and disks, from the guest's /proc/mounts.
+/// Returns the mount points of the file systems on zvols, images and disks, from the guest's /proc/mounts.
 fn study_mounts(mounts: &str) -> Vec<&str> {
     let found = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);

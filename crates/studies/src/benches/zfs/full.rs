@@ -1,5 +1,5 @@
-//! Fills a pool or quota while a guest runs on it, with QEMU's default error policy: the nested QEMU writes to the
-//! image until no space is left, pauses, and continues when space is available again.
+//! Fills a pool or quota while a guest runs on it, with QEMU's default error policy. The nested QEMU writes to the
+//! image until no space is left, and pauses. It continues when space is available again.
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
 use super::built::Built;
@@ -16,23 +16,23 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-/// File for the output of the nested guest's program.
+/// File with the output of the program in the nested guest.
 const SAID: &str = "/run/study.said";
-/// File of the nested guest's boot disk.
+/// File with the boot disk of the nested guest.
 const BOOT: &str = "/run/study.boot";
 /// Interval at which the progress of the program is read.
 const LOOK: Duration = Duration::from_millis(700);
-/// Number of intervals after which a guest that is neither paused nor done counts as hung.
+/// Number of intervals after which a guest counts as hung if it is neither paused nor done.
 const LOOKS: u32 = 300;
-/// Time limit for an answer of the nested QEMU, which may be emulated.
+/// Time limit for an answer of the nested QEMU, which is slow if it is emulated.
 const QEMU_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
-/// Time limit for the nested QEMU.
+/// Time limit for the whole run of the nested QEMU.
 const QEMU_RUN_LIMIT: Duration = Duration::from_secs(600);
 
 /// What happened to the nested guest and its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// QEMU paused the guest because there was no space.
+    /// Whether QEMU paused the guest because there was no space.
     pub paused: bool,
     /// Number of requests that failed in the guest.
     pub errors: u64,
@@ -175,7 +175,7 @@ fn run(
     })
 }
 
-/// Handles QEMU's events until the program is done, then ends QEMU.
+/// Handles QEMU's events until the program in the guest is done, then ends QEMU.
 fn attend(
     guest: &Guest,
     says: ProgramOutput,
@@ -224,7 +224,7 @@ fn monitor_error(error: QmpError) -> StudyError {
     LabError::from(error).into()
 }
 
-/// Returns for each request whether it is on the disk, read without caches.
+/// Returns for each request whether its data is on the disk. The data is read without caches.
 fn requests_on_disk(
     guest: &Guest,
     image: &str,

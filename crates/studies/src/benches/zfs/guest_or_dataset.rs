@@ -1,4 +1,4 @@
-//! Place where layers are created and measured: a throwaway guest, or a dataset that the user named.
+//! Where layers are created and measured: in a throwaway guest, or below a dataset that the user named.
 
 use super::build::{LIMIT, POOL};
 use crate::fio::{TARGET, Work};
@@ -17,20 +17,20 @@ use std::time::{Duration, Instant};
 /// Time limit for udev in an emulated guest on a busy machine.
 const UDEV_NOTICES_WITHIN: Duration = Duration::from_secs(90);
 
-/// Place where layers are created.
+/// Where layers are created and measured.
 pub(super) enum Ground<'a> {
-    /// A guest with its own pool.
+    /// A throwaway guest with its own pool.
     Guest(Box<Guest>),
-    /// This machine.
+    /// This machine, below a dataset that the user named.
     Here(Here<'a>),
 }
 
 /// This machine, below a dataset that the user named.
 pub(super) struct Here<'a> {
     place: &'a BenchContext<'a>,
-    /// The dataset.
+    /// Name of the user's dataset.
     parent: String,
-    /// Directory for job files and mounts; removed with the session.
+    /// Directory for job files and mounts. Closing the session removes the directory.
     dir: PathBuf,
     work: Work,
 }
@@ -77,12 +77,12 @@ impl<'a> Here<'a> {
         })
     }
 
-    /// Records an object that is about to be created.
+    /// Records an object in the journal before the object is created.
     pub fn enter(&self, thing: &Made) -> Result<MadeId, StudyError> {
         Ok(self.place.session.made(thing)?)
     }
 
-    /// Returns the name of a scratch dataset, and the ZFS property that marks it as assay's.
+    /// Returns the name of a scratch dataset, and the ZFS property that marks the dataset as assay's.
     pub fn dataset(&self, name: &str) -> (String, String) {
         let tag = self.place.session.tag();
         let mark = format!("{}={tag}", Made::ZFS_MARK);
@@ -129,7 +129,7 @@ impl Ground<'_> {
         }
     }
 
-    /// Returns this machine, if it is used.
+    /// Returns this machine, if the layers are created on it.
     pub fn here(&self) -> Option<&Here<'_>> {
         match self {
             Self::Guest(_) => None,
@@ -137,7 +137,7 @@ impl Ground<'_> {
         }
     }
 
-    /// Returns the parent of zvols and datasets.
+    /// Returns the dataset below which zvols and datasets are created.
     pub fn parent(&self) -> &str {
         match self {
             Self::Guest(_) => POOL,
@@ -145,7 +145,7 @@ impl Ground<'_> {
         }
     }
 
-    /// Returns a path for a scratch file.
+    /// Returns the path of a scratch file with this name.
     pub fn path(&self, name: &str) -> String {
         let dir = match self {
             Self::Guest(_) => Path::new("/run"),
@@ -184,7 +184,7 @@ impl Ground<'_> {
             .map_err(StudyError::io(path))
     }
 
-    /// Runs an fio job on a directory or block device. `job` builds its text for the given name.
+    /// Runs an fio job on a directory or block device. `job` returns the text of the job for the given target name.
     pub fn fio(
         &self,
         on: &str,
@@ -221,7 +221,7 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// Removes an object on this machine.
+    /// Removes an object on this machine, by its journal entry.
     pub fn remove(&self, id: MadeId) -> Result<(), StudyError> {
         match self {
             Self::Guest(_) => Ok(()),

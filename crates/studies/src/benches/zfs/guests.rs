@@ -1,8 +1,9 @@
-//! Runs a nested QEMU whose disks are the zvols and image files of the configurations, with their controllers, cache
-//! modes and threads. One guest without a kernel (`serve.S`) has all disks, so that every round can use each.
+//! Runs a nested QEMU whose disks are the zvols and image files of the configurations. Each disk has the controller,
+//! cache mode and threads of its configuration. One guest without a kernel (`serve.S`) has all disks, so that every
+//! round can use each disk.
 //!
-//! The disks have no write cache (`write-cache=off`): QEMU makes each write durable before it completes, as for a guest
-//! that writes with `O_SYNC`; that is one flush per write.
+//! The disks have no write cache (`write-cache=off`). QEMU makes each write durable before the write completes, as for
+//! a guest that writes with `O_SYNC`. This costs one flush per write.
 
 use super::build::LIMIT;
 use super::built::Built;
@@ -23,22 +24,22 @@ use std::time::{Duration, Instant};
 const FIRST: u8 = 0x81;
 /// Maximum number of disks: SeaBIOS supports sixteen (BUILD_MAX_EXTDRIVE).
 const MOST: usize = 15;
-/// Time limit of the boot; long enough for an emulated guest in an emulated guest.
+/// Time limit of the boot, which is long enough for an emulated guest in an emulated guest.
 const BOOT: Duration = Duration::from_secs(150);
-/// Maximum runtime of QEMU on this machine; it is killed when the study ends.
+/// Maximum runtime of QEMU on this machine. Normally QEMU is killed when the study ends.
 const LIFE: Duration = Duration::from_secs(48 * 3600);
 
-/// A running QEMU.
+/// A running QEMU, whose guest has the disks of the configurations.
 pub(super) struct Guests {
-    /// BIOS disk number of each configuration.
+    /// BIOS disk number of each configuration, by the name of the configuration.
     drives: BTreeMap<String, u8>,
     /// Accelerator that runs the guest's instructions.
     pub accel: Accel,
-    /// Path of the serial line to the program in the guest.
+    /// Path of the serial line that leads to the program in the guest.
     line: String,
 }
 
-/// A disk of the guest.
+/// A disk that the guest shall have.
 pub(super) struct Wanted<'a> {
     pub name: &'a str,
     pub layers: &'a Layers,
@@ -94,7 +95,7 @@ impl Guests {
         Err(refused)
     }
 
-    /// Lets the program run requests on the disk of a configuration.
+    /// Makes the program send requests to the disk of a configuration.
     ///
     /// # Errors
     /// The program does not answer, or requests failed.
@@ -128,7 +129,7 @@ impl Guests {
     }
 }
 
-/// Sends the content of a file on the line, and returns the given number of answer bytes.
+/// Sends the content of a file over the serial line, and returns the given number of answer bytes.
 fn exchange(
     ground: &Ground<'_>,
     say: Option<&str>,
@@ -153,7 +154,7 @@ fn exchange(
     }
 }
 
-/// Starts QEMU and waits for its program. QEMU ends with its guest or with assay.
+/// Starts QEMU and waits for the program in the guest. QEMU ends together with its guest or with assay.
 fn start(
     ground: &Ground<'_>,
     disks: &[Wanted<'_>],

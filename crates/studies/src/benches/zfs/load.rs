@@ -6,22 +6,22 @@ use assay_model::sample::Worker;
 use assay_model::{Bytes, Nanos};
 use std::fmt::Write as _;
 
-/// A job of a study, with the values that the bench adds.
+/// A job of a study, with the values that the bench adds to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job<'a> {
-    /// fio options that the study sets.
+    /// fio options from the study.
     pub options: &'a toml::Table,
-    /// Bytes that the job uses, unless the study sets them.
+    /// Number of bytes that the job uses, unless the study sets them.
     pub size: Bytes,
-    /// Runtime; `None` means that the job ends when it has covered `size`.
+    /// Runtime of the job; `None` means that the job ends after `size` bytes.
     pub time: Option<Nanos>,
     /// Seed of offsets and data.
     pub seed: u64,
 }
 
 impl Job<'_> {
-    /// Builds the job file. `key` is `directory` or `filename`, and `on` is its value. A size in the job is written in
-    /// bytes without a unit.
+    /// Builds the job file. `key` is `directory` or `filename`, and `on` is the value of this key. Sizes in the job are
+    /// written in bytes, without a unit.
     pub fn render(&self, key: &str, on: &str) -> String {
         let mut text = "[study]\n".to_owned();
         let mut line = |key: &str, value: &dyn std::fmt::Display| {

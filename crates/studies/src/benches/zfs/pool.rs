@@ -1,4 +1,4 @@
-//! The pool of the guest.
+//! The ZFS pool of the guest.
 
 use super::build::{FENCE, FILLER, LIMIT, POOL};
 use super::guest_or_dataset::Ground;
@@ -8,7 +8,7 @@ use crate::guest::{self, run_command};
 use assay_lab::{Disk, Guest};
 use assay_model::Bytes;
 
-/// Returns the pool's disks, whose files are in the guest's directory on the host.
+/// Returns the disks of the pool, whose files are in the guest's directory on the host.
 pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     let data = (1..=pool.disks).map(|number| Disk::scratch(&format!("pool{number}"), pool.size.0));
     let log = pool.log.map(|size| Disk::scratch("log", size.0));
@@ -16,10 +16,10 @@ pub(super) fn pool_disks(pool: &Pool) -> Vec<Disk> {
     data.chain(log).chain(cache).collect()
 }
 
-/// Creates the pool and two datasets for the tests of a full pool, and loads the module nbd.
+/// Creates the pool and two datasets for the tests of a full pool. Loads the kernel module nbd.
 ///
 /// # Errors
-/// ZFS refuses.
+/// ZFS refuses to create the pool or a dataset.
 pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
     let names: Vec<String> = pool_disks(pool).into_iter().map(|disk| disk.name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -50,7 +50,7 @@ pub(super) fn make(guest: &Guest, pool: &Pool) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Describes this machine and the user's pool for the study's record, including inherited properties.
+/// Returns a description of this machine and the user's pool for the study's record, including inherited properties.
 pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
     let parent = ground.parent();
     let pool = parent.split('/').next().unwrap_or_default();
@@ -93,7 +93,7 @@ pub(super) fn machine_here(ground: &Ground<'_>) -> Vec<(String, String)> {
     lines
 }
 
-/// Describes the guest's pool for the study's record.
+/// Returns a description of the guest's pool for the study's record.
 ///
 /// # Errors
 /// The guest does not answer.

@@ -1,12 +1,13 @@
-//! Boot program of the nested guest. It needs no kernel and starts within seconds, even if both guests are emulated.
+//! Boot program of the nested guest. The program needs no kernel, so it starts within seconds even if both guests are
+//! emulated.
 
-/// Bytes of one request.
+/// Size of one request in bytes.
 pub(super) const REQUEST: u64 = 32 << 10;
-/// Bytes of a sector.
+/// Size of a sector in bytes.
 const SECTOR: usize = 512;
-/// Offset of the request count in the boot sector.
+/// Offset of the request count in the boot sector, in bytes.
 const COUNT: usize = 504;
-/// `fill.S`, assembled (GNU as 2.40). The boot sector ends with zeros, the count and a signature.
+/// Machine code of `fill.S`, assembled with GNU as 2.40. The boot sector ends with zeros, the count and a signature.
 const CODE: [u8; 92] = [
     0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xd0, 0xbc, 0x00, 0x7c, 0xfc, 0xb8, 0x00, 0x10, 0x8e, 0xc0, 0x66,
     0xa1, 0x5c, 0x7c, 0x66, 0x40, 0x31, 0xff, 0xba, 0x40, 0x00, 0xb9, 0x80, 0x00, 0x66, 0xf3, 0xab,
@@ -23,7 +24,7 @@ pub(super) fn boot_disk(requests: u32) -> Vec<u8> {
     disk
 }
 
-/// Returns a disk with a boot sector of this code.
+/// Returns a disk whose boot sector contains this machine code.
 pub(super) fn boot_sector_disk(code: &[u8]) -> Vec<u8> {
     // SeaBIOS recognises disks of at least 1 MiB.
     let mut disk = vec![0; 1 << 20];
@@ -32,7 +33,7 @@ pub(super) fn boot_sector_disk(code: &[u8]) -> Vec<u8> {
     disk
 }
 
-/// The program's report on its requests, read from its output.
+/// Report of the program on its requests, read from the program's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgramReport {
     /// For each request, in order, whether it was completed.
@@ -51,7 +52,7 @@ impl ProgramReport {
     }
 }
 
-/// Compares a disk's content, received in pieces, with what the program wrote.
+/// Compares a disk's content, which arrives in pieces, with the data that the program wrote.
 #[derive(Default)]
 pub(super) struct Check {
     rest: Vec<u8>,
@@ -77,7 +78,7 @@ impl Check {
         self.rest.drain(..whole);
     }
 
-    /// Returns for each possible request whether all of its data exists.
+    /// Returns for each possible request whether all of its data is on the disk.
     pub fn end(self) -> Vec<bool> {
         self.good
     }

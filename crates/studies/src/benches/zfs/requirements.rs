@@ -6,57 +6,57 @@ use crate::{StudyError, settings};
 use assay_model::study::{Figure, Study};
 use serde::Deserialize;
 
-/// One figure.
+/// A figure of a study, in the form that the bench needs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// The measured value.
+    /// Value that is measured.
     pub of: Of,
     /// fio options as in a job file; the bench adds the target.
     #[serde(default)]
     pub job: Option<toml::Table>,
-    /// Requests that the nested guest sends, instead of an fio job.
+    /// Requests that the nested guest sends. They replace an fio job.
     #[serde(default)]
     pub requests: Option<Requests>,
-    /// For `accepted`: `property=value` for `zfs set`.
+    /// Argument `property=value` of `zfs set`, for the value `accepted`.
     #[serde(default)]
     pub set: Option<String>,
-    /// For `cipher`: value for `cryptsetup benchmark --cipher`.
+    /// Argument of `cryptsetup benchmark --cipher`, for the value `cipher`.
     #[serde(default)]
     pub cipher: Option<String>,
 }
 
-/// A measured or counted value.
+/// Kind of value that a figure of the ZFS bench measures or counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Of {
-    /// I/Os per second.
+    /// I/O operations per second.
     Iops,
-    /// Bytes per second over the longest job.
+    /// Bytes per second over the duration of the longest job.
     Rate,
-    /// Mean queue depth at submission.
+    /// Mean queue depth when an I/O is submitted.
     Depth,
-    /// Flushes of the layer below the file system, per write.
+    /// Flushes of the layer below the file system, per write of the job.
     Flushes,
-    /// Commits of ZFS's intent log, per write.
+    /// Commits of the ZFS intent log, per write of the job.
     Commits,
-    /// Flushes on the host's side of the disks, per write.
+    /// Flushes that the host receives for the disks, per write of the job.
     HostFlushes,
-    /// Bytes written on the host's side of the disks, per requested byte.
+    /// Bytes that are written to the disks on the host, per byte that the job writes.
     DiskBytes,
-    /// Space that ZFS charges per byte that was stored.
+    /// Bytes of space that ZFS charges per byte that was stored.
     Space,
     /// Whether ZFS accepts a property: 1 or 0.
     Accepted,
-    /// Full pool: whether the guest was paused, 1 or 0.
+    /// Whether the guest was paused on a full pool: 1 or 0.
     Paused,
-    /// Full pool: writes that failed in the guest.
+    /// Number of writes that failed in the guest on a full pool.
     Errors,
-    /// Full pool: writes that were reported as done and are missing.
+    /// Number of writes on a full pool that were reported as done and are missing.
     Lost,
-    /// Full pool: writes whose data exists.
+    /// Number of writes on a full pool whose data exists.
     Kept,
-    /// Encryption in bytes per second.
+    /// Encryption rate in bytes per second.
     Cipher,
     /// Whether the CPU has AES instructions: 1 or 0.
     Aes,
@@ -68,7 +68,7 @@ impl Of {
     }
 }
 
-/// Parses a figure and refuses inconsistent settings.
+/// Parses a figure. Refuses settings that contradict each other.
 pub(super) fn parse_requirements(one: &Figure) -> Result<Wanted, StudyError> {
     let found: Wanted = settings::of_figure(one)?;
     let refuse = |message: String| {
@@ -124,7 +124,7 @@ pub(super) fn parse_requirements(one: &Figure) -> Result<Wanted, StudyError> {
     }
 }
 
-/// fio options that a study may set.
+/// fio options that a study is allowed to set.
 const OPTIONS: [&str; 21] = [
     "bs",
     "buffer_compress_chunk",
@@ -193,7 +193,7 @@ mod tests {
     use crate::benches::zfs::settings::Form;
     use crate::catalogue;
 
-    /// Returns the bench's error for the built-in study in which `from` is replaced by `to`.
+    /// Replaces `from` by `to` in the built-in study, and returns the bench's error for the result.
     fn said(from: &str, to: &str) -> String {
         let text = include_str!("../../../../../studies/zvol-vs-qcow2.toml");
         assert!(text.contains(from), "{from}");

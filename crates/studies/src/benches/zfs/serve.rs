@@ -1,10 +1,10 @@
-//! Boot program of a guest without a kernel. It reads and writes its disks on command from the serial line, one request
-//! at a time, and measures the total time with ACPI's timer.
+//! Boot program of a guest without a kernel. The program receives commands over the serial line. It reads and writes
+//! its disks with one request at a time, and measures the total time with the ACPI timer.
 
 use assay_model::Bytes;
 use serde::Deserialize;
 
-/// `serve.S`, assembled (GNU as 2.40); the rest of the boot sector is zeros and a signature.
+/// Machine code of `serve.S`, assembled with GNU as 2.40. The rest of the boot sector is zeros and a signature.
 const CODE: [u8; 284] = [
     0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xd0, 0xbc, 0x00, 0x7c, 0xfc, 0xb8, 0x00, 0x10, 0x8e, 0xc0, 0x31,
     0xff, 0xb9, 0x00, 0x40, 0x66, 0x69, 0xc0, 0x0d, 0x66, 0x19, 0x00, 0x66, 0x05, 0x5f, 0xf3, 0x6e,
@@ -25,24 +25,24 @@ const CODE: [u8; 284] = [
     0x52, 0x50, 0xba, 0xfd, 0x03, 0xec, 0xa8, 0x20, 0x74, 0xfb, 0x58, 0xba, 0xf8, 0x03, 0xee, 0x5a,
     0xc3, 0x8d, 0x74, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10,
 ];
-/// Frequency of ACPI's timer in ticks per second.
+/// Frequency of the ACPI timer in ticks per second.
 const TICKS: f64 = 3_579_545.0;
-/// Length of an answer in bytes: one letter, then three numbers of eight letters.
+/// Length of an answer in bytes: one letter, then three numbers of eight characters each.
 pub(super) const ANSWER: usize = 25;
-/// Multiplier and increment of a linear congruential generator modulo a power of two. It visits every block exactly
-/// once (Numerical Recipes, 2nd edition, 7.1).
+/// Multiplier and increment of a linear congruential generator modulo a power of two. The generator visits every block
+/// exactly once (Numerical Recipes, 2nd edition, 7.1).
 const SCATTERED: (u32, u32) = (1_664_525, 1_013_904_223);
 const ONE_BY_ONE: (u32, u32) = (1, 1);
 
-/// Requests that a figure measures.
+/// Requests that the guest sends to measure a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Requests {
-    /// Write instead of read.
+    /// Whether the requests write; else they read.
     pub write: bool,
-    /// Bytes per request.
+    /// Size of a request in bytes.
     pub block: Bytes,
-    /// Visit every block once in scattered order instead of sequentially.
+    /// Whether every block is visited once in a scattered order; else the blocks are visited in sequence.
     #[serde(default)]
     pub random: bool,
     /// Maximum number of requests.
@@ -50,14 +50,15 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Returns whether a request has a supported size: the BIOS supports up to 127 sectors, the program 64 KiB.
+    /// Returns whether the size of a request is supported. The BIOS supports up to 127 sectors, the program up to 64
+    /// KiB.
     pub fn fits(&self) -> bool {
         let sectors = self.block.0 / 512;
         self.block.0.is_multiple_of(512) && (1..=127).contains(&sectors) && self.count > 0
     }
 
-    /// Encodes the command. `drive` is the BIOS disk number, `size` the used part of the disk, `time` the
-    /// seconds after which no request starts.
+    /// Encodes the requests as a command for the program. `drive` is the BIOS disk number, `size` the used part of the
+    /// disk in bytes, and `time` the seconds after which no request starts.
     pub fn command(&self, drive: u8, size: Bytes, time: f64, seed: u64) -> Vec<u8> {
         let sectors = u16::try_from(self.block.0 / 512).unwrap_or(1);
         let blocks = u32::try_from(size.0 / self.block.0)
@@ -80,19 +81,19 @@ impl Requests {
     }
 }
 
-/// Result of the requests.
+/// Result of the requests, as the program reported it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Served {
     /// Number of finished requests.
     pub done: u32,
-    /// Number of failed requests among them.
+    /// Number of failed requests among the finished ones.
     pub failed: u32,
     /// Total duration in seconds, measured by the program.
     pub seconds: f64,
 }
 
 impl Served {
-    /// Parses an answer.
+    /// Parses an answer of the program; `None` if the answer is malformed.
     pub fn read(text: &str) -> Option<Self> {
         let letters = text
             .strip_prefix('D')
@@ -112,7 +113,7 @@ impl Served {
     }
 }
 
-/// Returns the boot disk.
+/// Returns the content of the boot disk.
 pub(super) fn boot_disk() -> Vec<u8> {
     super::program::boot_sector_disk(&CODE)
 }

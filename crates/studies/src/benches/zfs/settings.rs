@@ -13,18 +13,18 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
-    /// Memory of the guest.
+    /// Memory of the guest in bytes.
     pub memory: Bytes,
-    /// Pool of the guest.
+    /// Pool that is created in the guest.
     pub pool: Pool,
     /// Size of each zvol, image and virtual disk.
     pub disk: Bytes,
-    /// Bytes that each fio job uses, unless the job sets them.
+    /// Number of bytes that each fio job uses, unless the job sets them.
     pub size: Bytes,
-    /// Runtime of each fio job; `None` runs to the end of its size.
+    /// Runtime of each fio job; `None` means that each job ends after its size.
     #[serde(default)]
     pub time: Option<Nanos>,
-    /// Bytes that remain free in a pool that is filled.
+    /// Number of bytes that remain free in a pool that is filled.
     #[serde(default)]
     pub left: Option<Bytes>,
 }
@@ -33,75 +33,76 @@ pub(super) struct Form {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pool {
-    /// `mirror`, `raidz1`, …; empty for a stripe.
+    /// Vdev type, such as `mirror` or `raidz1`; empty for a stripe.
     #[serde(default)]
     pub layout: String,
-    /// Number of disks.
+    /// Number of disks in the pool.
     pub disks: u32,
-    /// Size of each disk.
+    /// Size of each disk in bytes.
     pub size: Bytes,
-    /// Size of a log device, if there is one.
+    /// Size of the log device; `None` without a log device.
     #[serde(default)]
     pub log: Option<Bytes>,
-    /// Size of a cache device, if there is one.
+    /// Size of the cache device; `None` without a cache device.
     #[serde(default)]
     pub cache: Option<Bytes>,
-    /// log₂ of the sector size.
+    /// Base-2 logarithm of the sector size in bytes.
     pub ashift: u32,
     /// ZFS properties of the pool's root dataset.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
 }
 
-/// Layers below the workload, from the storage upwards.
+/// Layers of a configuration below the workload, from the storage upwards.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layers {
-    /// Lowest layer.
+    /// Lowest layer, which is the storage itself.
     pub on: Base,
     /// ZFS properties of the zvol or dataset.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
-    /// Reserve the space of the zvol, as `zfs create -V` does by default; `-s` does not.
+    /// Whether the space of the zvol is reserved, as `zfs create -V` does by default. `zfs create -s` does not reserve
+    /// space.
     #[serde(default)]
     pub reserved: bool,
     /// Options of a virtual disk on this host, as for `assay lab --disk`.
     #[serde(default)]
     pub device: String,
-    /// Format of an image that QEMU serves from the zvol or from a file on the dataset.
+    /// Format of an image that QEMU serves from the zvol or from a file on the dataset; `None` without an image.
     #[serde(default)]
     pub image: Option<Image>,
-    /// Cluster size of qcow2.
+    /// Cluster size of a qcow2 image in bytes.
     #[serde(default)]
     pub cluster: Option<Bytes>,
-    /// QEMU's cache mode for the image.
+    /// Cache mode of QEMU for the image.
     #[serde(default = "default_cache_mode", deserialize_with = "deserialize_word")]
     pub cache: CacheMode,
-    /// QEMU's I/O method for the image.
+    /// I/O method of QEMU for the image.
     #[serde(default = "default_aio", deserialize_with = "deserialize_word")]
     pub aio: Aio,
-    /// Disk controller of the nested guest that has the image as a disk; the guest has no kernel.
+    /// Disk controller through which a nested guest without a kernel uses the image; `None` without a nested guest.
     #[serde(default, deserialize_with = "deserialize_optional_word")]
     pub guest: Option<Bus>,
-    /// Whether the controller has its own iothread.
+    /// Whether the disk controller has its own iothread.
     #[serde(default)]
     pub iothread: bool,
-    /// Add LVM.
+    /// Whether a logical volume of LVM is created on the storage.
     #[serde(default)]
     pub lvm: bool,
-    /// Add LUKS.
+    /// Whether LUKS encryption is added.
     #[serde(default)]
     pub luks: bool,
-    /// File system on top; without it the block device is used directly.
+    /// Topmost file system; `None` means that the block device is used directly.
     #[serde(default)]
     pub fs: Option<Fs>,
-    /// Create the layers again in every round.
+    /// Whether the layers are created again in every round.
     #[serde(default)]
     pub fresh: bool,
-    /// Pool or quota that is filled while the load runs.
+    /// Pool or quota that is filled while the load runs; `None` if nothing is filled.
     #[serde(default)]
     pub full: Option<Full>,
-    /// QEMU's CPU model; the measurement runs in a separate guest.
+    /// CPU model for QEMU. If set, the measurement runs in a separate guest.
     #[serde(default)]
     pub cpu: Option<String>,
 }
@@ -127,7 +128,7 @@ fn deserialize_optional_word<'de, D: Deserializer<'de>, T: FromStr<Err = String>
 }
 
 impl Layers {
-    /// Returns why the layers cannot be created below the user's dataset; `None` if they can.
+    /// Returns why the layers cannot be created below the user's dataset; `None` if this is possible.
     pub fn not_here(&self) -> Option<&'static str> {
         match self {
             layers if layers.on == Base::Disk => {
@@ -154,13 +155,13 @@ impl Layers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Base {
-    /// A volume of the pool.
+    /// A volume (zvol) of the pool.
     Zvol,
-    /// A file system of the pool.
+    /// A file system (dataset) of the pool.
     Dataset,
     /// A virtual disk on the host's file system, without ZFS.
     Disk,
-    /// No storage, only a CPU.
+    /// No storage; only the CPU is measured.
     Cpu,
 }
 
@@ -168,9 +169,9 @@ pub(super) enum Base {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Image {
-    /// Raw image without a header.
+    /// A raw image, which has no header.
     Raw,
-    /// QEMU's qcow2 format.
+    /// The qcow2 format of QEMU.
     Qcow2,
 }
 
@@ -183,7 +184,7 @@ impl Image {
     }
 }
 
-/// A file system of the guest.
+/// A file system that the guest creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Fs {
@@ -204,17 +205,17 @@ impl Fs {
     }
 }
 
-/// Storage that is filled.
+/// Storage that is filled during the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Full {
-    /// The pool: another dataset takes the space.
+    /// The pool is full, because another dataset takes the space.
     Pool,
-    /// The quota of the parent dataset.
+    /// The quota of the parent dataset is exhausted.
     Quota,
 }
 
-/// Parses a configuration and refuses inconsistent settings.
+/// Parses a configuration. Refuses settings that contradict each other.
 pub(super) fn parse_layers(one: &Configuration) -> Result<Layers, StudyError> {
     let found: Layers = settings::of_configuration(one)?;
     let refuse = |message: &str| {
@@ -272,7 +273,7 @@ pub(super) fn parse_layers(one: &Configuration) -> Result<Layers, StudyError> {
     }
 }
 
-/// Returns the virtual disk of a configuration.
+/// Returns the virtual disk of a configuration in the form that the lab needs.
 pub(super) fn to_lab_disk(
     layers: &Layers,
     name: &str,

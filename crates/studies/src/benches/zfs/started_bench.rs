@@ -1,4 +1,4 @@
-//! State of the bench after its start.
+//! State of the ZFS bench after its start.
 
 use super::build::{Builder, LIMIT};
 use super::built::Built;
@@ -11,7 +11,7 @@ use crate::{BenchContext, StudyError};
 use assay_model::study::{Configuration, Figure, Form, NotTried, Study};
 use std::collections::BTreeMap;
 
-/// State of a started bench.
+/// State of the ZFS bench after its start.
 pub(super) struct Up<'a> {
     pub ground: Ground<'a>,
     pub form: settings::Form,
@@ -19,9 +19,9 @@ pub(super) struct Up<'a> {
     pub layers: BTreeMap<String, (usize, Layers)>,
     /// Layers that are created once and used in every round.
     pub built: BTreeMap<String, Built>,
-    /// Nested guest that has the disks of configurations.
+    /// Nested guest that has the disks of the configurations; `None` if no configuration needs the nested guest.
     pub guests: Option<Guests>,
-    /// Results of the CPU models.
+    /// Results of the CPU models, by configuration.
     pub processors: BTreeMap<String, cpu::Found>,
     pub machine: Vec<(String, String)>,
 }
@@ -34,7 +34,7 @@ impl Up<'_> {
         }
     }
 
-    /// Boots the nested guest with the disks of the configurations that need it.
+    /// Boots the nested guest with the disks of all configurations that need the nested guest.
     pub fn boot(
         &mut self,
         place: &BenchContext<'_>,
@@ -75,7 +75,7 @@ impl Up<'_> {
         }
     }
 
-    /// Returns the figures that cannot be measured, because only the host of a guest can count them.
+    /// Returns the figures that cannot be measured, because only the host of a guest can count the required values.
     pub fn uncounted(&self, study: &Study, form: &Form) -> Result<Vec<NotTried>, StudyError> {
         let mut all = Vec::new();
         if self.ground.guest().is_some() {
@@ -97,7 +97,7 @@ impl Up<'_> {
         Ok(all)
     }
 
-    /// Creates the layers of a configuration that stays for all rounds, and fills them so that reads find data.
+    /// Creates the layers of a configuration that are used in all rounds, and fills them so that reads find data.
     pub fn prepare(
         &mut self,
         one: &Configuration,
@@ -129,7 +129,7 @@ impl Up<'_> {
         }
     }
 
-    /// Fills the storage, so that reads do not hit holes and writes do not allocate blocks.
+    /// Fills the storage, so that reads do not hit holes and writes need not allocate blocks.
     fn lay_out(&self, built: &Built, seed: u64) -> Result<(), StudyError> {
         let mut options = toml::Table::new();
         let block = self.form.size.0.min(1 << 20).to_string();

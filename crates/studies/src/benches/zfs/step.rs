@@ -1,4 +1,4 @@
-//! One step of a study: measures figures of one configuration in one round.
+//! One step of a study: measures the figures of one configuration in one round.
 
 use super::build::LIMIT;
 use super::built::Built;
@@ -29,7 +29,7 @@ impl Step<'_> {
         to_observation(self.configuration, figure, self.round, value)
     }
 
-    /// Measures all requested figures. Figures that need the same job share one run of it.
+    /// Measures all requested figures. Figures that need the same job share one run of that job.
     pub fn take(
         &self,
         built: &Built,
@@ -175,7 +175,7 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the names of the virtual disks on which the configuration lies.
+    /// Returns the names of the virtual disks below the configuration.
     fn disks(&self) -> Vec<String> {
         match self.layers.on {
             Base::Disk => vec![format!("c{}", self.number)],
@@ -187,26 +187,26 @@ impl Step<'_> {
     }
 }
 
-/// Codes of the doubts that mean that a job did not do what its author intended.
+/// Codes of doubts (reasons to distrust a figure) which mean that a job did not do what its author intended.
 const WRONG: [&str; 3] = ["no-io", "io-error", "short-io"];
 /// Default number of bytes that remain free in a filled pool.
 const LEFT: Bytes = Bytes(6 << 20);
 
-/// Duration of the nested guest's requests if the form sets no time.
+/// Duration of the nested guest's requests if the form does not set `time`.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// A load.
+/// Load of a step: an fio job or requests of the nested guest.
 #[derive(Clone, Copy, PartialEq)]
 enum Load<'a> {
-    /// An fio job.
+    /// A job for fio, as a table of its options.
     Job(&'a toml::Table),
     /// Requests of the nested guest.
     Requests(Requests),
 }
 
-/// Result of a load.
+/// Measured result of a load, from which figures are computed.
 struct LoadResult {
-    /// Number of writes, and bytes written.
+    /// Number of writes, and number of bytes written.
     writes: u64,
     written: u64,
     doubts: Vec<String>,
@@ -220,7 +220,7 @@ impl LoadResult {
     }
 }
 
-/// Returns a count per write, or bytes per written byte.
+/// Returns a counter divided by the number of writes or written bytes, depending on the figure.
 fn counter_ratio(of: Of, since: Counters, went: &LoadResult) -> Option<f64> {
     let (count, by) = match of {
         Of::Flushes => (since.flushes, went.writes),
@@ -233,7 +233,7 @@ fn counter_ratio(of: Of, since: Counters, went: &LoadResult) -> Option<f64> {
     (by > 0).then(|| count as f64 / by as f64)
 }
 
-/// Returns the space that ZFS charges per stored byte.
+/// Returns the number of bytes of space that ZFS charges per stored byte.
 fn charged_space(ground: &Ground<'_>, built: &Built) -> Result<Option<f64>, StudyError> {
     let Some(dataset) = &built.dataset else {
         return Ok(None);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::security::Pmf;
 
-/// Written according to the source of iw 5.19; see fixtures/README.md.
+/// Output written according to the source of iw 5.19 (see fixtures/README.md).
 const MADE: &str = include_str!("../../../fixtures/iw-scan.txt");
 
 fn networks(text: &str) -> Vec<Bss> {
