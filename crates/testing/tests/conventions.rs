@@ -217,3 +217,45 @@ fn titles_of_advice_are_unique() {
         .collect();
     assert!(twice.is_empty(), "titles of several pages: {twice:#?}");
 }
+
+/// Returns whether a line begins a code block that rustdoc runs as a test.
+fn begins_example(line: &str) -> bool {
+    let comment = line.trim_start();
+    let doc = comment
+        .strip_prefix("///")
+        .or_else(|| comment.strip_prefix("//!"));
+    doc.and_then(|text| text.trim_start().strip_prefix("```"))
+        .is_some_and(|language| {
+            language.is_empty() || language.starts_with("rust") || language.starts_with("no_run")
+        })
+}
+
+// `doctest = false` saves the compilation of a crate without examples.
+#[test]
+fn crates_with_examples_run_them() {
+    let mut found = Vec::new();
+    let mut runs = 0;
+    for manifest in files_below("crates", "toml") {
+        let Some(folder) = manifest.strip_suffix("/Cargo.toml") else {
+            continue;
+        };
+        let disabled = read(&manifest).contains("doctest = false");
+        for path in files_below(&format!("{folder}/src"), "rs") {
+            let text = read(&path);
+            // Every other line with a fence ends a block.
+            let fences = text
+                .lines()
+                .filter(|line| line.trim_start().starts_with("//") && line.contains("```"));
+            let examples = fences
+                .step_by(2)
+                .filter(|line| begins_example(line))
+                .count();
+            runs += examples;
+            if disabled && examples > 0 {
+                found.push(path);
+            }
+        }
+    }
+    assert!(runs > 0, "no example was found at all");
+    assert!(found.is_empty(), "examples that no test runs: {found:#?}");
+}
