@@ -1,6 +1,6 @@
 //! sshd settings for every `Match` block, and client settings for every `Host` and `Match` block.
 
-use super::scopes::{Take, names, note_own_settings, yes_or_no};
+use super::scopes::{Take, is_time, names, note_own_settings, yes_or_no};
 use super::{ssh_access, ssh_algorithms, sshd_lines};
 use crate::gather::Gather;
 use crate::harmless::{LEFT_OUT, is_pattern};
@@ -426,9 +426,9 @@ fn files(value: &str) -> String {
     }
 }
 
-/// Keeps words that the noted keywords define, and numbers.
+/// Keeps words that the noted keywords define, numbers and times.
 fn kept_word(word: &str) -> String {
-    const WORDS: [&str; 24] = [
+    const WORDS: [&str; 25] = [
         "yes",
         "no",
         "true",
@@ -443,6 +443,7 @@ fn kept_word(word: &str) -> String {
         "forced-commands-only",
         "shosts-only",
         "quiet",
+        "silent",
         "fatal",
         "error",
         "info",
@@ -455,8 +456,7 @@ fn kept_word(word: &str) -> String {
         "nobody",
     ];
     let lower = word.to_ascii_lowercase();
-    let number = word.len() <= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
-    match number || WORDS.contains(&lower.as_str()) {
+    match is_time(word) || WORDS.contains(&lower.as_str()) {
         true => word.to_owned(),
         false => "withheld".to_owned(),
     }
