@@ -1,9 +1,9 @@
 //! Notes which units of systemd are enabled where they decide about a setting: a syslog daemon beside the journal, the
 //! timer that checks md arrays, and the mode of libvirt's socket.
 
-use super::lines_of_files::{exists, files, note, read};
+use super::lines_of_files::{exists, files, read};
 use crate::gather::Gather;
-use assay_model::FactPlace;
+use assay_model::{FactKind, FactPlace};
 
 const ENABLED: &str = "/etc/systemd/system";
 /// Alias that each syslog daemon of Debian has, and the daemons themselves.
@@ -25,22 +25,22 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         return;
     }
     if exists(g, "/etc/systemd/journald.conf") {
-        note_enabled(g, ("journald", "syslog_daemon"), &SYSLOG);
+        note_enabled(g, "units.syslog_daemon", &SYSLOG);
     }
     if exists(g, "/etc/default/mdadm") {
-        note_enabled(g, ("mdadm_check", "timer"), &CHECK);
+        note_enabled(g, "units.md_check", &CHECK);
     }
     note_libvirt(g);
 }
 
-fn note_enabled(g: &mut Gather<'_>, (kind, property): (&str, &str), units: &[&str]) {
+fn note_enabled(g: &mut Gather<'_>, fact: &str, units: &[&str]) {
     let found = units
         .iter()
         .map(|unit| format!("{ENABLED}/{unit}"))
         .find(|path| exists(g, path));
     let place = FactPlace::from(found.clone().unwrap_or_else(|| ENABLED.to_owned()));
-    let properties = [(property, found.is_some().into())];
-    note(g, kind, "settings", &place, &properties);
+    g.facts
+        .known(fact, found.is_some(), FactKind::Configured, place);
 }
 
 /// Notes whether everybody may connect to libvirt's socket, if systemd opens it: unix_sock_rw_perms then has no effect
@@ -74,12 +74,11 @@ fn note_libvirt(g: &mut Gather<'_>) {
     }
     let (bits, place) = mode;
     let open = bits & 0o002 != 0;
-    note(
-        g,
-        "libvirtd",
-        "settings",
-        &place,
-        &[("socket_open", open.into())],
+    g.facts.known(
+        "units.libvirt_socket_open",
+        open,
+        FactKind::Configured,
+        place,
     );
 }
 
@@ -112,7 +111,7 @@ mod tests {
             "/etc/systemd/system/libvirtd.socket.d/a.conf",
             "[Socket]\nSocketMode=0660\n",
         );
-        let key = "libvirtd.settings.socket_open";
+        let key = "units.libvirt_socket_open";
         assert_eq!(get(&[conf, link, unit], key), Some(true));
         assert_eq!(get(&[conf, link, unit, own], key), Some(false));
         assert_eq!(get(&[conf, unit], key), None);
@@ -122,7 +121,7 @@ mod tests {
     fn enabled_daemons_and_timers() {
         let conf = ("/etc/systemd/journald.conf", "[Journal]\nStorage=none\n");
         let other = ("/etc/systemd/system/a.service", "");
-        let key = "journald.settings.syslog_daemon";
+        let key = "units.syslog_daemon";
         assert_eq!(get(&[conf, other], key), Some(false));
         let daemon = ("/etc/systemd/system/syslog.service", "");
         assert_eq!(get(&[conf, daemon], key), Some(true));
