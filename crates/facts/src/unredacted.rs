@@ -5,6 +5,7 @@
 //! The collectors run on the live machine or on a tree of its files. Captures and bundles do not contain their sources.
 
 mod accounts;
+mod apache_files;
 mod apache_sections;
 mod authorities;
 mod authorized_keys;
@@ -17,6 +18,7 @@ mod container_files;
 mod database_access;
 mod dependencies;
 mod docker;
+mod enabled_units;
 mod file_modes;
 mod guest_devices;
 mod haproxy;
@@ -80,5 +82,6 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     backup_ages::collect(g);
     ups_times::collect(g);
     mail_limits::collect(g);
+    enabled_units::collect(g);
     config_mistakes::collect(g);
 }

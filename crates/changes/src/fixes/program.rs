@@ -185,6 +185,9 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         }
         Configured::Sysctl => Some("read at the next boot".to_owned()),
         Configured::Mariadb => command("systemctl restart mariadb"),
+        Configured::Redis if file.real.starts_with("/etc/valkey") => {
+            command("systemctl restart valkey-server")
+        }
         Configured::Redis => command("systemctl restart redis-server"),
         Configured::Openvpn => Some("takes effect when the tunnel is restarted".to_owned()),
         Configured::Hostapd => command("systemctl restart hostapd"),
@@ -195,7 +198,7 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         Configured::Chrony => command("systemctl restart chrony"),
         Configured::Journald => command("systemctl restart systemd-journald"),
         Configured::Smartd => command("systemctl restart smartmontools"),
-        Configured::Nut => command("systemctl restart nut-server nut-monitor"),
+        Configured::Nut => command("systemctl restart nut-driver.target nut-server nut-monitor"),
         Configured::Apcupsd => command("systemctl restart apcupsd"),
         Configured::Grub => command("update-grub && systemctl reboot"),
         Configured::Modprobe => Some("takes effect when the module is loaded again".to_owned()),
@@ -210,7 +213,7 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         Configured::Elasticsearch => command("systemctl restart elasticsearch"),
         Configured::Docker => command("systemctl daemon-reload && systemctl restart docker"),
         Configured::Cups => command("systemctl restart cups"),
-        Configured::Exim => command("systemctl restart exim4"),
+        Configured::Exim => command("update-exim4.conf && systemctl restart exim4"),
         Configured::Libvirt => command("systemctl restart libvirtd"),
         Configured::Units => Some(
             "takes effect with `systemctl daemon-reload` when the unit starts again".to_owned(),
@@ -219,8 +222,23 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         Configured::Proxmox => {
             Some("takes effect when the guest is shut down and started again".to_owned())
         }
+        Configured::Postgresql => next_start_of_postgresql(file),
         _ => None,
     }
+}
+
+/// Settings of PostgreSQL that a reload does not change (pg_settings, context `postmaster`) and that pages edit.
+const AT_START: [&str; 2] = ["archive_mode", "ignore_invalid_pages"];
+
+/// Describes the restart that a setting needs besides the reload.
+fn next_start_of_postgresql(file: &FileChange) -> Option<String> {
+    let mut keys = file.keys.iter();
+    let (key, _) = keys.find(|(key, _)| AT_START.contains(&key.key.as_str()))?;
+    let (version, name) = postgresql_cluster(&file.real)?;
+    let key = &key.key;
+    Some(format!(
+        "{key} takes effect with `systemctl restart postgresql@{version}-{name}`"
+    ))
 }
 
 /// Returns the command that makes the running service read its configuration. The result is empty if the service does
@@ -261,6 +279,12 @@ pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<S
         Configured::Nginx => ("nginx", "nginx", &["nginx", "-s", "reload"]),
         Configured::Postfix => ("postfix", "master", &["postfix", "reload"]),
         Configured::Dovecot => ("dovecot", "dovecot", &["doveadm", "reload"]),
+        // On a domain controller samba-ad-dc starts smbd.
+        Configured::Samba if is_active(host, "samba-ad-dc") => (
+            "samba-ad-dc",
+            "samba",
+            &["smbcontrol", "all", "reload-config"],
+        ),
         Configured::Samba => ("smbd", "smbd", &["smbcontrol", "smbd", "reload-config"]),
         // The others read their files when they start; a restart is the user's decision.
         _ => return Vec::new(),
@@ -269,9 +293,7 @@ pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<S
         .exists(Path::new("/run/systemd/system"))
         .unwrap_or(false)
     {
-        let argv = ["systemctl", "is-active", "--quiet", unit].map(OsStr::new);
-        let active = host.run(&argv, Limits::default());
-        return match active.is_ok_and(|output| output.success()) {
+        return match is_active(host, unit) {
             // This command ignores a unit that does not run, for example at boot before the unit starts.
             true => to_owned_words(&["systemctl", "try-reload-or-restart", unit]),
             false => Vec::new(),
@@ -281,6 +303,13 @@ pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<S
         true => to_owned_words(other),
         false => Vec::new(),
     }
+}
+
+/// Whether systemd runs a unit.
+fn is_active(host: &dyn Host, unit: &str) -> bool {
+    let argv = ["systemctl", "is-active", "--quiet", unit].map(OsStr::new);
+    let active = host.run(&argv, Limits::default());
+    active.is_ok_and(|output| output.success())
 }
 
 /// Whether a process with this name runs that sees the same files.

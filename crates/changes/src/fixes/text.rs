@@ -104,7 +104,10 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
         file.reload.is_empty(),
         crate::fixes::program::next_start(file),
     ) {
-        (false, _) => format!("then `{}`", escape_line(&file.reload.join(" "))),
+        (false, next) => {
+            let reload = format!("then `{}`", escape_line(&file.reload.join(" ")));
+            next.map_or(reload.clone(), |next| format!("{reload}; {next}"))
+        }
         (true, Some(next)) => next,
         (true, None) => "no service that runs reads it".to_owned(),
     };

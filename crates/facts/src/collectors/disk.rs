@@ -32,7 +32,7 @@ const FLAGS: [(&str, &str); 6] = [
     ("dax", "queue/dax"),
 ];
 /// Numeric settings, each with the factor that converts the value to bytes, or 1.
-const NUMBERS: [(&str, &str, i64); 12] = [
+const NUMBERS: [(&str, &str, i64); 13] = [
     ("logical_block_size", "queue/logical_block_size", 1),
     ("physical_block_size", "queue/physical_block_size", 1),
     ("minimum_io_size", "queue/minimum_io_size", 1),
@@ -44,6 +44,7 @@ const NUMBERS: [(&str, &str, i64); 12] = [
     ("rq_affinity", "queue/rq_affinity", 1),
     ("read_ahead", "queue/read_ahead_kb", 1024),
     ("max_request", "queue/max_sectors_kb", 1024),
+    ("max_hw_request", "queue/max_hw_sectors_kb", 1024),
     ("queue_depth", "device/queue_depth", 1),
 ];
 /// Other files that the collector reads for each device.

@@ -621,8 +621,8 @@ function ssh_word(key, word,   low) {
         if (word ~ /^\/etc\/ssh\// && plain(word)) return word
         return "/(left-out)"
     }
-    if (low ~ /^(yes|no|true|false|ask|accept-new|off|auto|autoask|prohibit-password|without-password|forced-commands-only|shosts-only|quiet|fatal|error|info|verbose|debug|debug1|debug2|debug3|root|nobody)$/) return word
-    if (length(word) <= 4 && word ~ /^[0-9]+$/) return word
+    if (low ~ /^(yes|no|true|false|ask|accept-new|off|auto|autoask|prohibit-password|without-password|forced-commands-only|shosts-only|quiet|silent|fatal|error|info|verbose|debug|debug1|debug2|debug3|root|nobody)$/) return word
+    if (length(word) <= 8 && low ~ /^[0-9][0-9smhdw]*$/) return word
     return "withheld"
 }
 

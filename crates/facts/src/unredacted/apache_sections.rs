@@ -1,18 +1,11 @@
 //! Finds sections of Apache's configuration that publish more than a site: directory listings, status pages, or the
 //! whole file system. Reads only `<Directory>` and `<Location>` sections in the files of this machine.
 
-use super::lines_of_files::{Line, exists, files, note, read};
+use super::apache_files::{MAINS, apache_files};
+use super::lines_of_files::{Line, note, read};
 use crate::gather::Gather;
 use assay_model::FactPlace;
 use std::collections::BTreeMap;
-
-const MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
-const DIRS: [&str; 4] = [
-    "/etc/apache2/sites-enabled",
-    "/etc/apache2/conf-enabled",
-    "/etc/apache2/mods-enabled",
-    "/etc/httpd/conf.d",
-];
 
 /// Directories for which the main file of a package has a section.
 const STOCK: [&str; 9] = [
@@ -38,19 +31,17 @@ struct Section {
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    let mut all: Vec<String> = MAINS
-        .into_iter()
-        .filter(|path| exists(g, path))
-        .map(str::to_owned)
-        .collect();
-    for dir in DIRS {
-        all.extend(files(g, "apache", dir, ".conf"));
-    }
+    let all = apache_files(g);
     open_proxy(g, &all);
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut sections: Vec<(Section, bool)> = Vec::new();
+    let mut roots: Vec<(String, String)> = Vec::new();
     for path in all {
         let lines = read_defined(g, &path, &mut names);
+        roots.extend(lines.iter().filter_map(|line| {
+            let root = document_root(&line.text)?;
+            Some((path.clone(), root))
+        }));
         for section in parse_sections(lines) {
             let of_package = path.contains("/mods-enabled/")
                 || (MAINS.contains(&path.as_str())
@@ -70,7 +61,30 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             sections[at].0.listing = None;
         }
         let (section, own_site) = &sections[at];
-        section.note(g, &(at + 1).to_string(), *own_site);
+        let roots = roots_of(section, &roots);
+        let all = sections.iter().map(|(section, _)| section);
+        let ruled = section.requires.is_empty() && !section.is_reachable(all, &roots);
+        section.note(g, &(at + 1).to_string(), *own_site, ruled);
+    }
+}
+
+fn document_root(text: &str) -> Option<String> {
+    let (name, path) = text.trim().split_once(char::is_whitespace)?;
+    let path = path.trim().trim_matches('"').trim_end_matches('/');
+    name.eq_ignore_ascii_case("documentroot")
+        .then(|| path.to_owned())
+}
+
+/// Returns the document roots of the section's own file, or of all files if it has none.
+fn roots_of<'a>(section: &Section, roots: &'a [(String, String)]) -> Vec<&'a str> {
+    let own: Vec<&str> = roots
+        .iter()
+        .filter(|(path, _)| section.place.file() == Some(path.as_str()))
+        .map(|(_, root)| root.as_str())
+        .collect();
+    match own.is_empty() {
+        true => roots.iter().map(|(_, root)| root.as_str()).collect(),
+        false => own,
     }
 }
 
@@ -197,17 +211,46 @@ impl Section {
         }
     }
 
-    fn note(&self, g: &mut Gather<'_>, which: &str, own_site: bool) {
-        let granted = self
-            .requires
-            .iter()
-            .any(|rule| rule == "all granted" || rule == "from all");
-        let limited = self
-            .requires
-            .iter()
-            .any(|rule| rule != "all granted" && rule != "from all");
+    fn is_granted(&self) -> bool {
+        let mut rules = self.requires.iter();
+        rules.any(|rule| rule == "all granted" || rule == "from all")
+    }
+
+    fn is_limited(&self) -> bool {
+        let mut rules = self.requires.iter();
+        rules.any(|rule| rule != "all granted" && rule != "from all")
+    }
+
+    /// Whether everybody reaches a section without rules of its own: no section for a part of the address limits it,
+    /// and the sections of the document root, of which the longest path decides, grant access (httpd 2.4, "How
+    /// the sections are merged").
+    fn is_reachable<'a>(
+        &self,
+        all: impl Iterator<Item = &'a Section> + Clone,
+        roots: &[&str],
+    ) -> bool {
+        let covers = |section: &Section, path: &str| {
+            let part = section.argument.trim_end_matches('/');
+            path == part || path.starts_with(&format!("{part}/"))
+        };
+        let mut locations = all.clone().filter(|one| one.name == "location");
+        if locations.any(|one| covers(one, &self.argument) && one.is_limited()) {
+            return false;
+        }
+        roots.iter().any(|root| {
+            let ruled = all.clone().filter(|one| {
+                one.name == "directory" && covers(one, root) && !one.requires.is_empty()
+            });
+            let nearest = ruled.max_by_key(|one| one.argument.trim_end_matches('/').len());
+            nearest.is_some_and(|one| one.is_granted() && !one.is_limited())
+        })
+    }
+
+    /// Notes what the section publishes; `ruled` if rules elsewhere limit a section without rules of its own.
+    fn note(&self, g: &mut Gather<'_>, which: &str, own_site: bool, ruled: bool) {
+        let (granted, limited) = (self.is_granted(), self.is_limited());
         if let Some(place) = &self.handler {
-            let open = granted && !limited;
+            let open = (granted || self.requires.is_empty()) && !limited && !ruled;
             note(g, "apache.status", which, place, &[("open", open.into())]);
         }
         // Sections of packages, for /var/www, icons and home pages, are not those of the
@@ -267,6 +310,26 @@ mod tests {
             (
                 "<Location /s>\nSetHandler server-status\nRequire local\n</Location>",
                 "apache.status.1.open",
+                false,
+            ),
+            (
+                "DocumentRoot /srv/www\n<Directory />\nRequire all denied\n</Directory>\n\
+                 <Directory /srv/www>\nRequire all granted\n</Directory>\n\
+                 <Location /s>\nSetHandler server-status\n</Location>",
+                "apache.status.3.open",
+                true,
+            ),
+            (
+                "DocumentRoot /srv/www\n<Directory />\nRequire all denied\n</Directory>\n\
+                 <Location /s>\nSetHandler server-status\n</Location>",
+                "apache.status.2.open",
+                false,
+            ),
+            (
+                "DocumentRoot /srv/www\n<Directory /srv/www>\nRequire all granted\n</Directory>\n\
+                 <Location />\nRequire ip 10.0.0.0/8\n</Location>\n\
+                 <Location /s>\nSetHandler server-status\n</Location>",
+                "apache.status.3.open",
                 false,
             ),
             (

@@ -2,7 +2,7 @@
 //! and MySQL. `collectors::services::databases` collects the durability settings.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
-use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::collectors::services::databases::{OPTIONS, POSTGRESQL, Server};
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 
@@ -11,8 +11,6 @@ const DIRS: [&str; 3] = [
     "/etc/mysql/mariadb.conf.d",
     "/etc/my.cnf.d",
 ];
-/// Groups of option files that the server reads.
-const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_postgresql(g);
@@ -180,7 +178,8 @@ fn parse_access<'a>(words: &[&'a str]) -> Option<Access<'a>> {
         method,
         remote: !is_loopback(address) && address != "samehost",
         world,
-        tls: kind == "hostssl",
+        // GSSAPI encrypts the connection itself.
+        tls: matches!(kind, "hostssl" | "hostgssenc"),
     })
 }
 
@@ -200,9 +199,10 @@ fn note_mariadb(g: &mut Gather<'_>) {
     for dir in DIRS {
         all.extend(files(g, "mariadb.access", dir, ".cnf"));
     }
+    let server = Server::find(g);
     let mut said = Options::default();
     for path in all {
-        said.take(&read(g, "mariadb.access", &path));
+        said.take(&read(g, "mariadb.access", &path), &server);
     }
     if let Some(place) = said.skip_grant_tables {
         g.facts.known(
@@ -238,15 +238,13 @@ fn note_mariadb(g: &mut Gather<'_>) {
 }
 
 impl Options {
-    fn take(&mut self, lines: &[Line]) {
+    fn take(&mut self, lines: &[Line], server: &Server) {
         let mut counts = false;
         for line in lines {
             let text = line.text.trim();
             if let Some(group) = text.strip_prefix('[') {
-                let name = group.trim_end_matches(']');
-                counts = GROUPS
-                    .iter()
-                    .any(|known| name == *known || name.starts_with(&format!("{known}-")));
+                let name = group.split(']').next().unwrap_or_default();
+                counts = server.reads_surely(name);
                 continue;
             }
             if !counts || text.starts_with(['#', ';']) {

@@ -1,7 +1,8 @@
 //! Finds files that a web server serves although they were probably not meant to be public: repositories, settings with
 //! passwords, dumps, and copies of scripts. Reads only the first level of each served directory.
 
-use super::lines_of_files::{Line, exists, files, note, read};
+use super::apache_files::apache_files;
+use super::lines_of_files::{Line, exists, note, read};
 use super::nginx_blocks::{is_local, own_value};
 use crate::collectors::nginx::FILE;
 use crate::gather::{Gather, lossy};
@@ -34,12 +35,6 @@ const ENDS: [&str; 9] = [
 ];
 /// Maximum number of names in one directory that are examined.
 const MOST: usize = 2000;
-const APACHE_MAINS: [&str; 2] = ["/etc/apache2/apache2.conf", "/etc/httpd/conf/httpd.conf"];
-const APACHE_DIRS: [&str; 3] = [
-    "/etc/apache2/conf-enabled",
-    "/etc/apache2/sites-enabled",
-    "/etc/httpd/conf.d",
-];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut seen = BTreeSet::new();
@@ -192,15 +187,7 @@ fn covers(pattern: &str, file: &str, word: &str) -> bool {
 
 /// Returns the directories of Apache that everyone may read.
 fn apache_roots(g: &mut Gather<'_>) -> Vec<Root> {
-    let mut all: Vec<String> = APACHE_MAINS
-        .into_iter()
-        .filter(|path| exists(g, path))
-        .map(str::to_owned)
-        .collect();
-    for dir in APACHE_DIRS {
-        all.extend(files(g, "served_file", dir, ".conf"));
-    }
-    let lines: Vec<Line> = all
+    let lines: Vec<Line> = apache_files(g)
         .iter()
         .flat_map(|path| read(g, "served_file", path))
         .collect();

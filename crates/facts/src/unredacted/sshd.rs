@@ -141,6 +141,10 @@ fn normalize_value(value: &str) -> String {
         "true" => "yes".to_owned(),
         "false" => "no".to_owned(),
         "without-password" => "prohibit-password".to_owned(),
+        // `sshd -T` prints the first name of a level (log.c, log_levels).
+        "quiet" => "silent".to_owned(),
+        "debug1" => "debug".to_owned(),
+        "all" => "yes".to_owned(),
         _ => value,
     }
 }

@@ -2,7 +2,7 @@
 //! `battery.charge.low` with FINALDELAY, and checks the limits of apcupsd. `collectors::services::power` checks whether
 //! a low battery shuts the machine down at all.
 
-use super::lines_of_files::{note, read};
+use super::lines_of_files::{Line, note, read};
 use crate::gather::Gather;
 
 const UPS: &str = "/etc/nut/ups.conf";
@@ -33,7 +33,7 @@ fn nut(g: &mut Gather<'_>) {
     });
     let wait = delay.as_ref().map_or(5, |(seconds, _)| *seconds);
     let mut number = 0;
-    for line in read(g, "ups_time", UPS) {
+    for (line, ignores) in of_sections(read(g, "ups_time", UPS)) {
         let Some((name, value)) = line.text.split_once('=') else {
             continue;
         };
@@ -49,6 +49,10 @@ fn nut(g: &mut Gather<'_>) {
             "battery.charge.low" => value < 5,
             _ => continue,
         };
+        // Without ignorelb the driver obeys the signal of the UPS, and these lines change only what it shows.
+        if !ignores {
+            continue;
+        }
         number += 1;
         let properties = [
             ("late", late.into()),
@@ -72,6 +76,23 @@ fn nut(g: &mut Gather<'_>) {
         ];
         note(g, "ups_time", "nut-delay", &place, &properties);
     }
+}
+
+/// Returns the lines of ups.conf, each with whether its section contains `ignorelb`.
+fn of_sections(lines: Vec<Line>) -> Vec<(Line, bool)> {
+    let mut section = 0;
+    let mut all: Vec<(usize, Line)> = Vec::new();
+    for line in lines {
+        section += usize::from(line.text.trim_start().starts_with('['));
+        all.push((section, line));
+    }
+    let ignoring: Vec<usize> = all
+        .iter()
+        .filter(|(_, line)| line.text.split('#').next().unwrap_or_default().trim() == "ignorelb")
+        .map(|(section, _)| *section)
+        .collect();
+    let with = |(section, line)| (line, ignoring.contains(&section));
+    all.into_iter().map(with).collect()
 }
 
 /// Notes whether apcupsd shuts the machine down too late. The first limit that is reached starts the shutdown. The
@@ -112,10 +133,26 @@ mod tests {
     #[test]
     fn limits_and_their_near_misses() {
         for (path, text, late) in [
-            (UPS, "[a]\n override.battery.runtime.low = 20\n", true),
-            (UPS, "[a]\n override.battery.runtime.low = 600\n", false),
-            (UPS, "[a]\n default.battery.charge.low = 2\n", true),
-            (UPS, "[a]\n default.battery.charge.low = 20\n", false),
+            (
+                UPS,
+                "[a]\n ignorelb\n override.battery.runtime.low = 20\n",
+                true,
+            ),
+            (
+                UPS,
+                "[a]\n override.battery.runtime.low = 600\n ignorelb\n",
+                false,
+            ),
+            (
+                UPS,
+                "[a]\n ignorelb\n default.battery.charge.low = 2\n",
+                true,
+            ),
+            (
+                UPS,
+                "[a]\n ignorelb\n default.battery.charge.low = 20\n",
+                false,
+            ),
             (UPSMON, "FINALDELAY 600\n", true),
             (UPSMON, "FINALDELAY 5\n", false),
             (UPSMON, "FINALDELAY 18446744073709551615\n", true),
@@ -131,5 +168,14 @@ mod tests {
             let found: Vec<_> = all.map(|key| g.facts.get(key).cloned()).collect();
             assert_eq!(found, [Some(late.into())], "{text}");
         }
+    }
+
+    #[test]
+    fn an_override_without_ignorelb_decides_nothing() {
+        let text = "[a]\n override.battery.runtime.low = 20\n[b]\n ignorelb\n";
+        let host = Recorded::new().file(UPS, text);
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        assert!(g.facts.map.is_empty());
     }
 }

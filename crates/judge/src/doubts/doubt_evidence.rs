@@ -65,8 +65,10 @@ pub(crate) struct DeviceShare {
 
 /// Minimum number of bytes from which a cache can be inferred.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Default maximum size, in bytes, of a request in the block layer (`max_sectors_kb` = 1280).
-const LARGEST_REQUEST: u64 = 1280 << 10;
+/// Maximum bytes of a request of the block layer by default (`max_sectors_kb`): 1280 KiB before Linux 6.17, 4096 KiB
+/// since (block/blk.h, BLK_DEF_MAX_SECTORS_CAP).
+const LARGEST_REQUEST: u64 = 4096 << 10;
+const LARGEST_REQUEST_BEFORE: u64 = 1280 << 10;
 /// Minimum duration of a job from which fio's disk counters are comparable, because fio reads them late.
 const LEAST_TIME: Nanos = Nanos(1_000_000_000);
 /// Maximum bytes of a random I/O that the block layer does not merge into larger requests.
@@ -225,6 +227,17 @@ impl DoubtEvidence<'_> {
         self.device_share("wrote", self.bytes_written(), device, ios, disk)
     }
 
+    /// Returns the largest default request of this kernel; of an unknown kernel the larger one, which doubts less.
+    fn largest_request(&self) -> u64 {
+        let release = self.facts.and_then(|facts| facts.str("kernel.release"));
+        let mut numbers = release.unwrap_or_default().split(['.', '-']);
+        let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+        match (next(), next()) {
+            (Some(major), Some(minor)) if (major, minor) < (6, 17) => LARGEST_REQUEST_BEFORE,
+            _ => LARGEST_REQUEST,
+        }
+    }
+
     fn device_share(
         &self,
         verb: &str,
@@ -258,7 +271,7 @@ impl DoubtEvidence<'_> {
         let (value, exact) = if random && size <= UNMERGED && ios > 0 {
             (requests as f64 / ios as f64, true)
         } else {
-            let most = requests.saturating_mul(LARGEST_REQUEST);
+            let most = requests.saturating_mul(self.largest_request());
             (most as f64 / bytes as f64, false)
         };
         if value >= HALF && !(exact && value >= ENOUGH) {

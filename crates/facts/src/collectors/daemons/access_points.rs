@@ -63,8 +63,7 @@ fn note_network(g: &mut Gather<'_>, subject: (&str, &str), lines: &[Line]) {
             note(g, subject, key, value, &line.place);
         }
     }
-    let encrypted = value("wpa").is_some_and(|wpa| wpa != "0")
-        || said.contains_key("wep_key0")
-        || value("wpa_key_mgmt").is_some_and(|how| how.contains("owe"));
+    // Without `wpa` hostapd ignores wpa_key_mgmt, also for OWE.
+    let encrypted = value("wpa").is_some_and(|wpa| wpa != "0") || said.contains_key("wep_key0");
     note(g, subject, "encrypted", encrypted, &network.place);
 }

@@ -4,6 +4,7 @@
 use super::cleaned_words::PROFTPD;
 use super::lines::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
+use assay_model::FactPlace;
 use std::collections::BTreeMap;
 
 const RSYNCD: &str = "/etc/rsyncd.conf";
@@ -19,10 +20,21 @@ fn note_proftpd(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/proftpd/proftpd.conf".to_owned()];
     all.extend(files(g, "proftpd", PROFTPD, &[".conf"]));
     let mut number = 0;
+    // Anonymous sections that limit no writing, and whether a section around them may do so.
+    let (mut unlimited, mut limited) = (Vec::new(), false);
     for path in all {
         let mut within: Vec<Vec<String>> = Vec::new();
+        let mut anonymous: Option<FactPlace> = None;
         for line in read(g, "proftpd", &path, &['#']) {
             let text = line.text.to_lowercase();
+            if text.starts_with("<anonymous") {
+                anonymous = Some(line.place.clone());
+            } else if text.starts_with("<limit") && limits_writing(&text) {
+                limited |= !within.iter().any(|words| words[0] == "anonymous");
+                anonymous = None;
+            } else if text.starts_with("</anonymous") {
+                unlimited.extend(anonymous.take());
+            }
             if let Some(section) = text.strip_prefix('<') {
                 match section.starts_with('/') {
                     true => drop(within.pop()),
@@ -63,6 +75,23 @@ fn note_proftpd(g: &mut Gather<'_>) {
             }
         }
     }
+    for place in unlimited {
+        number += 1;
+        let which = number.to_string();
+        note(
+            g,
+            ("proftpd.limit", &which),
+            "strangers_write",
+            !limited,
+            &place,
+        );
+    }
+}
+
+/// Whether the head of a `<Limit>` section names commands that write.
+fn limits_writing(head: &str) -> bool {
+    let mut words = head.trim_end_matches('>').split_whitespace().skip(1);
+    words.any(|word| matches!(word, "write" | "stor" | "all"))
 }
 
 /// Notes the modules of the rsync daemon to which every client may write. Global settings apply to all modules.

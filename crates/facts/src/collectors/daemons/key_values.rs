@@ -5,6 +5,7 @@ use super::cleaned_words::{JOURNALD, PHP};
 use super::lines::{Line, files, note, read};
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// A program with its configuration files in reading order, and the settings that a check uses.
@@ -105,7 +106,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         for path in program.files {
             if g.host.exists(Path::new(path)).unwrap_or(true) {
                 let lines = read(g, program.kind, path, &['#', ';']);
-                note_last(g, (program.kind, "settings"), &lines, program.keys);
+                // Several files belong to several servers, such as Redis and Valkey.
+                let server = Path::new(path).file_stem().and_then(OsStr::to_str);
+                let server = server.filter(|_| program.files.len() > 1);
+                let subject = (program.kind, server.unwrap_or("settings"));
+                note_last(g, subject, &lines, program.keys);
             }
         }
     }
@@ -276,6 +281,22 @@ mod tests {
                 (name_of(text).as_str(), value_of(text).as_str()),
                 (name, value)
             );
+        }
+    }
+
+    #[test]
+    fn two_servers_keep_their_own_settings() {
+        let host = Recorded::new()
+            .file("/etc/redis/redis.conf", "stop-writes-on-bgsave-error no\n")
+            .file(
+                "/etc/valkey/valkey.conf",
+                "stop-writes-on-bgsave-error yes\n",
+            );
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        for (server, value) in [("redis", "no"), ("valkey", "yes")] {
+            let key = format!("redis_durability.{server}.stop_writes_on_bgsave_error");
+            assert_eq!(g.facts.str(&key), Some(value));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::cleaned_words::{BIND, UNBOUND};
 use super::lines::{Line, at_line, files, is_loopback, is_world, note, read};
 use super::nested::{Statement, read_braces};
+use crate::collectors::services::packages;
 use crate::gather::Gather;
 
 /// Address lists of BIND that checks use.
@@ -86,6 +87,49 @@ fn note_bind(g: &mut Gather<'_>) {
             note(g, ("bind", "validation"), "off", off, &place);
         }
     }
+    if !local && transfers_by_default(g) {
+        for (path, line) in zones_without_transfer_list(&statements) {
+            number += 1;
+            let (which, place) = (number.to_string(), at_line(path, line));
+            note(g, ("bind.list", &which), "list", "allow-transfer", &place);
+            note(g, ("bind.list", &which), "open", true, &place);
+        }
+    }
+}
+
+/// Whether the installed BIND lets everybody transfer a zone for which no line says otherwise: `named -C` of 9.18 prints
+/// `allow-transfer {any;}`, and 9.20 changed the default to none.
+fn transfers_by_default(g: &Gather<'_>) -> bool {
+    packages::find_version(g, "bind9").is_some_and(|(version, _)| {
+        let (major, minor, _) = packages::numbers(&version);
+        major == 9 && minor <= 18
+    })
+}
+
+/// Returns the places of the primary zones, except Debian's own, for which neither the zone nor its view nor the options
+/// contain allow-transfer.
+fn zones_without_transfer_list(all: &[(String, Statement)]) -> Vec<(&str, usize)> {
+    let lists: Vec<(&str, &(usize, Vec<String>))> = all
+        .iter()
+        .filter(|(_, one)| first_word_of_block(one) == "allow-transfer")
+        .filter_map(|(path, one)| Some((path.as_str(), one.within.iter().rev().nth(1)?)))
+        .collect();
+    let is_primary = |(_, one): &&(String, Statement)| {
+        first_word_of_block(one) == "zone"
+            && matches!(&one.words[..], [key, kind] if key == "type"
+                && matches!(kind.as_str(), "master" | "primary"))
+    };
+    let is_listed = |path: &str, zone: &Statement| {
+        lists.iter().any(|(file, block)| {
+            let around = zone.within.iter().any(|(number, _)| *number == block.0);
+            (around && *file == path) || block.1.first().is_some_and(|word| word == "options")
+        })
+    };
+    all.iter()
+        .filter(is_primary)
+        .filter(|(path, one)| !path.ends_with(".default-zones") && !is_listed(path, one))
+        .map(|(path, one)| (path.as_str(), one.line))
+        .collect()
 }
 
 /// Returns the number of the `view` block around a statement; `None` outside of views.

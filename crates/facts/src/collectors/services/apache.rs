@@ -4,14 +4,15 @@
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 
-/// Directories with Apache's files on Debian and Red Hat. Each is listed, including the links to enabled sites.
+/// Directories with Apache's files on Debian and Red Hat, in the order in which the main files include them; each is
+/// listed, including links of enabled sites.
 pub(crate) const APACHE: [&str; 6] = [
-    "/etc/apache2/sites-enabled",
-    "/etc/apache2/conf-enabled",
     "/etc/apache2/mods-enabled",
+    "/etc/apache2/conf-enabled",
+    "/etc/apache2/sites-enabled",
     "/etc/httpd/conf",
-    "/etc/httpd/conf.d",
     "/etc/httpd/conf.modules.d",
+    "/etc/httpd/conf.d",
 ];
 
 /// Main configuration files of Debian and Red Hat.

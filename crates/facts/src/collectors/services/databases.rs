@@ -115,7 +115,7 @@ fn note_postgresql(g: &mut Gather<'_>) {
                 all.note(g, &subject, key, ("off", "postgres --describe-config"));
             }
             if g.facts.str(&format!("{subject}.full_page_writes")) == Some("off") {
-                atomic_page_writes::note(g, &format!("{subject}.whole_pages"), &data);
+                atomic_page_writes::note(g, &subject, &data);
             }
             g.about(["postgresql.cluster", &name]);
         }
@@ -138,12 +138,12 @@ fn note_mariadb(g: &mut Gather<'_>) {
     if g.facts.str("mariadb.innodb_doublewrite") == Some("off") {
         let data = all.last("datadir").map(|said| said.value.clone());
         let data = data.unwrap_or_else(|| MARIADB_DATA.to_owned());
-        atomic_page_writes::note(g, "mariadb.whole_pages", &data);
+        atomic_page_writes::note(g, "mariadb", &data);
     }
 }
 
 /// The server that reads the option files, according to dpkg.
-struct Server {
+pub(crate) struct Server {
     /// Major and minor version; `None` if unknown.
     version: Option<(u32, u32)>,
     /// Whether the server is MySQL, not MariaDB.
@@ -151,7 +151,7 @@ struct Server {
 }
 
 impl Server {
-    fn find(g: &Gather<'_>) -> Self {
+    pub(crate) fn find(g: &Gather<'_>) -> Self {
         let servers = packages::PACKAGES.into_iter().filter_map(|name| {
             let mysql = name.starts_with("mysql-server");
             (mysql || name.starts_with("mariadb-server")).then_some((name, mysql))
@@ -165,6 +165,11 @@ impl Server {
             version: found.map(|(version, _)| version),
             mysql: found.is_some_and(|(_, mysql)| mysql),
         }
+    }
+
+    /// Whether the server reads a group; no for a group of one version if its own version is unknown.
+    pub(crate) fn reads_surely(&self, group: &str) -> bool {
+        matches!(self.reads(group), Read::Yes)
     }
 
     /// Returns whether the server reads a group (`mariadbd --help --verbose`, "The following groups

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 79] = [
+const KINDS: [(&str, &str, &str); 82] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -63,6 +63,13 @@ const KINDS: [(&str, &str, &str); 79] = [
     ("system.failed_units", STATE, "/run/systemd/system"),
     ("system.clock_kept", STATE, "/proc"),
     ("system.guarded", STATE, "/etc"),
+    ("units.syslog_daemon", STATE, "/etc/systemd/journald.conf"),
+    (
+        "units.libvirt_socket_open",
+        STATE,
+        "/etc/libvirt/libvirtd.conf",
+    ),
+    ("units.md_check", STATE, "/etc/default/mdadm"),
     ("network_mount", NAMES, "/etc/fstab"),
     ("pam.line", NAMES, "/etc/pam.d"),
     ("sudo.line", NAMES, "/etc/sudoers /etc/sudoers.d"),

@@ -19,9 +19,10 @@ pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{R
 pub(crate) const MOST: usize = 5000;
 
 /// Packages whose version is a fact, because a check uses it.
-pub(crate) const PACKAGES: [&str; 27] = [
+pub(crate) const PACKAGES: [&str; 28] = [
     "apcupsd",
     "apache2",
+    "bind9",
     "dovecot-core",
     "libgnutls30",
     "libgnutls30t64",

@@ -87,10 +87,37 @@ pub(crate) fn names(all: &Effective) -> Vec<(ScopeId, String)> {
 /// The scope outside of all blocks.
 const EVERYWHERE: &str = "everywhere";
 
+/// Words that programs read in any case, and that a check compares.
+const LOWER: [&str; 13] = [
+    "quiet",
+    "silent",
+    "fatal",
+    "error",
+    "info",
+    "verbose",
+    "off",
+    "ask",
+    "accept-new",
+    "prohibit-password",
+    "without-password",
+    "forced-commands-only",
+    "shosts-only",
+];
+
+/// Normalises the synonyms of yes and no, and the case of other known words and of times.
 pub(super) fn yes_or_no(word: String) -> String {
-    match word.to_ascii_lowercase().as_str() {
+    let lower = word.to_ascii_lowercase();
+    match lower.as_str() {
         "yes" | "true" => "yes".to_owned(),
         "no" | "false" => "no".to_owned(),
+        known if LOWER.contains(&known) || is_time(known) => lower,
         _ => word,
     }
+}
+
+/// Whether a word is a time of sshd_config(5): numbers, each with or without a unit.
+pub(super) fn is_time(word: &str) -> bool {
+    let mut bytes = word.bytes();
+    let known = |byte: u8| byte.is_ascii_digit() || b"smhdw".contains(&byte.to_ascii_lowercase());
+    word.len() <= 8 && word.starts_with(|letter: char| letter.is_ascii_digit()) && bytes.all(known)
 }

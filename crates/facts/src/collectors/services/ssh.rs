@@ -1,6 +1,6 @@
 //! Collects sshd settings of every `Match` block, and ssh client settings of every `Host` and `Match` block.
 
-use super::scopes::{Take, names, note_own_settings, yes_or_no};
+use super::scopes::{Take, is_time, names, note_own_settings, yes_or_no};
 use super::{ssh_access, ssh_algorithms, sshd_lines};
 use crate::gather::Gather;
 use crate::harmless::{LEFT_OUT, is_pattern};
@@ -425,9 +425,9 @@ fn files(value: &str) -> String {
     }
 }
 
-/// Keeps numbers, and words that the noted keywords accept as values.
+/// Keeps words that the noted keywords define, numbers and times.
 fn kept_word(word: &str) -> String {
-    const WORDS: [&str; 24] = [
+    const WORDS: [&str; 25] = [
         "yes",
         "no",
         "true",
@@ -442,6 +442,7 @@ fn kept_word(word: &str) -> String {
         "forced-commands-only",
         "shosts-only",
         "quiet",
+        "silent",
         "fatal",
         "error",
         "info",
@@ -454,8 +455,7 @@ fn kept_word(word: &str) -> String {
         "nobody",
     ];
     let lower = word.to_ascii_lowercase();
-    let number = word.len() <= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
-    match number || WORDS.contains(&lower.as_str()) {
+    match is_time(word) || WORDS.contains(&lower.as_str()) {
         true => word.to_owned(),
         false => "withheld".to_owned(),
     }

@@ -4,7 +4,7 @@
 
 use super::super::lines_of_files::{Line, files, is_loopback, read};
 use super::Misuses;
-use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::collectors::services::databases::{OPTIONS, POSTGRESQL, Server};
 use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 use std::collections::BTreeMap;
@@ -15,7 +15,6 @@ const DIRS: [&str; 4] = [
     "/etc/mysql/mysql.conf.d",
     "/etc/my.cnf.d",
 ];
-const GROUPS: [&str; 4] = ["mysqld", "server", "mariadb", "mariadbd"];
 /// Values of `archive_command` that discard the archived log.
 const KEEP_NOTHING: [&str; 5] = ["true", "/bin/true", "/usr/bin/true", ":", "exit 0"];
 
@@ -29,9 +28,10 @@ fn note_mariadb(g: &mut Gather<'_>) {
     for dir in DIRS {
         all.extend(files(g, "mariadb.misuse", dir, ".cnf"));
     }
+    let server = Server::find(g);
     let mut said: BTreeMap<String, (String, FactPlace)> = BTreeMap::new();
     for path in all {
-        take_options(read(g, "mariadb.misuse", &path), &mut said);
+        take_options(read(g, "mariadb.misuse", &path), &server, &mut said);
     }
     let mut found = Misuses::default();
     let is = |key: &str, value: &str| said.get(key).filter(|(said, _)| said == value);
@@ -73,13 +73,17 @@ fn note_mariadb(g: &mut Gather<'_>) {
 }
 
 /// Adds the options of the server to `said`. The last value of each option applies.
-fn take_options(lines: Vec<Line>, said: &mut BTreeMap<String, (String, FactPlace)>) {
+fn take_options(
+    lines: Vec<Line>,
+    server: &Server,
+    said: &mut BTreeMap<String, (String, FactPlace)>,
+) {
     let mut counts = false;
     for line in lines {
         let text = line.text.trim();
         if let Some(group) = text.strip_prefix('[') {
             let name = group.split(']').next().unwrap_or_default();
-            counts = GROUPS.contains(&name);
+            counts = server.reads_surely(name);
             continue;
         }
         if !counts || text.is_empty() || text.starts_with(['#', ';']) {
@@ -200,6 +204,10 @@ mod tests {
     #[test]
     fn options_and_their_near_misses() {
         let memory = ("/proc/meminfo", "MemTotal:       8000000 kB\n");
+        let server = (
+            "/var/lib/dpkg/status",
+            "Package: mariadb-server\nStatus: install ok installed\nVersion: 1:10.11.14-0+deb12u2\n",
+        );
         for (text, expected) in [
             (
                 "[mysqld]\nlog_bin=b\nsync_binlog=0\n",
@@ -216,6 +224,8 @@ mod tests {
             ),
             ("[mysqld]\nlog-bin\n", ""),
             ("[mysqld]\nold_passwords=1\n", "old_passwords=true"),
+            ("[mariadb-10.11]\nold_passwords=1\n", "old_passwords=true"),
+            ("[mariadb-10.5]\nold_passwords=1\n", ""),
             ("[client]\nold_passwords=1\n", ""),
             ("[mysqld]\nsecure_file_priv=\n", "files_everywhere=true"),
             (
@@ -231,7 +241,7 @@ mod tests {
                 "pool_above_memory=false",
             ),
         ] {
-            let all = [("/etc/mysql/my.cnf", text), memory];
+            let all = [("/etc/mysql/my.cnf", text), memory, server];
             assert_eq!(found(&all, collect).join(" "), expected, "{text}");
         }
     }

@@ -8,8 +8,17 @@ use std::path::Path;
 
 /// Notes whether the file system writes whole database pages in `dir` atomically. ZFS writes whole records
 /// (zfsprops(7), recordsize). btrfs does so for files with copy-on-write, a setting of each file (btrfs(5), NOCOW).
-pub(super) fn note(g: &mut Gather<'_>, fact: &str, dir: &str) {
+/// `subject.dataset` names the dataset of ZFS, whose recordsize may be below a page.
+pub(super) fn note(g: &mut Gather<'_>, subject: &str, dir: &str) {
+    let fact = &format!("{subject}.whole_pages");
     let found = find_mount(g, Path::new(dir)).map_err(str::to_owned);
+    if let Ok(mount) = found.as_ref()
+        && mount.fs_type == "zfs"
+    {
+        let key = format!("{subject}.dataset");
+        let dataset = mount.source.to_string_lossy().into_owned();
+        g.facts.known(key, dataset, FactKind::Runtime, MOUNTINFO);
+    }
     let known = found.and_then(|mount| {
         let options = mount.all_options();
         let has = |name: &str| options.split(',').any(|option| option == name);

@@ -1,0 +1,129 @@
+//! Notes which units of systemd are enabled where they decide about a setting: a syslog daemon beside the journal, the
+//! timer that checks md arrays, and the mode of libvirt's socket.
+
+use super::lines_of_files::{exists, files, read};
+use crate::gather::Gather;
+use assay_model::{FactKind, FactPlace};
+
+const ENABLED: &str = "/etc/systemd/system";
+/// Alias that each syslog daemon of Debian has, and the daemons themselves.
+const SYSLOG: [&str; 4] = [
+    "syslog.service",
+    "multi-user.target.wants/rsyslog.service",
+    "multi-user.target.wants/syslog-ng.service",
+    "multi-user.target.wants/busybox-syslogd.service",
+];
+/// The timer belongs to the monitor of mdadm (mdcheck_start.timer, WantedBy).
+const CHECK: [&str; 2] = [
+    "mdmonitor.service.wants/mdcheck_start.timer",
+    "timers.target.wants/mdcheck_start.timer",
+];
+const SOCKET: &str = "libvirtd.socket";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    if !exists(g, ENABLED) {
+        return;
+    }
+    if exists(g, "/etc/systemd/journald.conf") {
+        note_enabled(g, "units.syslog_daemon", &SYSLOG);
+    }
+    if exists(g, "/etc/default/mdadm") {
+        note_enabled(g, "units.md_check", &CHECK);
+    }
+    note_libvirt(g);
+}
+
+fn note_enabled(g: &mut Gather<'_>, fact: &str, units: &[&str]) {
+    let found = units
+        .iter()
+        .map(|unit| format!("{ENABLED}/{unit}"))
+        .find(|path| exists(g, path));
+    let place = FactPlace::from(found.clone().unwrap_or_else(|| ENABLED.to_owned()));
+    g.facts
+        .known(fact, found.is_some(), FactKind::Configured, place);
+}
+
+/// Notes whether everybody may connect to libvirt's socket, if systemd opens it: unix_sock_rw_perms then has no effect
+/// (libvirtd.conf).
+fn note_libvirt(g: &mut Gather<'_>) {
+    let wanted = format!("{ENABLED}/sockets.target.wants/{SOCKET}");
+    if !exists(g, &wanted) || !exists(g, "/etc/libvirt/libvirtd.conf") {
+        return;
+    }
+    let unit = [ENABLED, "/usr/lib/systemd/system", "/lib/systemd/system"]
+        .into_iter()
+        .map(|dir| format!("{dir}/{SOCKET}"))
+        .find(|path| exists(g, path));
+    let mut all: Vec<String> = unit.into_iter().collect();
+    all.extend(files(
+        g,
+        "libvirtd",
+        &format!("{ENABLED}/{SOCKET}.d"),
+        ".conf",
+    ));
+    // Without a line the mode is 0666 (systemd.socket(5)).
+    let mut mode = (0o666, FactPlace::from(wanted));
+    for path in all {
+        for line in read(g, "libvirtd", &path) {
+            let value = line.text.trim().strip_prefix("SocketMode=");
+            let value = value.and_then(|value| u32::from_str_radix(value.trim(), 8).ok());
+            if let Some(value) = value {
+                mode = (value, line.place);
+            }
+        }
+    }
+    let (bits, place) = mode;
+    let open = bits & 0o002 != 0;
+    g.facts.known(
+        "units.libvirt_socket_open",
+        open,
+        FactKind::Configured,
+        place,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_host::Recorded;
+
+    fn get(files: &[(&str, &str)], key: &str) -> Option<bool> {
+        let host = files
+            .iter()
+            .fold(Recorded::new(), |host, (path, text)| host.file(path, *text));
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        g.facts.get(key).and_then(serde_json::Value::as_bool)
+    }
+
+    #[test]
+    fn the_last_mode_of_the_socket_counts() {
+        let conf = ("/etc/libvirt/libvirtd.conf", "auth_unix_rw = \"none\"\n");
+        let link = (
+            "/etc/systemd/system/sockets.target.wants/libvirtd.socket",
+            "",
+        );
+        let unit = (
+            "/lib/systemd/system/libvirtd.socket",
+            "[Socket]\nSocketMode=0666\n",
+        );
+        let own = (
+            "/etc/systemd/system/libvirtd.socket.d/a.conf",
+            "[Socket]\nSocketMode=0660\n",
+        );
+        let key = "units.libvirt_socket_open";
+        assert_eq!(get(&[conf, link, unit], key), Some(true));
+        assert_eq!(get(&[conf, link, unit, own], key), Some(false));
+        assert_eq!(get(&[conf, unit], key), None);
+    }
+
+    #[test]
+    fn enabled_daemons_and_timers() {
+        let conf = ("/etc/systemd/journald.conf", "[Journal]\nStorage=none\n");
+        let other = ("/etc/systemd/system/a.service", "");
+        let key = "units.syslog_daemon";
+        assert_eq!(get(&[conf, other], key), Some(false));
+        let daemon = ("/etc/systemd/system/syslog.service", "");
+        assert_eq!(get(&[conf, daemon], key), Some(true));
+    }
+}
