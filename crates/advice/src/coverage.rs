@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of its fact keys. If a rule uses facts of several services, the first
 /// service in this table is taken.
-const SERVICES: [(&str, &[&str]); 67] = [
+const SERVICES: [(&str, &[&str]); 68] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -44,15 +44,15 @@ const SERVICES: [(&str, &[&str]); 67] = [
     ("Squid", &["squid", "squid_list"]),
     ("PHP", &["php", "php_pool", "php_extra"]),
     ("Exim", &["exim"]),
-    ("SNMP", &["snmp"]),
+    ("SNMP", &["snmp", "snmp_access"]),
     ("CUPS", &["cups"]),
-    ("libvirt daemon", &["libvirtd", "libvirt_qemu"]),
+    ("libvirt daemon", &["libvirtd", "libvirt_qemu", "libvirt_socket"]),
     ("access points", &["hostapd", "hostapd_file"]),
     ("apt", &["apt"]),
     ("Kubernetes", &["kubelet"]),
     ("container files", &["container_file"]),
     ("backups", &["backup", "backup_age"]),
-    ("logins without SSH", &["hosts_equiv", "inetd"]),
+    ("logins without SSH", &["hosts_equiv", "inetd", "socket_login"]),
     (
         "rights of files",
         &[
@@ -63,6 +63,7 @@ const SERVICES: [(&str, &[&str]); 67] = [
             "mask",
         ],
     ),
+    ("socket units", &["socket_root"]),
     ("OpenSSL", &["openssl_cnf"]),
     ("journal", &["journald"]),
     ("firewall", &["firewall"]),

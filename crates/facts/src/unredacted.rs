@@ -38,6 +38,8 @@ mod search_paths;
 mod served_files;
 mod settings_elsewhere;
 mod sites;
+mod snmp_access;
+mod socket_units;
 mod sshd;
 mod sudo_rules;
 mod system_state;
@@ -78,6 +80,8 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     settings_elsewhere::collect(g);
     boot_settings::collect(g);
     backup_ages::collect(g);
+    snmp_access::collect(g);
+    socket_units::collect(g);
     ups_times::collect(g);
     mail_limits::collect(g);
     config_mistakes::collect(g);

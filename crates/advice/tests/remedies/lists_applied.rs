@@ -78,6 +78,7 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("libvirt-tcp-open", DAEMONS, "\"@\""),
     ("libvirt-socket-open", DAEMONS, "\"@\""),
     ("libvirt-vnc-open", SYSTEM, "\"@\""),
+    ("socket-opens-root-service", SYSTEM, "\"@\""),
     ("libvirt-confinement-off", SYSTEM, "\"@\""),
     ("apt-unauthenticated", SYSTEM, "\"@\""),
     ("apt-peer-unverified", SYSTEM, "\"@\""),

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories that must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 79] = [
+const KINDS: [(&str, &str, &str); 83] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -110,7 +110,7 @@ const KINDS: [(&str, &str, &str); 79] = [
     (
         "guest_device",
         NAMES,
-        "/etc/pve/qemu-server /etc/libvirt/qemu /usr/bin/qemu-system-x86_64 /usr/bin/kvm",
+        "/etc/pve/qemu-server /etc/pve/nodes /etc/libvirt/qemu /usr/bin/qemu-system-x86_64 /usr/bin/kvm",
     ),
     ("served_file", NAMES, "/etc/nginx /etc/apache2 /etc/httpd"),
     (
@@ -169,12 +169,16 @@ const KINDS: [(&str, &str, &str); 79] = [
         NAMES,
         "/etc/chrony/chrony.conf /etc/chrony.conf",
     ),
-    ("container.misuse", NAMES, "/etc/pve/lxc"),
+    ("container.misuse", NAMES, "/etc/pve/lxc /etc/pve/nodes"),
     ("accounts.misuse", NAMES, "/etc/passwd"),
     ("mask.misuse", NAMES, "/etc/profile"),
     ("fstab_line", NAMES, "/etc/fstab"),
     ("ssh.misuse", NAMES, "/etc/ssh/ssh_config"),
     ("firewall.open_ports", STATE, "/proc"),
+    ("snmp_access", NAMES, "/etc/snmp/snmpd.conf"),
+    ("libvirt_socket", NAMES, "/etc/libvirt/libvirtd.conf /etc/libvirt/virtproxyd.conf"),
+    ("socket_login", STATE, "/etc/systemd/system/sockets.target.wants"),
+    ("socket_root", NAMES, "/etc/systemd/system"),
 ];
 
 /// Notes the kinds that the machine may have.

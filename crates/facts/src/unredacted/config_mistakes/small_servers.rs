@@ -3,12 +3,12 @@
 
 use super::super::lines_of_files::{files, is_loopback, read};
 use super::Misuses;
+use crate::collectors::proxmox_guests;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
 const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
 const CHRONY: &str = "/etc/chrony/chrony.conf";
-const CONTAINERS: &str = "/etc/pve/lxc";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_lighttpd(g);
@@ -76,8 +76,9 @@ fn note_chrony(g: &mut Gather<'_>) {
 }
 
 fn note_containers(g: &mut Gather<'_>) {
+    let containers = proxmox_guests::directory(g, "lxc");
     let mut found = Misuses::default();
-    for path in files(g, "container.misuse", CONTAINERS, ".conf") {
+    for path in files(g, "container.misuse", &containers, ".conf") {
         let lines = read(g, "container.misuse", &path);
         // A snapshot of the definition follows in its own section.
         let own = lines.iter().take_while(|line| !line.text.starts_with('['));
