@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of its fact keys. If a rule uses facts of several services, the first
 /// service in this table is taken.
-const SERVICES: [(&str, &[&str]); 68] = [
+const SERVICES: [(&str, &[&str]); 75] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
     ("nginx", &["nginx"]),
-    ("Apache", &["apache"]),
-    ("lighttpd", &["lighttpd"]),
+    ("Apache", &["apache", "apache_dav"]),
+    ("lighttpd", &["lighttpd", "lighttpd_status"]),
     ("published files", &["served_file"]),
     ("lists of ciphers", &["cipher_list"]),
     ("HAProxy", &["haproxy"]),
@@ -25,7 +25,7 @@ const SERVICES: [(&str, &[&str]); 68] = [
     ("SpamAssassin", &["spamassassin"]),
     ("Samba", &["samba"]),
     ("NFS server", &["nfs"]),
-    ("OpenVPN", &["openvpn"]),
+    ("OpenVPN", &["openvpn", "openvpn_client"]),
     ("pfSense", &["pfsense"]),
     ("PostgreSQL", &["postgresql"]),
     ("MariaDB", &["mariadb"]),
@@ -33,7 +33,7 @@ const SERVICES: [(&str, &[&str]); 68] = [
     ("memcached", &["memcached", "memcached_option"]),
     ("MongoDB", &["mongodb"]),
     ("Elasticsearch", &["elasticsearch"]),
-    ("etcd", &["etcd", "etcd_unit"]),
+    ("etcd", &["etcd", "etcd_unit", "etcd_file"]),
     ("Mosquitto", &["mosquitto"]),
     ("BIND", &["bind", "bind_list"]),
     ("Unbound", &["unbound"]),
@@ -43,16 +43,22 @@ const SERVICES: [(&str, &[&str]); 68] = [
     ("TFTP", &["tftpd"]),
     ("Squid", &["squid", "squid_list"]),
     ("PHP", &["php", "php_pool", "php_extra"]),
-    ("Exim", &["exim"]),
+    ("Exim", &["exim", "exim_list"]),
     ("SNMP", &["snmp", "snmp_access"]),
     ("CUPS", &["cups"]),
-    ("libvirt daemon", &["libvirtd", "libvirt_qemu", "libvirt_socket"]),
-    ("access points", &["hostapd", "hostapd_file"]),
+    (
+        "libvirt daemon",
+        &["libvirtd", "libvirt_qemu", "libvirt_socket"],
+    ),
+    ("access points", &["hostapd", "hostapd_file", "hotspot"]),
     ("apt", &["apt"]),
-    ("Kubernetes", &["kubelet"]),
-    ("container files", &["container_file"]),
+    ("Kubernetes", &["kubelet", "kubelet_args"]),
+    ("container files", &["container_file", "container_mount"]),
     ("backups", &["backup", "backup_age"]),
-    ("logins without SSH", &["hosts_equiv", "inetd", "socket_login"]),
+    (
+        "logins without SSH",
+        &["hosts_equiv", "rhosts", "inetd", "socket_login"],
+    ),
     (
         "rights of files",
         &[
@@ -64,6 +70,13 @@ const SERVICES: [(&str, &[&str]); 68] = [
         ],
     ),
     ("socket units", &["socket_root"]),
+    ("LDAP", &["ldap_access", "ldap_tls", "ldap_client"]),
+    ("PowerDNS Recursor", &["pdns_recursor"]),
+    ("ntpd", &["ntpd"]),
+    ("rspamd", &["rspamd_controller"]),
+    ("RabbitMQ", &["rabbitmq"]),
+    ("polkit", &["polkit_rule"]),
+    ("dynamic loader", &["loaded_library"]),
     ("OpenSSL", &["openssl_cnf"]),
     ("journal", &["journald"]),
     ("firewall", &["firewall"]),
@@ -85,7 +98,10 @@ const SERVICES: [(&str, &[&str]); 68] = [
     ("libraries in use", &["mapped", "openssl-copy"]),
     ("Wi-Fi", &["wifi"]),
     ("UPS", &["ups", "apcupsd", "ups_time"]),
-    ("accounts and sudo", &["accounts", "sudo", "login_defs"]),
+    (
+        "accounts and sudo",
+        &["accounts", "sudo", "doas_rule", "login_defs"],
+    ),
     (
         "file systems",
         &[

@@ -4,6 +4,7 @@
 //!
 //! They run on the live machine or on a tree of its files. Captures and bundles do not contain their sources.
 
+mod access_lines;
 mod accounts;
 mod apache_sections;
 mod authorities;
@@ -80,6 +81,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     settings_elsewhere::collect(g);
     boot_settings::collect(g);
     backup_ages::collect(g);
+    access_lines::collect(g);
     snmp_access::collect(g);
     socket_units::collect(g);
     ups_times::collect(g);

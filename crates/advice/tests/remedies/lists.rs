@@ -1,8 +1,11 @@
 //! Lists of the test of remedies: programs, words that are not programs, and open exceptions.
 
 /// Programs that a remedy may contain, with the Debian package of each, or another source.
-pub const PROGRAMS: [(&str, &str); 104] = [
+pub const PROGRAMS: [(&str, &str); 107] = [
     ("borg", "borgbackup"),
+    ("rspamadm", "rspamd"),
+    ("rabbitmqctl", "rabbitmq-server"),
+    ("ldconfig", "libc-bin"),
     ("restic", "restic"),
     ("df", "coreutils"),
     ("update-ca-certificates", "ca-certificates"),

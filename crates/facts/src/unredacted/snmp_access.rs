@@ -111,7 +111,9 @@ fn split_words(line: &Line) -> Vec<String> {
     if text.starts_with('#') {
         return Vec::new();
     }
-    let words = text.split_whitespace().take_while(|word| !word.starts_with('#'));
+    let words = text
+        .split_whitespace()
+        .take_while(|word| !word.starts_with('#'));
     let bare = words.map(|word| word.trim_matches(['"', '\'']).to_owned());
     let mut all: Vec<String> = bare.collect();
     if let Some(first) = all.first_mut() {
@@ -186,7 +188,8 @@ fn read_groups(all: &[Words], security: &str) -> (bool, bool) {
         }
         for access in of("access") {
             let words = access.arguments();
-            let (Some(&name), Some(&wanted), Some(&level)) = (words.first(), words.get(2), words.get(3))
+            let (Some(&name), Some(&wanted), Some(&level)) =
+                (words.first(), words.get(2), words.get(3))
             else {
                 continue;
             };
@@ -218,7 +221,9 @@ fn view_lines<'a>(all: &'a [Words], view: &'a str) -> impl Iterator<Item = (bool
     all.iter()
         .filter(|line| line.first() == "view")
         .filter_map(move |line| match line.arguments()[..] {
-            [name, kind, oid, ..] if name == view => Some((kind.eq_ignore_ascii_case("included"), oid)),
+            [name, kind, oid, ..] if name == view => {
+                Some((kind.eq_ignore_ascii_case("included"), oid))
+            }
             _ => None,
         })
 }
@@ -235,13 +240,18 @@ fn has_view(all: &[Words], view: &str) -> bool {
 /// Whether an object contains the standard tree.
 fn holds_standard(oid: &str) -> bool {
     let bare = oid.trim_matches('.').to_ascii_lowercase();
-    let named = bare.replace("iso", "1").replace("org", "3").replace("dod", "6");
+    let named = bare
+        .replace("iso", "1")
+        .replace("org", "3")
+        .replace("dod", "6");
     let numbers = named.replace("internet", "1").replace("mgmt", "2");
     let numbers = numbers.replace("mib-2", "1");
     ["all", "internet", "mgmt", "mib-2"].contains(&bare.as_str())
         || numbers.is_empty()
         || STANDARD == numbers
-        || STANDARD.strip_prefix(&numbers).is_some_and(|rest| rest.starts_with('.'))
+        || STANDARD
+            .strip_prefix(&numbers)
+            .is_some_and(|rest| rest.starts_with('.'))
 }
 
 #[cfg(test)]
@@ -271,25 +281,57 @@ mod tests {
     #[test]
     fn communities_of_several_lines() {
         for (access, lines, expected) in [
-            ("all none none", "com2sec S default public", vec!["readable 6"]),
-            ("all none none", "com2sec -Cn x S 0.0.0.0/0 public", vec!["readable 6"]),
-            ("all none none", "com2sec6 S ::/0 public", vec!["readable 6"]),
+            (
+                "all none none",
+                "com2sec S default public",
+                vec!["readable 6"],
+            ),
+            (
+                "all none none",
+                "com2sec -Cn x S 0.0.0.0/0 public",
+                vec!["readable 6"],
+            ),
+            (
+                "all none none",
+                "com2sec6 S ::/0 public",
+                vec!["readable 6"],
+            ),
             ("all none none", "com2sec S default other", vec![]),
             ("all none none", "com2sec S 192.0.2.0/24 public", vec![]),
             ("all none none", "com2secunix S /run/x public", vec![]),
             ("all none none", "com2sec T default public", vec![]),
             ("some none none", "com2sec S default public", vec![]),
-            ("all all none", "com2sec S default other", vec!["writable 6"]),
+            (
+                "all all none",
+                "com2sec S default other",
+                vec!["writable 6"],
+            ),
             (
                 "all all none",
                 "com2sec S default other\nagentaddress udp:127.0.0.1:161",
                 vec![],
             ),
-            ("all none none", "rocommunity public default .1", vec!["readable 6"]),
-            ("all none none", "rocommunity public default -V some", vec![]),
-            ("all none none", "authcommunity read,write other", vec!["writable 6"]),
+            (
+                "all none none",
+                "rocommunity public default .1",
+                vec!["readable 6"],
+            ),
+            (
+                "all none none",
+                "rocommunity public default -V some",
+                vec![],
+            ),
+            (
+                "all none none",
+                "authcommunity read,write other",
+                vec!["writable 6"],
+            ),
             ("all none none", "authcommunity log,net public", vec![]),
-            ("all none none", "includeDir /etc/snmp/snmpd.conf.d", vec!["writable 1"]),
+            (
+                "all none none",
+                "includeDir /etc/snmp/snmpd.conf.d",
+                vec!["writable 1"],
+            ),
         ] {
             let text = format!("{GROUPS}access G \"\" any noauth exact {access}\n{lines}\n");
             assert_eq!(holds(&text), expected, "{lines} {access}");

@@ -10,7 +10,12 @@ use std::path::Path;
 
 const ETC: &str = "/etc/systemd/system";
 /// Directories of the units of packages, and of those that an administrator wrote.
-const DIRS: [&str; 4] = [ETC, "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+const DIRS: [&str; 4] = [
+    ETC,
+    "/run/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
 const WANTS: &str = "sockets.target.wants";
 const DOCKER: &str = "docker.socket";
 const DOCKER_SETTINGS: &str = "/etc/docker/daemon.json";
@@ -36,7 +41,12 @@ const OF_ROOT: [&str; 13] = [
     "systemd-initctl.socket",
 ];
 /// Sockets of services that read passwords in clear text, or none.
-const CLEARTEXT: [&str; 4] = ["telnet.socket", "rsh.socket", "rlogin.socket", "rexec.socket"];
+const CLEARTEXT: [&str; 4] = [
+    "telnet.socket",
+    "rsh.socket",
+    "rlogin.socket",
+    "rexec.socket",
+];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
 /// Maximum number of units that are read.
 const MOST: usize = 1000;
@@ -73,11 +83,19 @@ impl Unit {
         let of_package = own.iter().find(|path| !path.starts_with("/etc/"));
         let packaged = of_package.map(|path| read(g, "socket_unit", path));
         let local_in_package = packaged.is_some_and(|lines| {
-            let streams = lines.iter().filter_map(|line| value_of(line, "ListenStream"));
+            let streams = lines
+                .iter()
+                .filter_map(|line| value_of(line, "ListenStream"));
             let streams: Vec<&str> = streams.collect();
-            !streams.is_empty() && streams.iter().all(|stream| stream.starts_with(['/', '@', '%']))
+            !streams.is_empty()
+                && streams
+                    .iter()
+                    .all(|stream| stream.starts_with(['/', '@', '%']))
         });
-        Self { lines, local_in_package }
+        Self {
+            lines,
+            local_in_package,
+        }
     }
 
     fn last(&self, key: &str) -> Option<&str> {
@@ -157,12 +175,15 @@ fn note_libvirt(g: &mut Gather<'_>) {
             continue;
         };
         // Without socket units, the setting gives the same finding.
-        if last("listen_tcp").is_some_and(|(value, _)| value == "1") && last("listen_addr").is_none() {
+        if last("listen_tcp").is_some_and(|(value, _)| value == "1")
+            && last("listen_addr").is_none()
+        {
             continue;
         }
         let unit = Unit::read(g, socket);
         let name = socket.trim_end_matches("-tcp.socket");
-        let mut properties: Vec<(&str, Value)> = vec![("auth_tcp", auth.into()), ("listen_tcp", "1".into())];
+        let mut properties: Vec<(&str, Value)> =
+            vec![("auth_tcp", auth.into()), ("listen_tcp", "1".into())];
         // The unit of the package listens on all addresses.
         if !unit.streams().is_empty() && unit.open().is_empty() {
             properties.push(("listen_addr", "127.0.0.1".into()));
@@ -194,8 +215,15 @@ fn note_cleartext(g: &mut Gather<'_>) {
             continue;
         }
         let place = FactPlace::from(format!("{ETC}/{WANTS}/{name}"));
-        let open = !Unit::read(g, name).open().is_empty() || !DIRS.iter().any(|dir| exists(g, &format!("{dir}/{name}")));
-        note(g, "socket_login", name.trim_end_matches(".socket"), &place, &[("cleartext", open.into())]);
+        let open = !Unit::read(g, name).open().is_empty()
+            || !DIRS.iter().any(|dir| exists(g, &format!("{dir}/{name}")));
+        note(
+            g,
+            "socket_login",
+            name.trim_end_matches(".socket"),
+            &place,
+            &[("cleartext", open.into())],
+        );
     }
 }
 
@@ -223,14 +251,21 @@ fn note_of_root(g: &mut Gather<'_>) {
         }
         for place in unit.open() {
             number += 1;
-            note(g, "socket_root", &number.to_string(), &place, &[("open", true.into())]);
+            note(
+                g,
+                "socket_root",
+                &number.to_string(),
+                &place,
+                &[("open", true.into())],
+            );
         }
         let (Some((_, place)), true) = (unit.streams().first(), unit.open().is_empty()) else {
             continue;
         };
         number += 1;
         let fact = format!("socket_root.{number}.open");
-        g.facts.known(fact, false, FactKind::Configured, (*place).clone());
+        g.facts
+            .known(fact, false, FactKind::Configured, (*place).clone());
         g.about(["socket_root", &number.to_string()]);
     }
 }
@@ -272,9 +307,18 @@ mod tests {
     fn addresses_of_sockets() {
         let drop_in = "/etc/systemd/system/docker.socket.d/tcp.conf";
         for (text, expected) in [
-            ("[Socket]\nListenStream=0.0.0.0:2375\n", "docker.daemon.socket-1.open"),
-            ("[Socket]\nListenStream=2375\n", "docker.daemon.socket-1.open"),
-            ("[Socket]\nListenStream=[::]:2375\n", "docker.daemon.socket-1.open"),
+            (
+                "[Socket]\nListenStream=0.0.0.0:2375\n",
+                "docker.daemon.socket-1.open",
+            ),
+            (
+                "[Socket]\nListenStream=2375\n",
+                "docker.daemon.socket-1.open",
+            ),
+            (
+                "[Socket]\nListenStream=[::]:2375\n",
+                "docker.daemon.socket-1.open",
+            ),
             ("[Socket]\nListenStream=127.0.0.1:2375\n", ""),
             ("[Socket]\nListenStream=[::1]:2375\n", ""),
             ("[Socket]\nListenStream=/run/docker.sock\n", ""),
@@ -284,7 +328,10 @@ mod tests {
             ("[Socket]\n#ListenStream=2375\n", ""),
         ] {
             let found = holds(&Recorded::new().file(drop_in, text));
-            let keys: Vec<&str> = found.iter().filter_map(|one| one.split(' ').next()).collect();
+            let keys: Vec<&str> = found
+                .iter()
+                .filter_map(|one| one.split(' ').next())
+                .collect();
             assert_eq!(keys.join(" "), expected, "{text}");
         }
         let guarded = Recorded::new()
@@ -303,14 +350,26 @@ mod tests {
         let at = "/etc/systemd/system/cockpit.socket.d/listen.conf";
         let host = Recorded::new()
             .file(at, "[Socket]\nListenStream=9091\n")
-            .file("/usr/lib/systemd/system/cockpit.socket", "[Socket]\nListenStream=9090\n");
+            .file(
+                "/usr/lib/systemd/system/cockpit.socket",
+                "[Socket]\nListenStream=9090\n",
+            );
         assert_eq!(holds(&host), Vec::<String>::new());
         let shell = "[Service]\nExecStart=-/bin/bash -i\nStandardInput=socket\n";
         let host = Recorded::new()
-            .file("/etc/systemd/system/x.socket", "[Socket]\nListenStream=4444\nAccept=yes\n")
+            .file(
+                "/etc/systemd/system/x.socket",
+                "[Socket]\nListenStream=4444\nAccept=yes\n",
+            )
             .file("/etc/systemd/system/x@.service", shell);
-        assert_eq!(holds(&host), ["socket_root.1.open /etc/systemd/system/x.socket:2"]);
-        let host = host.file("/etc/systemd/system/x@.service", "[Service]\nExecStart=/usr/bin/git\n");
+        assert_eq!(
+            holds(&host),
+            ["socket_root.1.open /etc/systemd/system/x.socket:2"]
+        );
+        let host = host.file(
+            "/etc/systemd/system/x@.service",
+            "[Service]\nExecStart=/usr/bin/git\n",
+        );
         assert_eq!(holds(&host), Vec::<String>::new());
     }
 
@@ -319,7 +378,10 @@ mod tests {
         let wants = "/etc/systemd/system/sockets.target.wants/libvirtd-tcp.socket";
         let unit = "/lib/systemd/system/libvirtd-tcp.socket";
         let host = Recorded::new()
-            .file("/etc/libvirt/libvirtd.conf", "#listen_tcp = 1\nauth_tcp = \"none\"\n")
+            .file(
+                "/etc/libvirt/libvirtd.conf",
+                "#listen_tcp = 1\nauth_tcp = \"none\"\n",
+            )
             .file(unit, "[Socket]\nListenStream=16509\n");
         let facts = |host: &Recorded| {
             let mut g = Gather::new(host);
@@ -330,10 +392,19 @@ mod tests {
         let host = host.linked(wants, unit);
         let found = facts(&host);
         assert_eq!(found.str("libvirt_socket.libvirtd.auth_tcp"), Some("none"));
-        assert_eq!(found.map["libvirt_socket.libvirtd.auth_tcp"].place.line(), Some(2));
+        assert_eq!(
+            found.map["libvirt_socket.libvirtd.auth_tcp"].place.line(),
+            Some(2)
+        );
         assert_eq!(found.str("libvirt_socket.libvirtd.listen_addr"), None);
         let at = "/etc/systemd/system/libvirtd-tcp.socket.d/a.conf";
-        let host = host.file(at, "[Socket]\nListenStream=\nListenStream=127.0.0.1:16509\n");
-        assert_eq!(facts(&host).str("libvirt_socket.libvirtd.listen_addr"), Some("127.0.0.1"));
+        let host = host.file(
+            at,
+            "[Socket]\nListenStream=\nListenStream=127.0.0.1:16509\n",
+        );
+        assert_eq!(
+            facts(&host).str("libvirt_socket.libvirtd.listen_addr"),
+            Some("127.0.0.1")
+        );
     }
 }

@@ -469,7 +469,11 @@ fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
             let other = words.join(" ").to_ascii_lowercase();
             let known = SECTIONS.contains(&other.as_str()) || sections.contains(&other);
             if known {
-                return format!("{} = {}", name.trim_matches(BLANK), clean_section(&other, sections));
+                return format!(
+                    "{} = {}",
+                    name.trim_matches(BLANK),
+                    clean_section(&other, sections)
+                );
             }
             false
         }
