@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories that must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 102] = [
+const KINDS: [(&str, &str, &str); 103] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -135,6 +135,11 @@ const KINDS: [(&str, &str, &str); 102] = [
     ),
     (
         "boot_line.mitigations_off",
+        NAMES,
+        "/etc/default/grub /etc/kernel/cmdline",
+    ),
+    (
+        "boot_line.apparmor_off",
         NAMES,
         "/etc/default/grub /etc/kernel/cmdline",
     ),
