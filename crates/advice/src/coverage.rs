@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of its fact keys. If a rule uses facts of several services, the first
 /// service in this table is taken.
-const SERVICES: [(&str, &[&str]); 75] = [
+const SERVICES: [(&str, &[&str]); 76] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -73,6 +73,7 @@ const SERVICES: [(&str, &[&str]); 75] = [
     ("LDAP", &["ldap_access", "ldap_tls", "ldap_client"]),
     ("PowerDNS Recursor", &["pdns_recursor"]),
     ("ntpd", &["ntpd"]),
+    ("VNC servers", &["vnc_server"]),
     ("rspamd", &["rspamd_controller"]),
     ("RabbitMQ", &["rabbitmq"]),
     ("polkit", &["polkit_rule"]),
@@ -81,7 +82,7 @@ const SERVICES: [(&str, &[&str]); 75] = [
     ("journal", &["journald"]),
     ("firewall", &["firewall"]),
     ("network cards", &["network_card"]),
-    ("Docker", &["docker"]),
+    ("Docker", &["docker", "registry"]),
     ("chrony", &["chrony"]),
     ("ZFS", &["zfs", "zfs_boot"]),
     ("btrfs", &["btrfs"]),

@@ -90,6 +90,7 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("apache-webdav-open", ACCESS, "\"@\""),
     ("lighttpd-status-open", ACCESS, "\"@\""),
     ("openvpn-server-unverified", ACCESS, "\"@\""),
+    ("vnc-without-password", ACCESS, "\"@\""),
     ("libvirt-vnc-open", SYSTEM, "\"@\""),
     ("socket-opens-root-service", SYSTEM, "\"@\""),
     ("libvirt-confinement-off", SYSTEM, "\"@\""),

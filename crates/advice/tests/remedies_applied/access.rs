@@ -90,4 +90,10 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "etc/openvpn/client/home.conf",
         &[("key c.key\n", "key c.key\nremote-cert-tls server\n")],
     ),
+    (
+        "vnc-without-password",
+        "tigervnc",
+        "etc/tigervnc/vncserver-config-defaults",
+        &[("\"None\"", "\"TLSVnc\"")],
+    ),
 ];

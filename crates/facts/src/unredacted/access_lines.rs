@@ -4,6 +4,7 @@
 mod containers;
 mod directory;
 mod network;
+mod screens;
 mod system;
 
 use super::lines_of_files::{Line, note};
@@ -18,6 +19,7 @@ const MOST: usize = 500;
 pub(super) fn collect(g: &mut Gather<'_>) {
     directory::collect(g);
     network::collect(g);
+    screens::collect(g);
     system::collect(g);
     containers::collect(g);
 }

@@ -90,6 +90,12 @@ fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
             continue;
         }
         for (key, value, place) in own {
+            // Further arguments of QEMU.
+            if key == "args" {
+                let argv: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
+                devices.extend(of_arguments(&argv, &guest, place));
+                continue;
+            }
             let number = key.strip_prefix("net");
             if number.is_none_or(|number| number.parse::<u8>().is_err()) {
                 continue;

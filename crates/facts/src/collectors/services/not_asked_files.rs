@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories that must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 103] = [
+const KINDS: [(&str, &str, &str); 105] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -196,6 +196,8 @@ const KINDS: [(&str, &str, &str); 103] = [
         "/etc/systemd/system/sockets.target.wants",
     ),
     ("socket_root", NAMES, "/etc/systemd/system"),
+    ("vnc_server", NAMES, "/etc/tigervnc /etc/systemd/system"),
+    ("registry", NAMES, "/etc/containers/registries.conf"),
     (
         "ldap_access",
         NAMES,

@@ -1,13 +1,16 @@
-//! Containers of LXC and Proxmox VE that get the root directory of the host.
+//! Containers of LXC and Proxmox VE that get the root directory of the host, and registries from which Podman pulls images
+//! without verified TLS.
 
-use super::super::lines_of_files::{files, read};
-use super::{Lines, bare, each_in};
+use super::super::lines_of_files::{files, is_loopback, read};
+use super::{Lines, bare, each_in, words};
 use crate::collectors::proxmox_guests;
 use crate::gather::Gather;
 
 const LXC: &str = "/var/lib/lxc";
+const REGISTRIES: &str = "/etc/containers/registries.conf";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
+    note_registries(g);
     let guests = proxmox_guests::directory(g, "lxc");
     let mut all = files(g, "container_mount", &guests, ".conf");
     all.extend(each_in(g, LXC, "config"));
@@ -38,6 +41,25 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Notes registries whose certificate Podman does not verify (containers-registries.conf(5)).
+fn note_registries(g: &mut Gather<'_>) {
+    let mut all = vec![REGISTRIES.to_owned()];
+    all.extend(files(g, "registry", &format!("{REGISTRIES}.d"), ".conf"));
+    let mut found = Lines::of("registry", "insecure_registry");
+    for path in all {
+        let mut own = false;
+        for line in read(g, "registry", &path) {
+            let words = words(&line);
+            match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                [table, ..] if table.starts_with('[') => own = false,
+                ["location" | "prefix", address, ..] => own |= is_loopback(address),
+                ["insecure", value, ..] => found.add(g, value == "true" && !own, &line.place),
+                _ => {}
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::holds;
@@ -58,6 +80,16 @@ mod tests {
             (
                 "/etc/pve/lxc/102.conf",
                 "arch: amd64\n[old]\nmp0: /,mp=/host\n",
+                "",
+            ),
+            (
+                "/etc/containers/registries.conf",
+                "[[registry]]\nlocation = \"r.example.org\"\ninsecure = true\n",
+                "registry.1.insecure_registry 3",
+            ),
+            (
+                "/etc/containers/registries.conf",
+                "[[registry]]\nlocation = \"localhost:5000\"\ninsecure = true\n",
                 "",
             ),
             (
