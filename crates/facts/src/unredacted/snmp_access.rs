@@ -52,8 +52,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .flat_map(|word| word.split(','))
         .filter(|word| !word.is_empty())
         .peekable();
-    let beyond = addresses.peek().is_none()
-        || addresses.any(|one| !is_loopback(one) && !one.to_lowercase().starts_with("unix:"));
+    let beyond = addresses.peek().is_none() || addresses.any(|one| !is_local(one));
     let mut number = 0;
     for line in &lines {
         let Some(community) = read_community(line, &lines) else {
@@ -168,6 +167,16 @@ fn read_community<'a>(line: &'a Words, all: &[Words]) -> Option<Community<'a>> {
         }
         _ => return None,
     })
+}
+
+/// Whether an address of the agent is reachable only from this machine (snmpd(8), LISTENING ADDRESSES).
+fn is_local(address: &str) -> bool {
+    let low = address.to_lowercase();
+    let bare = ["udp6:", "udpv6:", "tcp6:", "tcpv6:"]
+        .into_iter()
+        .find_map(|start| low.strip_prefix(start))
+        .unwrap_or(&low);
+    bare.starts_with("unix:") || is_loopback(bare)
 }
 
 /// Whether a source is everybody.

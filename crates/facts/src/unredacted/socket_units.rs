@@ -259,13 +259,14 @@ fn note_of_root(g: &mut Gather<'_>) {
                 &[("open", true.into())],
             );
         }
-        let (Some((_, place)), true) = (unit.streams().first(), unit.open().is_empty()) else {
+        let (Some((_, place)), true) = (unit.streams().into_iter().next(), unit.open().is_empty())
+        else {
             continue;
         };
         number += 1;
         let fact = format!("socket_root.{number}.open");
         g.facts
-            .known(fact, false, FactKind::Configured, (*place).clone());
+            .known(fact, false, FactKind::Configured, place.clone());
         g.about(["socket_root", &number.to_string()]);
     }
 }
