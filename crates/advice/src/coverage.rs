@@ -25,7 +25,7 @@ const SERVICES: [(&str, &[&str]); 76] = [
     ("SpamAssassin", &["spamassassin"]),
     ("Samba", &["samba"]),
     ("NFS server", &["nfs"]),
-    ("OpenVPN", &["openvpn", "openvpn_client"]),
+    ("OpenVPN", &["openvpn", "openvpn_client", "openvpn_tls"]),
     ("pfSense", &["pfsense"]),
     ("PostgreSQL", &["postgresql"]),
     ("MariaDB", &["mariadb"]),

@@ -91,6 +91,7 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("lighttpd-status-open", ACCESS, "\"@\""),
     ("openvpn-server-unverified", ACCESS, "\"@\""),
     ("vnc-without-password", ACCESS, "\"@\""),
+    ("openvpn-tls-1-0", ACCESS, "\"@\""),
     ("libvirt-vnc-open", SYSTEM, "\"@\""),
     ("socket-opens-root-service", SYSTEM, "\"@\""),
     ("libvirt-confinement-off", SYSTEM, "\"@\""),

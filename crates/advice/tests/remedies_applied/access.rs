@@ -96,4 +96,10 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "etc/tigervnc/vncserver-config-defaults",
         &[("\"None\"", "\"TLSVnc\"")],
     ),
+    (
+        "openvpn-tls-1-0",
+        "server",
+        "etc/openvpn/server/office.conf",
+        &[("tls-version-min 1.0", "tls-version-min 1.2")],
+    ),
 ];

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories that must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 105] = [
+const KINDS: [(&str, &str, &str); 106] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -239,6 +239,7 @@ const KINDS: [(&str, &str, &str); 105] = [
     ),
     ("lighttpd_status", NAMES, "/etc/lighttpd/lighttpd.conf"),
     ("openvpn_client", NAMES, "/etc/openvpn"),
+    ("openvpn_tls", NAMES, "/etc/openvpn"),
     ("hotspot", NAMES, "/etc/NetworkManager/system-connections"),
     ("rhosts", NAMES, "/root"),
     ("doas_rule", NAMES, "/etc/doas.conf"),

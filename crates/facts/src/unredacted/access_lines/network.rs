@@ -39,7 +39,7 @@ const APACHE: [&str; 4] = [
     "/etc/httpd/conf.d",
 ];
 const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
-const OPENVPN: [&str; 2] = ["/etc/openvpn", "/etc/openvpn/client"];
+const OPENVPN: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/client", "/etc/openvpn/server"];
 const HOTSPOTS: &str = "/etc/NetworkManager/system-connections";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -268,7 +268,7 @@ fn note_lighttpd(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes clients of OpenVPN that accept any certificate of the authority as the server's.
+/// Notes clients of OpenVPN that accept any certificate of the authority as the server's, and old TLS versions.
 fn note_openvpn(g: &mut Gather<'_>) {
     const CHECKS: [&str; 8] = [
         "remote-cert-tls",
@@ -281,6 +281,7 @@ fn note_openvpn(g: &mut Gather<'_>) {
         "peer-fingerprint",
     ];
     let mut found = Lines::of("openvpn_client", "unverified");
+    let mut versions = Lines::of("openvpn_tls", "old");
     for dir in OPENVPN {
         for path in files(g, "openvpn_client", dir, ".conf") {
             let lines = read(g, "openvpn_client", &path);
@@ -292,6 +293,12 @@ fn note_openvpn(g: &mut Gather<'_>) {
                 })
             };
             let checks = has(&CHECKS);
+            if let Some((words, place)) = last(&lines, "tls-version-min") {
+                let old = words
+                    .first()
+                    .is_some_and(|version| ["1.0", "1.1"].contains(&version.as_str()));
+                versions.add(g, old, place);
+            }
             let certificates = has(&["ca", "<ca>", "capath", "pkcs12", "<pkcs12>"]);
             if let (true, true, Some((_, place))) = (
                 has(&["client", "tls-client"]),
@@ -426,6 +433,8 @@ mod tests {
                 "",
             ),
             (vpn, "remote a 1194\nsecret static.key\n", ""),
+            (vpn, "tls-version-min 1.0\n", "openvpn_tls.1.old 1"),
+            (vpn, "tls-version-min 1.2\n", ""),
         ] {
             assert_eq!(holds(&[(path, text)]).join(" "), expected, "{text}");
         }
