@@ -48,10 +48,16 @@ fn note_doas(g: &mut Gather<'_>) {
         let other = at("as")
             .and_then(|at| words.get(at + 1))
             .is_some_and(|user| user != "root");
-        let free = at("nopass").is_some()
-            && at("cmd").is_none()
-            && !other
-            && words.last().is_some_and(|who| who != "root");
+        // The account or group is the last word before the target and the command.
+        let end = at("as")
+            .into_iter()
+            .chain(at("cmd"))
+            .min()
+            .unwrap_or(words.len());
+        let whom = words
+            .get(end.saturating_sub(1))
+            .map_or("root", String::as_str);
+        let free = at("nopass").is_some() && at("cmd").is_none() && !other && whom != "root";
         found.add(g, free, &line.place);
     }
 }
