@@ -108,12 +108,22 @@ fn last_value<'a>(lines: &'a [Line], name: &str) -> Option<(&'a str, &'a Line)> 
     said.next_back()
 }
 
+/// Reads the settings of a cluster below /etc/postgresql: its main file, conf.d, and the settings of ALTER SYSTEM.
+fn read_settings(g: &mut Gather<'_>, key: &str, dir: &str) -> Vec<Line> {
+    let mut lines = read(g, key, &format!("{dir}/postgresql.conf"));
+    for path in files(g, key, &format!("{dir}/conf.d"), ".conf") {
+        lines.extend(read(g, key, &path));
+    }
+    if let Some(cluster) = dir.strip_prefix("/etc/") {
+        let path = format!("/var/lib/{cluster}/postgresql.auto.conf");
+        lines.extend(read(g, key, &path));
+    }
+    lines
+}
+
 /// Whether a cluster listens on more than this machine; without a line, files that are not read here may say so.
 fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
-    let mut lines = read(g, "postgresql.access", &format!("{dir}/postgresql.conf"));
-    for path in files(g, "postgresql.access", &format!("{dir}/conf.d"), ".conf") {
-        lines.extend(read(g, "postgresql.access", &path));
-    }
+    let lines = read_settings(g, "postgresql.access", dir);
     last_value(&lines, "listen_addresses").is_none_or(|(value, _)| {
         value
             .split(',')
@@ -124,7 +134,8 @@ fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
 
 /// Notes the lowest TLS version of a cluster from the last line that sets it.
 fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
-    let lines = read(g, "postgresql.tls", path);
+    let dir = path.trim_end_matches("/postgresql.conf");
+    let lines = read_settings(g, "postgresql.tls", dir);
     let off = last_value(&lines, "ssl").is_some_and(|(value, _)| {
         let value = value.to_ascii_lowercase();
         value == "0"

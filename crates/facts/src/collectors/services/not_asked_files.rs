@@ -232,11 +232,7 @@ const KINDS: [(&str, &str, &str); 106] = [
         NAMES,
         "/etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env",
     ),
-    (
-        "apache_dav",
-        NAMES,
-        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
-    ),
+    ("apache_dav", NAMES, "/etc/apache2 /etc/httpd"),
     ("lighttpd_status", NAMES, "/etc/lighttpd/lighttpd.conf"),
     ("openvpn_client", NAMES, "/etc/openvpn"),
     ("openvpn_tls", NAMES, "/etc/openvpn"),
