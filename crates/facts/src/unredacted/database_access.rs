@@ -108,9 +108,10 @@ fn last_value<'a>(lines: &'a [Line], name: &str) -> Option<(&'a str, &'a Line)> 
     said.next_back()
 }
 
-/// Reads the settings of a cluster below /etc/postgresql: its main file, conf.d, and the settings of ALTER SYSTEM.
-fn read_settings(g: &mut Gather<'_>, key: &str, dir: &str) -> Vec<Line> {
-    let mut lines = read(g, key, &format!("{dir}/postgresql.conf"));
+/// Reads the settings of a cluster: its main file, conf.d, and the settings of ALTER SYSTEM.
+fn read_settings(g: &mut Gather<'_>, key: &str, main: &str) -> Vec<Line> {
+    let mut lines = read(g, key, main);
+    let dir = main.rsplit_once('/').map_or("", |(dir, _)| dir);
     for path in files(g, key, &format!("{dir}/conf.d"), ".conf") {
         lines.extend(read(g, key, &path));
     }
@@ -123,7 +124,7 @@ fn read_settings(g: &mut Gather<'_>, key: &str, dir: &str) -> Vec<Line> {
 
 /// Whether a cluster listens on more than this machine; without a line, files that are not read here may say so.
 fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
-    let lines = read_settings(g, "postgresql.access", dir);
+    let lines = read_settings(g, "postgresql.access", &format!("{dir}/postgresql.conf"));
     last_value(&lines, "listen_addresses").is_none_or(|(value, _)| {
         value
             .split(',')
@@ -134,8 +135,7 @@ fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
 
 /// Notes the lowest TLS version of a cluster from the last line that sets it.
 fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
-    let dir = path.trim_end_matches("/postgresql.conf");
-    let lines = read_settings(g, "postgresql.tls", dir);
+    let lines = read_settings(g, "postgresql.tls", path);
     let off = last_value(&lines, "ssl").is_some_and(|(value, _)| {
         let value = value.to_ascii_lowercase();
         value == "0"
