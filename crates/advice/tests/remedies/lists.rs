@@ -112,7 +112,13 @@ pub const PROGRAMS: [(&str, &str); 107] = [
 ];
 
 /// Lines and words of configurations that look like a program.
-pub const SETTINGS: [&str; 62] = [
+pub const SETTINGS: [&str; 68] = [
+    "by",
+    "nopti",
+    "restrict",
+    "remote-cert-tls",
+    "nopass",
+    "persist",
     "deb",
     "driver",
     "ldap",
