@@ -15,6 +15,7 @@ pub(crate) mod memory;
 pub(crate) mod modprobe;
 pub(crate) mod mounts;
 pub(crate) mod nginx;
+pub(crate) mod proxmox_guests;
 pub(crate) mod services;
 pub(crate) mod sshd;
 pub(crate) mod sysctl;

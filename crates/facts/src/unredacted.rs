@@ -4,6 +4,7 @@
 //!
 //! The collectors run on the live machine or on a tree of its files. Captures and bundles do not contain their sources.
 
+mod access_lines;
 mod accounts;
 mod apache_files;
 mod apache_sections;
@@ -40,6 +41,8 @@ mod search_paths;
 mod served_files;
 mod settings_elsewhere;
 mod sites;
+mod snmp_access;
+mod socket_units;
 mod sshd;
 mod sudo_rules;
 mod system_state;
@@ -80,6 +83,9 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     settings_elsewhere::collect(g);
     boot_settings::collect(g);
     backup_ages::collect(g);
+    access_lines::collect(g);
+    snmp_access::collect(g);
+    socket_units::collect(g);
     ups_times::collect(g);
     mail_limits::collect(g);
     enabled_units::collect(g);

@@ -203,6 +203,7 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("account-without-password", 1),
     ("clock-alone", 2),
     ("docker-open", 1),
+    ("rabbitmq-guest-remote", 1),
     ("docker-privileged", 2),
     ("docker-socket-inside", 1),
     ("network-mount-waits", 1),

@@ -1,7 +1,7 @@
 //! Lists for the test of remedies: programs, words that are not programs, and remedies that are not executed.
 
 /// Programs that a remedy may contain, each with its Debian package or another source.
-pub const PROGRAMS: [(&str, &str); 110] = [
+pub const PROGRAMS: [(&str, &str); 113] = [
     ("install", "coreutils"),
     ("mariadb-install-db", "mariadb-server"),
     ("mv", "coreutils"),
@@ -9,6 +9,9 @@ pub const PROGRAMS: [(&str, &str); 110] = [
     ("runuser", "util-linux"),
     ("unbound-checkconf", "unbound"),
     ("borg", "borgbackup"),
+    ("rspamadm", "rspamd"),
+    ("rabbitmqctl", "rabbitmq-server"),
+    ("ldconfig", "libc-bin"),
     ("restic", "restic"),
     ("df", "coreutils"),
     ("update-ca-certificates", "ca-certificates"),
@@ -115,8 +118,14 @@ pub const PROGRAMS: [(&str, &str); 110] = [
 ];
 
 /// Configuration lines and words that look like a program.
-pub const SETTINGS: [&str; 66] = [
+pub const SETTINGS: [&str; 72] = [
     "allow",
+    "by",
+    "nopti",
+    "restrict",
+    "remote-cert-tls",
+    "nopass",
+    "persist",
     "deb",
     "geo",
     "if",

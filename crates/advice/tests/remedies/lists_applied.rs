@@ -2,6 +2,7 @@
 
 const DAEMONS: &str = "crates/advice/tests/remedies_applied/daemons.rs";
 const MISUSE: &str = "crates/advice/tests/remedies_applied/misuse.rs";
+const ACCESS: &str = "crates/advice/tests/remedies_applied/access.rs";
 const SYSTEM: &str = "crates/advice/tests/remedies_applied/system.rs";
 
 /// Remedies that a test executes on a copy of a tree, as (page, file of the test, how the test refers to the page).
@@ -77,7 +78,22 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("php-errors-shown", DAEMONS, "\"@\""),
     ("libvirt-tcp-open", DAEMONS, "\"@\""),
     ("libvirt-socket-open", DAEMONS, "\"@\""),
+    ("ldap-writable", ACCESS, "\"@\""),
+    ("ldap-tls-1-0", ACCESS, "\"@\""),
+    ("ldap-server-unverified", ACCESS, "\"@\""),
+    ("polkit-admits-everybody", ACCESS, "\"@\""),
+    ("library-from-shared-directory", ACCESS, "\"@\""),
+    ("rspamd-controller-open", ACCESS, "\"@\""),
+    ("powerdns-recursor-open", ACCESS, "\"@\""),
+    ("ntpd-queries-open", ACCESS, "\"@\""),
+    ("rabbitmq-guest-remote", ACCESS, "\"@\""),
+    ("apache-webdav-open", ACCESS, "\"@\""),
+    ("lighttpd-status-open", ACCESS, "\"@\""),
+    ("openvpn-server-unverified", ACCESS, "\"@\""),
+    ("vnc-without-password", ACCESS, "\"@\""),
+    ("openvpn-tls-1-0", ACCESS, "\"@\""),
     ("libvirt-vnc-open", SYSTEM, "\"@\""),
+    ("socket-opens-root-service", SYSTEM, "\"@\""),
     ("libvirt-confinement-off", SYSTEM, "\"@\""),
     ("apt-unauthenticated", SYSTEM, "\"@\""),
     ("apt-peer-unverified", SYSTEM, "\"@\""),

@@ -6,6 +6,7 @@
     reason = "copies trees and runs the programs' own checks"
 )]
 
+mod access;
 mod daemons;
 mod misuse;
 mod system;
@@ -417,6 +418,7 @@ fn remedies_clear_their_findings_and_open_none() {
     let mut faults: Vec<String> = Vec::new();
     let all = REMEDIES
         .iter()
+        .chain(access::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
         .chain(system::REMEDIES);

@@ -4,6 +4,12 @@ use crate::Remedy;
 
 pub(crate) const REMEDIES: &[Remedy] = &[
     (
+        "socket-opens-root-service",
+        "podman",
+        "etc/systemd/system/podman.socket.d/listen.conf",
+        &[("0.0.0.0:8080", "127.0.0.1:8080")],
+    ),
+    (
         "libvirt-vnc-open",
         "all",
         "etc/libvirt/qemu.conf",

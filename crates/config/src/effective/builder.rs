@@ -179,6 +179,17 @@ impl<'a> Builder<'a> {
         });
     }
 
+    /// Drops all settings, scopes and problems, because the program reads another file instead. Keeps the list of files
+    /// and the number of bytes read.
+    pub fn forget(&mut self) {
+        let out = &mut self.out;
+        out.scopes.truncate(1);
+        out.settings.clear();
+        out.by_key.clear();
+        out.inner.clear();
+        out.problems.clear();
+    }
+
     /// Adds a new scope inside the scope `parent`.
     pub fn scope(&mut self, parent: ScopeId, head: Vec<String>, place: SettingPlace) -> ScopeId {
         let id = ScopeId(self.out.scopes.len());

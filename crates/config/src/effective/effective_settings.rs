@@ -74,7 +74,7 @@ impl From<&SettingPlace> for FactPlace {
 }
 
 /// Identifies a scope of an [`Effective`]: an index into its scopes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeId(pub(crate) usize);
 
 impl ScopeId {

@@ -1,13 +1,15 @@
 //! smb.conf of Samba 4 (smb.conf(5); libcli/util/tini.c, source3/param/loadparm.c of 4.17).
-//! Names of settings are compared without case and blanks. Some settings have several names. Lines before the first
-//! section belong to `[global]`. A line that ends in a backslash continues in the next line, unless it is a comment. An
-//! included file is read in its place; the section that is open at its end continues after the include. A server-wide
-//! setting inside a share has no effect, so callers must look up such settings in the root.
+//! Names of settings are compared without case and blanks; some settings have several names. Lines before the
+//! first section belong to `[global]`. A line that ends in a backslash continues in the next line, unless it
+//! is a comment. An included file is read in its place; the section that is open at its end continues after
+//! the include. A server-wide setting inside a share has no effect, so look up such settings in the root.
+//! `config file` makes smbd read another file instead (`reload_services` of source3/smbd/server_reload.c).
 
 use super::builder::{Builder, SourceFile};
 use super::files::FileFault;
 use super::{ScopeId, Trouble};
 use crate::text::to_lossy_text;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -39,18 +41,36 @@ pub(super) fn normalize_name(text: &str) -> String {
 
 pub(super) fn read(builder: &mut Builder<'_>, main: &Path) -> Result<(), FileFault> {
     let source = builder.open(main)?;
-    let mut walk = Walk {
-        section: ScopeId::ROOT,
-        depth: 0,
-    };
+    let mut walk = Walk::default();
     walk.file(builder, &source);
+    let Some((value, place)) = walk.other.take() else {
+        return Ok(());
+    };
+    let other = Path::new(&value);
+    let readable = other.is_absolute() && !value.contains('%');
+    match readable.then(|| builder.open(other)) {
+        Some(Ok(source)) => {
+            // Nothing of the first file stays in effect. A `config file` of the other file is not followed.
+            builder.forget();
+            Walk::default().file(builder, &source);
+        }
+        _ => {
+            let why = format!("Samba reads `{value}` instead, which is not followed here");
+            builder.problem(ScopeId::ROOT, place, Trouble::Unknown(why));
+        }
+    }
     Ok(())
 }
 
-/// State while smb.conf is read.
+/// State of the reader.
+#[derive(Default)]
 struct Walk {
     section: ScopeId,
     depth: usize,
+    /// Settings that have a line of their own, by section; `copy` does not replace them.
+    own: HashSet<(ScopeId, String)>,
+    /// The last `config file` that names another file.
+    other: Option<(String, super::SettingPlace)>,
 }
 
 /// A line with its continuation lines.
@@ -92,10 +112,10 @@ impl Walk {
         let value = value.trim();
         match normalize_name(key).as_str() {
             "include" => self.include(builder, value, &place),
-            "copy" => self.copy(builder, value),
-            "configfile" if Path::new(value) != source.path => {
-                let why = format!("Samba reads `{value}` instead, which is not followed here");
-                builder.problem(ScopeId::ROOT, place, Trouble::Unknown(why));
+            "copy" => self.copy(builder, value, &place),
+            "configfile" if self.section == ScopeId::ROOT => {
+                let other = Path::new(value) != source.path;
+                self.other = other.then(|| (value.to_owned(), place));
             }
             "configbackend" if value.eq_ignore_ascii_case("registry") => {
                 let why = "Samba reads its registry instead, which is not read here".to_owned();
@@ -107,33 +127,38 @@ impl Walk {
                     Some(false) => "yes",
                     None => value,
                 };
+                self.own.insert((self.section, "readonly".to_owned()));
                 builder.add(self.section, "readonly".to_owned(), opposite.into(), place);
             }
-            key => builder.add(self.section, key.to_owned(), value.into(), place),
+            key => {
+                self.own.insert((self.section, key.to_owned()));
+                builder.add(self.section, key.to_owned(), value.into(), place);
+            }
         }
     }
 
-    /// Adds the settings that an earlier section has at this point. Later lines of this section override them
-    /// (smb.conf(5)).
-    fn copy(&self, builder: &mut Builder<'_>, value: &str) {
+    /// Adds the settings that an earlier section has so far, each with the place of the `copy`. Settings with a line in
+    /// this section keep their value (smb.conf(5); `copymap` of source3/param/loadparm.c). An unknown section is noted
+    /// as a setting, because Samba ignores it.
+    fn copy(&self, builder: &mut Builder<'_>, value: &str, place: &super::SettingPlace) {
         let words: Vec<&str> = value.split_whitespace().collect();
         let name = words.join(" ").to_ascii_lowercase();
         let known = builder.out.inner.get(&(ScopeId::ROOT, vec![name])).copied();
         let Some(from) = known.filter(|from| *from != self.section) else {
-            return;
+            return builder.add(self.section, "copy".to_owned(), value.into(), place.clone());
         };
-        let said = builder
-            .out
-            .settings
-            .iter()
-            .filter(|said| said.scope == from);
-        let copied: Vec<_> = said.cloned().collect();
-        for said in copied {
-            if builder.room() < said.value.len() {
-                return builder.stop(self.section, &said.place);
+        let said = builder.out.settings.iter();
+        let said = said.filter(|said| said.scope == from && said.key != "copy");
+        let copied: Vec<_> = said
+            .filter(|said| !self.own.contains(&(self.section, said.key.clone())))
+            .map(|said| (said.key.clone(), said.value.clone()))
+            .collect();
+        for (key, value) in copied {
+            if builder.room() < value.len() {
+                return builder.stop(self.section, place);
             }
-            builder.take(said.value.len());
-            builder.add(self.section, said.key, said.value, said.place);
+            builder.take(value.len());
+            builder.add(self.section, key, value, place.clone());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Collects the virtual machines of this host: QEMU processes, and the definitions of libvirt and Proxmox.
 
 use super::daemons::lines::at_line;
+use super::proxmox_guests;
 use crate::gather::{Gather, lossy};
 use crate::qemu::{self, Storage, VirtualDisk};
 use crate::{libvirt, proxmox};
@@ -10,7 +11,6 @@ use serde_json::Value;
 use std::path::Path;
 
 const LIBVIRT: &str = "/etc/libvirt/qemu";
-const PROXMOX: &str = "/etc/pve/qemu-server";
 /// Error number of a read from /proc after the process has ended (ESRCH).
 const ESRCH: i32 = 3;
 const STORES: &str = "/etc/pve/storage.cfg";
@@ -156,7 +156,8 @@ fn of_libvirt(g: &mut Gather<'_>, with_identity: bool, named: bool) {
 
 /// Notes `proxmox.VMID` for each configured guest.
 fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
-    let files = g.list("proxmox", PROXMOX);
+    let guests = proxmox_guests::directory(g, "qemu-server");
+    let files = g.list("proxmox", &guests);
     if files.is_empty() {
         return;
     }
@@ -167,7 +168,7 @@ fn of_proxmox(g: &mut Gather<'_>, with_identity: bool) {
         let Some(number) = file.strip_suffix(".conf") else {
             continue;
         };
-        let (key, path) = (format!("proxmox.{number}"), format!("{PROXMOX}/{file}"));
+        let (key, path) = (format!("proxmox.{number}"), format!("{guests}/{file}"));
         let Some(text) = g.read(&key, &path) else {
             continue;
         };

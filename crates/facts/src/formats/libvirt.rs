@@ -34,7 +34,7 @@ pub struct Domain {
     /// For each disk in order, the line number of its `driver` element. Without such an element, the line number of the
     /// disk.
     pub lines: Vec<usize>,
-    /// Line number of the `cpu` element.
+    /// Line number of the model of the processor, or of the `cpu` element.
     pub cpu_line: Option<usize>,
 }
 
@@ -75,7 +75,8 @@ pub fn parse(xml: &str) -> Result<Domain, String> {
             _ => &model,
         };
         set(&mut found.settings, "cpu", name);
-        found.cpu_line = usize::try_from(document.text_pos_at(cpu.range().start).row).ok();
+        let said = child(cpu, "model").unwrap_or(cpu);
+        found.cpu_line = usize::try_from(document.text_pos_at(said.range().start).row).ok();
         let given = cpu.children().any(|feature| {
             feature.attribute("name") == Some("aes")
                 && matches!(
@@ -239,15 +240,20 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
     let get = |map: &BTreeMap<String, String>, key: &str| {
         escape(map.get(key).map_or("", |text| withhold_value(text)))
     };
+    let first_disk = domain.lines.iter().min().copied().unwrap_or(usize::MAX);
+    let above = domain.cpu_line.filter(|line| *line <= first_disk);
+    let above = above.map_or(0, |line| line.saturating_sub(1).min(MOST_LINES));
     let mut out = format!(
         "<domain type='{}'><name>{}</name>\
-         <os><type machine='{}'>hvm</type></os><cpu><model>{}</model>{}</cpu><devices>",
+         <os><type machine='{}'>hvm</type></os>{}<cpu><model>{}</model>{}</cpu><devices>",
         get(&domain.settings, "accel"),
         match identity {
             true => escape(&domain.name),
             false => crate::harmless::LEFT_OUT.to_owned(),
         },
         get(&domain.settings, "machine"),
+        // The line number of the processor does not change.
+        "\n".repeat(above),
         get(&domain.settings, "cpu"),
         match domain.settings.contains_key("aes") {
             true => "<feature policy='require' name='aes'/>",

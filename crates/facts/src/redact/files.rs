@@ -80,6 +80,7 @@ const MODPROBE: [&str; 5] = [
 ];
 const LIBVIRT: [&str; 2] = ["/etc/libvirt/qemu/", "/run/libvirt/qemu/"];
 const PROXMOX: &str = "/etc/pve/qemu-server/";
+const PROXMOX_NODES: &str = "/etc/pve/nodes/";
 const SSH: &str = "/etc/ssh/";
 
 /// Returns the rule of a file; `None` if the file must not be read.
@@ -146,7 +147,7 @@ pub(super) fn rule(path: &str, identity: bool) -> Option<Rule> {
         _ if starts(&LIBVIRT) && path.ends_with(".xml") => Rule::Bytes(|bytes, identity| {
             libvirt::redact(&String::from_utf8_lossy(bytes), identity).into_bytes()
         }),
-        _ if path.starts_with(PROXMOX) => Rule::Lines(proxmox::redact),
+        _ if path.starts_with(PROXMOX) || of_proxmox_node(path) => Rule::Lines(proxmox::redact),
         _ if path.starts_with(nginx::DIR) => Rule::Bytes(|bytes, _| nginx::redact(bytes)),
         _ if path.starts_with(SSH) => Rule::Bytes(|bytes, _| ssh::redact(bytes)),
         _ if of_process(path, "comm") => Rule::Lines(clean_process_name),
@@ -180,6 +181,8 @@ pub(super) fn may_be_listed(dir: &str) -> bool {
         .chain(&LIBVIRT);
     dir == "/proc/"
         || dir == PROXMOX
+        || dir == PROXMOX_NODES
+        || of_proxmox_node(&dir)
         || is_below(&dir, certificates::CERTBOT)
         || apache::APACHE.contains(&dir.trim_end_matches('/'))
         || dir.trim_end_matches('/') == timers::WANTED
@@ -328,6 +331,13 @@ fn clean_mountinfo(bytes: &[u8], _identity: bool) -> Vec<u8> {
     let clean = lines.join("\n");
     let byte = |c: char| u8::try_from(u32::from(c)).unwrap_or(b'?');
     clean.chars().map(byte).collect()
+}
+
+/// Whether the path is the directory with the guests of a Proxmox node, or in this directory.
+fn of_proxmox_node(path: &str) -> bool {
+    let rest = path.strip_prefix(PROXMOX_NODES);
+    let inner = rest.and_then(|rest| rest.split_once('/'));
+    inner.is_some_and(|(_, inner)| inner.starts_with("qemu-server/"))
 }
 
 /// Returns whether the path is `/proc/PID/NAME`.

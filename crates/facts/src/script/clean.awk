@@ -389,7 +389,11 @@ function samba(line,   text, at, name, value, joined, keep) {
     joined = tolower(name); gsub(/[ \t\r]/, "", joined)
     if (joined == "include" || joined == "configfile") keep = plain(value) && index(value, "/etc/samba/") == 1
     else if (joined == "path" || joined == "directory") keep = value in SMB_SYSTEM
-    else if (joined == "copy") keep = 0
+    else if (joined == "copy") {
+        text = tolower(value); gsub(/[ \t\r]+/, " ", text)
+        if (text in SMB_SECTION || text in share_number) return name " = " share_name(text)
+        keep = 0
+    }
     else if (joined in SMB_ACCOUNT) keep = value == "root" || value == "nobody"
     else if (joined in SMB) { text = tolower(value); gsub(/[ \t\r]+/, "_", text); keep = text in SMB_VALUE }
     else return ""
@@ -637,9 +641,9 @@ function mail_kind(key, value,   n, words, i) {
     if (length(key) > 40 || key !~ /^[a-z0-9_]*$/) return ""
     n = split(value, words, /[ ,\t]+/)
     for (i = 1; i <= n; i++) if (words[i] != "") break
-    if (i > n) return ""
+    if (i > n) return "words"
     if (is_restriction(words[i]) || words[i] in MAIL_CLASS || closed(words[i]) != "") return "restrictions"
-    if (value == "yes" || value == "no") return "words"
+    if (value ~ /^(yes|no|true|false|1|0)$/) return "words"
     return (is_network(words[i]) || words[i] == "left-out") ? "networks" : ""
 }
 function is_class(text) { return length(text) <= 40 && text ~ /^[a-z0-9_]+$/ }
@@ -1256,7 +1260,7 @@ function finish(class, path, n,   i, what, line, at, key, value, said, start) {
             if (!at) continue
             key = trim(substr(text_of[i], 1, at - 1)); value = trim(substr(text_of[i], at + 1))
             what = key == "" ? "" : mail_kind(key, value == "" ? next_part(i + 1, n) : value)
-            if (what != "") out[i] = key " = " mail_words(value, what, " ")
+            if (what != "") { out[i] = key " = " mail_words(value, what, " "); sub(/ $/, "", out[i]) }
         }
     }
     else if (class == "apache") {

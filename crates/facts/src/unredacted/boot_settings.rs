@@ -11,6 +11,30 @@ const GRUB: &str = "/etc/default/grub";
 const GRUB_LINES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
 const GRUB_DIR: &str = "/etc/default/grub.d";
 const CMDLINE: &str = "/etc/kernel/cmdline";
+/// Command line of the boot loader of a Raspberry Pi.
+const FIRMWARE: [&str; 2] = ["/boot/firmware/cmdline.txt", "/boot/cmdline.txt"];
+/// Entries of systemd-boot and of distributions with the Boot Loader Specification.
+const ENTRIES: &str = "/boot/loader/entries";
+/// Words that switch one mitigation off (admin-guide/kernel-parameters.txt).
+const SINGLE: [&str; 17] = [
+    "nopti",
+    "pti=off",
+    "nospectre_v1",
+    "nospectre_v2",
+    "nospectre_bhb",
+    "spectre_v2=off",
+    "spectre_v2_user=off",
+    "nospec_store_bypass_disable",
+    "spec_store_bypass_disable=off",
+    "l1tf=off",
+    "mds=off",
+    "mmio_stale_data=off",
+    "retbleed=off",
+    "spec_rstack_overflow=off",
+    "gather_data_sampling=off",
+    "srbds=off",
+    "kpti=0",
+];
 const FSTAB: &str = "/etc/fstab";
 const CRYPTTAB: &str = "/etc/crypttab";
 const MODPROBE: &str = "/etc/modprobe.d";
@@ -22,7 +46,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     encrypted_disks(g);
 }
 
-/// Notes whether the next boot disables the processor's vulnerability mitigations.
+/// Notes whether the machine will boot without the processor's vulnerability mitigations, or without AppArmor.
 fn boot_line(g: &mut Gather<'_>) {
     let mut all = vec![GRUB.to_owned()];
     all.extend(files(g, "boot_line", GRUB_DIR, ".cfg"));
@@ -33,27 +57,54 @@ fn boot_line(g: &mut Gather<'_>) {
             let Some((name, value)) = line.text.trim().split_once('=') else {
                 continue;
             };
+            // The file is a shell script: `+=` appends.
+            let (name, appends) = match name.strip_suffix('+') {
+                Some(name) => (name, true),
+                None => (name, false),
+            };
             let Some(name) = GRUB_LINES.into_iter().find(|known| *known == name) else {
                 continue;
             };
             let of_name = parts.entry(name).or_default();
             let keeps = [format!("${name}"), format!("${{{name}}}")];
-            if !keeps.iter().any(|one| value.contains(one.as_str())) {
+            if !appends && !keeps.iter().any(|one| value.contains(one.as_str())) {
                 of_name.clear();
             }
             of_name.push((value.to_owned(), line.place));
         }
     }
     let mut lines: Vec<(String, FactPlace)> = parts.into_values().flatten().collect();
-    if let Some(line) = read(g, "boot_line", CMDLINE).into_iter().next() {
-        lines.push((line.text, line.place));
+    for path in [CMDLINE].into_iter().chain(FIRMWARE) {
+        if let Some(line) = read(g, "boot_line", path).into_iter().next() {
+            lines.push((line.text, line.place));
+        }
+    }
+    for path in files(g, "boot_line", ENTRIES, ".conf") {
+        let options = read(g, "boot_line", &path).into_iter();
+        let mut options = options.filter(|line| line.text.starts_with("options"));
+        lines.extend(options.next().map(|line| (line.text, line.place)));
     }
     // The kernel uses the last word.
     let last = lines
         .iter()
         .rev()
-        .find_map(|(text, place)| Some((mitigations(text)?, place)));
-    if let Some(("off", place)) = last {
+        .find_map(|(text, place)| Some((last_value(text, "mitigations=")?, place)));
+    let all = last
+        .filter(|(value, _)| *value == "off")
+        .map(|(_, place)| place);
+    let single = lines
+        .iter()
+        .find(|(text, _)| words_of(text).any(|word| SINGLE.contains(&word)));
+    let apparmor = lines
+        .iter()
+        .rev()
+        .find_map(|(text, place)| Some((last_value(text, "apparmor=")?, place)));
+    if let Some(("0", place)) = apparmor {
+        let off = "boot_line.apparmor_off";
+        g.facts
+            .known(off, true, FactKind::Configured, place.clone());
+    }
+    if let Some(place) = all.or(single.map(|(_, place)| place)) {
         g.facts.known(
             "boot_line.mitigations_off",
             true,
@@ -63,12 +114,14 @@ fn boot_line(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the value of the last `mitigations=` of a command line.
-fn mitigations(text: &str) -> Option<&str> {
-    let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'');
-    let words = text.split(ends);
-    words
-        .filter_map(|word| word.strip_prefix("mitigations="))
+fn words_of(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.split(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '\''))
+}
+
+/// Returns the value of the last word with this beginning.
+fn last_value<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
+    words_of(text)
+        .filter_map(|word| word.strip_prefix(beginning))
         .next_back()
 }
 
@@ -194,6 +247,22 @@ mod tests {
         let joined = "GRUB_CMDLINE_LINUX=\"mitigations=off\"\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX quiet\"\n";
         assert_eq!(of(joined), Some(true));
         assert_eq!(of("# GRUB_CMDLINE_LINUX=\"mitigations=off\"\n"), None);
+        assert_eq!(
+            of("GRUB_CMDLINE_LINUX+=\" nopti nospectre_v2\"\n"),
+            Some(true)
+        );
+        assert_eq!(of("GRUB_CMDLINE_LINUX=\"spectre_v2=on\"\n"), None);
+        let apparmor = |text: &str| is(&[(GRUB, text)], "boot_line.apparmor_off");
+        assert_eq!(apparmor("GRUB_CMDLINE_LINUX=\"apparmor=0\"\n"), Some(true));
+        assert_eq!(
+            apparmor("GRUB_CMDLINE_LINUX=\"apparmor=0 apparmor=1\"\n"),
+            None
+        );
+        let entry = (
+            "/boot/loader/entries/a.conf",
+            "title a\noptions root=/dev/sda1 mitigations=off\n",
+        );
+        assert_eq!(is(&[entry], "boot_line.mitigations_off"), Some(true));
     }
 
     #[test]

@@ -107,13 +107,24 @@ fn last_value<'a>(lines: &'a [Line], name: &str) -> Option<(&'a str, &'a Line)> 
     said.next_back()
 }
 
+/// Reads the settings of a cluster: its main file, conf.d, and the settings of ALTER SYSTEM.
+fn read_settings(g: &mut Gather<'_>, key: &str, main: &str) -> Vec<Line> {
+    let mut lines = read(g, key, main);
+    let dir = main.rsplit_once('/').map_or("", |(dir, _)| dir);
+    for path in files(g, key, &format!("{dir}/conf.d"), ".conf") {
+        lines.extend(read(g, key, &path));
+    }
+    if let Some(cluster) = dir.strip_prefix("/etc/") {
+        let path = format!("/var/lib/{cluster}/postgresql.auto.conf");
+        lines.extend(read(g, key, &path));
+    }
+    lines
+}
+
 /// Returns whether a cluster listens on addresses beyond this machine. Also returns true if a file that this collector
 /// does not read may set the addresses.
 fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
-    let mut lines = read(g, "postgresql.access", &format!("{dir}/postgresql.conf"));
-    for path in files(g, "postgresql.access", &format!("{dir}/conf.d"), ".conf") {
-        lines.extend(read(g, "postgresql.access", &path));
-    }
+    let lines = read_settings(g, "postgresql.access", &format!("{dir}/postgresql.conf"));
     last_value(&lines, "listen_addresses").is_none_or(|(value, _)| {
         value
             .split(',')
@@ -124,7 +135,7 @@ fn listens_beyond(g: &mut Gather<'_>, dir: &str) -> bool {
 
 /// Notes the lowest TLS version of a cluster from the last line that sets it.
 fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
-    let lines = read(g, "postgresql.tls", path);
+    let lines = read_settings(g, "postgresql.tls", path);
     let off = last_value(&lines, "ssl").is_some_and(|(value, _)| {
         let value = value.to_ascii_lowercase();
         value == "0"

@@ -6,14 +6,13 @@
 
 use super::lines_of_files::{files, note, read};
 use crate::collectors::daemons::lines::at_line;
-use crate::collectors::vm;
+use crate::collectors::{proxmox_guests, vm};
 use crate::gather::{Gather, lossy};
 use crate::qemu;
 use assay_model::FactPlace;
 use roxmltree::{Document, Node};
 use std::path::Path;
 
-const PROXMOX: &str = "/etc/pve/qemu-server";
 const LIBVIRT: &str = "/etc/libvirt/qemu";
 const UNITS: &str = "/etc/systemd/system";
 /// Models of network cards that QEMU emulates register by register, which is slow.
@@ -70,8 +69,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 }
 
 fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
+    let guests = proxmox_guests::directory(g, "qemu-server");
     let mut devices = Vec::new();
-    for path in files(g, "guest_device", PROXMOX, ".conf") {
+    for path in files(g, "guest_device", &guests, ".conf") {
         let name = path.rsplit('/').next().unwrap_or_default();
         let guest = name.trim_end_matches(".conf").to_owned();
         let lines = read(g, "guest_device", &path);
@@ -90,6 +90,12 @@ fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
             continue;
         }
         for (key, value, place) in own {
+            // Further arguments of QEMU.
+            if key == "args" {
+                let argv: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
+                devices.extend(of_arguments(&argv, &guest, place));
+                continue;
+            }
             let number = key.strip_prefix("net");
             if number.is_none_or(|number| number.parse::<u8>().is_err()) {
                 continue;

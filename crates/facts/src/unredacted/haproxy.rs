@@ -22,6 +22,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all = vec![MAIN.to_owned()];
     all.extend(files(g, "haproxy", DIR, ".cfg"));
     let mut number = 0;
+    // `ssl-server-verify none` of the global section is the default of all servers.
+    let mut unverified = false;
     for path in all {
         let mut section = Section::default();
         for line in read(g, "haproxy", &path) {
@@ -35,7 +37,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             section.take(&words, &line);
             note_tls(g, &words, &line, number);
             note_socket(g, &words, &line, number);
-            note_unverified(g, &words, &line, number);
+            match words[..] {
+                ["ssl-server-verify", value, ..] => unverified = value == "none",
+                _ => note_unverified(g, &words, (&line, number), unverified),
+            }
         }
         section.note(g, number + 1);
     }
@@ -66,14 +71,20 @@ fn note_tls(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
 }
 
 /// Notes whether HAProxy accepts any certificate of a backend server on another machine.
-fn note_unverified(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
+fn note_unverified(
+    g: &mut Gather<'_>,
+    words: &[&str],
+    (line, number): (&Line, usize),
+    by_default: bool,
+) {
     let ["server", _, address, options @ ..] = words else {
         return;
     };
     if !options.contains(&"ssl") {
         return;
     }
-    let none = options.windows(2).any(|pair| pair == ["verify", "none"]);
+    let verify = options.windows(2).find(|pair| pair[0] == "verify");
+    let none = verify.map_or(by_default, |pair| pair[1] == "none");
     let properties = [("unverified", (none && !is_loopback(address)).into())];
     note(
         g,

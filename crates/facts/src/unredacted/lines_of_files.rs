@@ -2,6 +2,7 @@
 
 use crate::collectors::services::setting_lines::place;
 use crate::gather::{Gather, lossy};
+use assay_host::FileKind;
 use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::path::Path;
@@ -43,16 +44,22 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns the sorted paths of the files in a directory whose names end with `end`.
+/// Returns the sorted paths of the files in a directory whose names have this ending. Without an ending, directories are
+/// left out.
 pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<String> {
     let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
     names.retain(|name| name.ends_with(end) && !name.starts_with('.'));
     names.sort();
     names.truncate(MOST);
-    names
-        .into_iter()
-        .map(|name| format!("{dir}/{name}"))
-        .collect()
+    let paths = names.into_iter().map(|name| format!("{dir}/{name}"));
+    let is_directory = |path: &String| {
+        let stat = g.host.stat(Path::new(path));
+        stat.is_ok_and(|stat| stat.kind == FileKind::Directory)
+    };
+    match end.is_empty() {
+        true => paths.filter(|path| !is_directory(path)).collect(),
+        false => paths.collect(),
+    }
 }
 
 /// Returns whether a path exists.

@@ -155,6 +155,17 @@ printf '[Timer]\nOnCalendar=hourly\n[Install]\nWantedBy=timers.target\n' > /etc/
         accepted: r#". /etc/default/grub; test "$GRUB_CMDLINE_LINUX_DEFAULT" = quiet"#,
     },
     Case {
+        page: "mitigations-off",
+        trees: &["single"],
+        needs: "",
+        furnish: "",
+        acts: &[Do(
+            "options such as `nopti` that switch one mitigation off",
+            r#"sed -i 's/nopti//; s/nospectre_v2//' "$FILE""#,
+        )],
+        accepted: ". /etc/default/grub",
+    },
+    Case {
         page: "dpkg-unmet-dependency",
         trees: &[],
         needs: "apt-get",

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 82] = [
+const KINDS: [(&str, &str, &str); 106] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -117,7 +117,7 @@ const KINDS: [(&str, &str, &str); 82] = [
     (
         "guest_device",
         NAMES,
-        "/etc/pve/qemu-server /etc/libvirt/qemu /usr/bin/qemu-system-x86_64 /usr/bin/kvm",
+        "/etc/pve/qemu-server /etc/pve/nodes /etc/libvirt/qemu /usr/bin/qemu-system-x86_64 /usr/bin/kvm",
     ),
     ("served_file", NAMES, "/etc/nginx /etc/apache2 /etc/httpd"),
     (
@@ -142,6 +142,11 @@ const KINDS: [(&str, &str, &str); 82] = [
     ),
     (
         "boot_line.mitigations_off",
+        NAMES,
+        "/etc/default/grub /etc/kernel/cmdline",
+    ),
+    (
+        "boot_line.apparmor_off",
         NAMES,
         "/etc/default/grub /etc/kernel/cmdline",
     ),
@@ -176,12 +181,82 @@ const KINDS: [(&str, &str, &str); 82] = [
         NAMES,
         "/etc/chrony/chrony.conf /etc/chrony.conf",
     ),
-    ("container.misuse", NAMES, "/etc/pve/lxc"),
+    (
+        "container.misuse",
+        NAMES,
+        "/etc/pve/lxc /etc/pve/nodes /var/lib/lxc",
+    ),
     ("accounts.misuse", NAMES, "/etc/passwd"),
     ("mask.misuse", NAMES, "/etc/profile"),
     ("fstab_line", NAMES, "/etc/fstab"),
     ("ssh.misuse", NAMES, "/etc/ssh/ssh_config"),
     ("firewall.open_ports", STATE, "/proc"),
+    ("snmp_access", NAMES, "/etc/snmp/snmpd.conf"),
+    (
+        "libvirt_socket",
+        NAMES,
+        "/etc/libvirt/libvirtd.conf /etc/libvirt/virtproxyd.conf",
+    ),
+    (
+        "socket_login",
+        STATE,
+        "/etc/systemd/system/sockets.target.wants",
+    ),
+    ("socket_root", NAMES, "/etc/systemd/system"),
+    ("vnc_server", NAMES, "/etc/tigervnc /etc/systemd/system"),
+    ("registry", NAMES, "/etc/containers/registries.conf"),
+    (
+        "ldap_access",
+        NAMES,
+        "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
+    ),
+    (
+        "ldap_tls",
+        NAMES,
+        "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
+    ),
+    (
+        "ldap_client",
+        NAMES,
+        "/etc/ldap/ldap.conf /etc/openldap/ldap.conf /etc/nslcd.conf /etc/sssd/sssd.conf",
+    ),
+    (
+        "exim_list",
+        NAMES,
+        "/etc/exim4/exim4.conf /etc/exim/exim.conf /etc/exim.conf",
+    ),
+    (
+        "pdns_recursor",
+        NAMES,
+        "/etc/powerdns/recursor.conf /etc/pdns-recursor/recursor.conf",
+    ),
+    ("ntpd", NAMES, "/etc/ntpsec/ntp.conf /etc/ntp.conf"),
+    ("rspamd_controller", NAMES, "/etc/rspamd"),
+    ("rabbitmq", NAMES, "/etc/rabbitmq/rabbitmq.conf"),
+    ("etcd_file", NAMES, "/etc/etcd /etc/etcd.conf.yml"),
+    (
+        "kubelet_args",
+        NAMES,
+        "/etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env",
+    ),
+    ("apache_dav", NAMES, "/etc/apache2 /etc/httpd"),
+    ("lighttpd_status", NAMES, "/etc/lighttpd/lighttpd.conf"),
+    ("openvpn_client", NAMES, "/etc/openvpn"),
+    ("openvpn_tls", NAMES, "/etc/openvpn"),
+    ("hotspot", NAMES, "/etc/NetworkManager/system-connections"),
+    ("rhosts", NAMES, "/root"),
+    ("doas_rule", NAMES, "/etc/doas.conf"),
+    ("polkit_rule", NAMES, "/etc/polkit-1/rules.d"),
+    (
+        "loaded_library",
+        NAMES,
+        "/etc/ld.so.preload /etc/ld.so.conf.d",
+    ),
+    (
+        "container_mount",
+        NAMES,
+        "/etc/pve/lxc /etc/pve/nodes /var/lib/lxc",
+    ),
 ];
 
 /// Notes the kinds of facts that the machine may have.

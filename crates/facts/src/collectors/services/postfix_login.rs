@@ -18,6 +18,10 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<S
         let Some(line) = keys.into_iter().find_map(own) else {
             continue;
         };
+        // A line that permits logins without TLS is the guilty one.
+        let permits = own("smtpd_tls_auth_only");
+        let permits = permits.filter(|_| effective_word(all, id, "smtpd_tls_auth_only") == "no");
+        let line = permits.unwrap_or(line);
         if effective_word(all, id, "smtpd_sasl_auth_enable") != "yes" {
             continue;
         }

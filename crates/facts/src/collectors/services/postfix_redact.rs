@@ -18,6 +18,9 @@ pub(super) const CLASSES: &str = "smtpd_restriction_classes";
 /// Replaces a user-defined word that may be private.
 const LEFT_OUT: &str = "left-out";
 
+/// Values of user-defined parameters that conditions test, such as `${flag?{permit}:{reject}}`.
+const CONDITIONS: [&str; 6] = ["yes", "no", "true", "false", "1", "0"];
+
 /// Prefixes by which redaction recognises a restriction of Postfix.
 const STARTS: [&str; 6] = [
     "permit",
@@ -131,9 +134,11 @@ fn kind_of(name: &str, value: &str, classes: &BTreeSet<String>) -> Option<Kind> 
         _ if is_asked(name) => Some(Kind::Words),
         _ if name.len() > 40 || !name.bytes().all(plain) => None,
         _ => {
-            let first = value
-                .split([' ', ',', '\t'])
-                .find(|word| !word.is_empty())?;
+            let mut words = value.split([' ', ',', '\t']);
+            let Some(first) = words.find(|word| !word.is_empty()) else {
+                // The value of a condition that does not hold.
+                return Some(Kind::Words);
+            };
             match () {
                 () if is_restriction(first)
                     || classes.contains(first)
@@ -142,7 +147,7 @@ fn kind_of(name: &str, value: &str, classes: &BTreeSet<String>) -> Option<Kind> 
                     Some(Kind::Restrictions)
                 }
                 // The value of a condition.
-                () if ["yes", "no"].contains(&value.trim()) => Some(Kind::Words),
+                () if CONDITIONS.contains(&value.trim()) => Some(Kind::Words),
                 () if is_network(first) || first == LEFT_OUT => Some(Kind::Networks),
                 () => None,
             }

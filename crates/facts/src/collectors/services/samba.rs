@@ -332,7 +332,8 @@ impl<'a> Share<'a> {
         if switched_off {
             return None;
         }
-        if let Some(said) = self.find("copy") {
+        // A section of another file, or one that does not exist.
+        if let Some(said) = self.find("copy").filter(|said| said.text() == LEFT_OUT) {
             let why = "what it copies from another share is not followed here";
             g.facts
                 .unknown(&*subject, why, FactKind::Configured, &said.place);
@@ -461,7 +462,19 @@ fn clean_line(line: &str, sections: &mut Vec<String>) -> String {
         // Elsewhere a path may contain private names.
         "include" | "configfile" => secrets::is_plain(value) && value.starts_with("/etc/samba/"),
         "path" | "directory" => SYSTEM.contains(&value),
-        "copy" => false,
+        "copy" => {
+            let words: Vec<&str> = value.split_whitespace().collect();
+            let other = words.join(" ").to_ascii_lowercase();
+            let known = SECTIONS.contains(&other.as_str()) || sections.contains(&other);
+            if known {
+                return format!(
+                    "{} = {}",
+                    name.trim_matches(BLANK),
+                    clean_section(&other, sections)
+                );
+            }
+            false
+        }
         // Who may enter is private; only whether somebody is named is kept.
         "validusers" => value.is_empty(),
         key if ACCOUNTS.contains(&key) => ["root", "nobody"].contains(&value),

@@ -241,7 +241,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             "xfs" => XFS,
             _ => continue,
         };
-        let wrong = options.iter().any(|option| is_misspelt(option, known));
+        let wrong = options
+            .iter()
+            .any(|option| is_misspelt(option, known) || is_foreign(option, known));
         found.add("misspelt", wrong, line.place);
     }
     found.note(g, "fstab_line");
@@ -263,6 +265,15 @@ fn is_misspelt(option: &str, known: &[&str]) -> bool {
         .iter()
         .chain(GENERIC)
         .any(|one| one.len() > 3 && (distance(name, one) <= most || is_swapped(name, one)))
+}
+
+/// Options of ext4 that the other file systems refuse, and that people copy from its lines.
+const OF_EXT4: [&str; 5] = ["errors", "data", "user_xattr", "nouser_xattr", "nobh"];
+
+/// Whether an option belongs to ext4, and this file system refuses it.
+fn is_foreign(option: &str, known: &[&str]) -> bool {
+    let name = option.split('=').next().unwrap_or(option);
+    OF_EXT4.contains(&name) && !known.contains(&name) && known != EXT4
 }
 
 /// Returns whether two words are equal after two neighbouring letters of one are swapped.

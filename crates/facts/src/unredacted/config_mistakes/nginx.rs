@@ -98,10 +98,25 @@ fn note_if(all: &Effective, id: ScopeId, found: &mut Misuses) {
     }
 }
 
+/// Whether a condition compares the origin with a pattern that is open at an end (gixy, origins).
+fn has_loose_pattern(head: &[String]) -> bool {
+    let text = head.join(" ");
+    let Some((before, pattern)) = text.split_once('~') else {
+        return false;
+    };
+    let pattern = pattern.trim_start_matches('*').trim();
+    let pattern = pattern.strip_suffix(')').unwrap_or(pattern);
+    let pattern = pattern.trim_matches([' ', '"', '\'']);
+    before.contains("$http_origin")
+        && !before.trim_end().ends_with('!')
+        && !(pattern.starts_with('^') && pattern.ends_with('$'))
+}
+
 /// Notes a CORS header that permits requests with credentials from any origin.
 fn note_origin(all: &Effective, id: ScopeId, found: &mut Misuses) {
-    // Inside of an `if` the origin was compared.
-    if all.scope(id).head.first().is_some_and(|head| head == "if") {
+    // Inside of an `if` the origin was compared, perhaps with a pattern that other origins contain, too.
+    let head = &all.scope(id).head;
+    if head.first().is_some_and(|head| head == "if") && !has_loose_pattern(head) {
         return;
     }
     let header = |name: &str| {

@@ -1,14 +1,17 @@
 //! Finds mistakes in small servers: directory listings of lighttpd, remote commands of chronyd, and unconfined
 //! containers of Proxmox VE.
 
-use super::super::lines_of_files::{files, is_loopback, read};
+use super::super::lines_of_files::{exists, files, is_loopback, read};
 use super::Misuses;
-use crate::gather::Gather;
+use crate::collectors::proxmox_guests;
+use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 
 const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
 const CHRONY: &str = "/etc/chrony/chrony.conf";
-const CONTAINERS: &str = "/etc/pve/lxc";
+
+/// Directory of LXC without a manager; each container has a file `config`.
+const LXC: &str = "/var/lib/lxc";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_lighttpd(g);
@@ -76,18 +79,26 @@ fn note_chrony(g: &mut Gather<'_>) {
 }
 
 fn note_containers(g: &mut Gather<'_>) {
+    let containers = proxmox_guests::directory(g, "lxc");
     let mut found = Misuses::default();
-    for path in files(g, "container.misuse", CONTAINERS, ".conf") {
+    let mut all = files(g, "container.misuse", &containers, ".conf");
+    for name in g.list("container.misuse", LXC) {
+        let path = format!("{LXC}/{}/config", lossy(&name));
+        all.extend(exists(g, &path).then_some(path));
+    }
+    for path in all {
         let lines = read(g, "container.misuse", &path);
         // A snapshot of the definition follows in its own section.
         let own = lines.iter().take_while(|line| !line.text.starts_with('['));
         let (mut unprivileged, mut unconfined) = (false, None);
         for line in own {
-            let Some((name, value)) = line.text.split_once(':') else {
+            let Some((name, value)) = line.text.split_once([':', '=']) else {
                 continue;
             };
             match (name.trim(), value.trim()) {
                 ("unprivileged", value) => unprivileged = value == "1",
+                // An account of the host other than root is root in the container.
+                ("lxc.idmap" | "lxc.id_map", _) => unprivileged = true,
                 ("lxc.apparmor.profile" | "lxc.aa_profile", value) => {
                     unconfined = Some((value == "unconfined", line.place.clone()));
                 }
