@@ -2,6 +2,11 @@
 # standard input, one a line:
 #   B class path    the beginning of text that the shell got for this path; its lines follow, O before each,
 #                   then a dot, or a hyphen when it could not be read to its end
+#   M class path    the text of this path follows later: it stands here in what is printed
+#   H way mark      the beginning of what head prints about all of those paths, with this way in front of each name,
+#                   up to the mark; then N path TAB complaint for a text that is not whole, and V, or G when none of
+#                   them is to be taken
+#   R mark          the beginning of lines as they are, up to the mark
 #   C class         the beginning of a command; A before each word, O before each line of its output,
 #                   E before each of its complaints, Z before its exit status
 # Everything else is passed on as it is. No class lets through what it does not know.
@@ -40,7 +45,10 @@ function names_a_secret(name,   joined, n, words, i) {
 
 # ---- lines of files, by class -------------------------------------------------------------------
 
+# Those with many lines come first.
 function line_of(class, line) {
+    if (class == "packages") return packages(line)
+    if (class == "spam") return spam(line)
     if (class == "whole") return line
     if (class == "short") return short(line)
     if (class == "numbers") return numbers(line)
@@ -50,7 +58,6 @@ function line_of(class, line) {
     if (class == "sysctl") return sysctl(line)
     if (class == "modprobe") return modprobe(line)
     if (class == "release") return release(line)
-    if (class == "packages") return packages(line)
     if (class == "apk") return apk(line)
     if (class == "started") return (line ~ /^btime [0-9]+$/ && length(line) <= 24) ? line : ""
     if (class == "swaps") return swaps(line)
@@ -68,7 +75,6 @@ function line_of(class, line) {
     if (class == "hosts-order") return hosts_order(line)
     if (class == "domain") return domain(line)
     if (class == "database") return database(line)
-    if (class == "spam") return spam(line)
     if (class == "vpn") return vpn(line)
     if (class == "ssh") return ssh(line)
     if (class == "master") { split("", MAIL_CLASS); return master(line) }
@@ -148,6 +154,7 @@ function release(line,   at, name, value) {
     return ((name == "ID" || name == "VERSION_ID") && length(value) <= 24 && value ~ /^[A-Za-z0-9._-]*$/) ? line : ""
 }
 function packages(line,   value) {
+    if (line !~ /^[PSV][a-z]+: /) return ""
     value = substr(line, index(line, ": ") + 2)
     if (line ~ /^Package: /) {
         asked = value in PACKAGE
@@ -434,6 +441,7 @@ function database(line,   name, rest, key, quote) {
 }
 # Of a rule its kind, its name, numbers, and words that a check knows; no pattern.
 function spam(line,   n, words, i, out, m, parts, zone, last, type) {
+    if (line ~ /^[ \t]*#/) return ""
     n = split(line, words, " ")
     if (n < 2) return ""
     if (words[1] == "loadplugin") {
@@ -454,7 +462,7 @@ function spam(line,   n, words, i, out, m, parts, zone, last, type) {
     }
     if (!(words[1] in RULE_KIND)) return ""
     out = ""; last = ""
-    for (i = 3; i <= n; i++) {
+    if (tolower(line) ~ ANY_CLOSED) for (i = 3; i <= n; i++) {
         m = split(words[i], parts, /[,"()\047]/)
         for (type = 1; type <= m; type++) {
             zone = closed(parts[type])
@@ -1234,10 +1242,65 @@ function suspicious(line) {
 
 # ---- requests -----------------------------------------------------------------------------------
 
-function flush_file(path, n,   i, blank) {
+function flush_file(path, n,   i, blank, some) {
     if (class_now == "maps") { blank = 1; for (i = 1; i <= n; i++) if (out[i] != "") blank = 0; if (blank) return }
-    print "F " path
-    for (i = 1; i <= n; i++) print "=" out[i]
+    emit("F " path)
+    # Many lines at once, but not all: awk joins long texts slowly.
+    some = ""
+    for (i = 1; i <= n; i++) {
+        some = i % 32 == 1 ? "=" out[i] : some "\n=" out[i]
+        if (i % 32 == 0 || i == n) emit(some)
+    }
+}
+# What is printed while texts are to follow later waits for them.
+function emit(line) {
+    if (!slots) { print line; return }
+    if (!slot) { waiting[++waits] = line; return }
+    batch_size += length(line) + 1
+    if (batch_size <= 33554432) slot_line[++slot_lines] = line
+}
+# The text of a file is whole.
+function take_text() {
+    if (text_path in taken) return
+    taken[text_path] = 1
+    if (size > 33554432) emit("X " text_path "\t\tlonger than 32 MiB")
+    else finish(text_class, text_path, lines)
+}
+# The name of the next file, above its text. Each stands there once, so that a file that has the name of another one
+# in its text gives it away.
+function next_text(path,   i) {
+    if (slot) end_slot()
+    if (is_last) forged = 1
+    if (path == "/dev/null") { slot = 0; is_last = 1; return }
+    for (i = slot_seen + 1; i <= slots && slot_path[i] != path; i++) ;
+    if (i > slots) { forged = 1; slot = slot_seen; return }
+    slot = slot_seen = i; slot_from[i] = slot_lines + 1
+    text_class = slot_class[i]; text_path = path; lines = size = 0
+}
+function end_slot() {
+    # head writes a line of its own above the name.
+    end_last_line()
+    take_text()
+    slot_to[slot] = slot_lines
+}
+# What ends the last line may be a line of its own.
+function end_last_line() {
+    if (lines && text_of[lines] == "") { lines--; size-- }
+}
+function end_batch(given_up,   i, j, k, lost) {
+    lost = forged || batch_size > 33554432; slots = slot = 0
+    for (i = 1; i <= waits; i++) {
+        if (!(i in slot_at)) { print waiting[i]; continue }
+        j = slot_at[i]
+        if (given_up) delete taken[slot_path[j]]
+        else if (lost) print "X " slot_path[j] "\t\t" (forged ? "not clear what is in it: a file holds the name of another" : "longer than 32 MiB together with others")
+        else if (slot_path[j] in not_whole) { print "Y" slot_path[j] "\t" not_whole[slot_path[j]]; delete taken[slot_path[j]] }
+        else if (!(j in slot_from)) print "Y" slot_path[j] "\tcannot be read"
+        else for (k = slot_from[j]; k <= slot_to[j]; k++) print slot_line[k]
+    }
+    split("", waiting); split("", slot_at); split("", slot_line); split("", not_whole)
+    split("", slot_from); split("", slot_to)
+    waits = slot_lines = batch_size = forged = is_last = slot_seen = 0
 }
 # All of a text is there, in text_of.
 function finish(class, path, n,   i, what, line, at, key, value, said, start) {
@@ -1304,9 +1367,9 @@ function complaints(n,   i, any, one, said) {
         if (got_err[i] !~ /[^ \t\r]/) continue
         any++; one = complaint(got_err[i])
         if (one == "" || index(said, "\n" one "\n")) continue
-        said = said one "\n"; print "E" one
+        said = said one "\n"; emit("E" one)
     }
-    if (any && said == "\n") print "E" OTHER_KIND
+    if (any && said == "\n") emit("E" OTHER_KIND)
 }
 # A line of a text.
 function take_line(line) {
@@ -1338,50 +1401,64 @@ function of_version(word,   core, figure, rest, behind) {
     return rest == "" || (rest ~ /^[.:+-]/ && (behind || length(rest) > 1))
 }
 function end_command(status,   i, n, kept, line) {
-    print "C"
-    for (i = 1; i <= argc; i++) print "A" argv[i]
+    emit("C")
+    for (i = 1; i <= argc; i++) emit("A" argv[i])
     n = outs
     # The shell ends what was printed with a line of its own.
     if (n && got_out[n] == "") n--
     if (kind == "version") {
-        for (i = 1; i <= n; i++) if (got_out[i] ~ /[^ \t]/) { print "O" version(got_out[i]); break }
+        for (i = 1; i <= n; i++) if (got_out[i] ~ /[^ \t]/) { emit("O" version(got_out[i])); break }
     } else for (i = 1; i <= n; i++) {
         line = printed(kind, got_out[i])
-        if (line != "\001") print "O" line
+        if (line != "\001") emit("O" line)
     }
     if (kind == "version") {
-        for (i = 1; i <= errs; i++) if (got_err[i] ~ /[^ \t]/) { print "E" version(got_err[i]); break }
+        for (i = 1; i <= errs; i++) if (got_err[i] ~ /[^ \t]/) { emit("E" version(got_err[i])); break }
     } else complaints(errs)
-    print "Z" status
+    emit("Z" status)
 }
 
 BEGIN {
     list("pass pw pwd psk key keys keyid auth userpwd chap otp sig signature sas salt bearer login", SECRET)
 @@TABLES@@
+    for (name in CLOSED) { gsub(/[.]/, "[.]", name); ANY_CLOSED = ANY_CLOSED (ANY_CLOSED == "" ? "" : "|") name }
 }
-# Lines as they are, up to the mark. What the script adds to end the last line may be a line of its own.
-mark != "" && $0 == mark { mark = ""; if (is_held && held_line != "") take_line(held_line); next }
-mark != "" { if (is_held) take_line(held_line); is_held = 1; held_line = $0; next }
+# Lines as they are, up to the mark.
+is_raw {
+    if ($0 == mark) {
+        if (is_many) { if (slot) end_slot(); slot = is_many = 0 }
+        else if (in_text) end_last_line()
+        is_raw = 0
+    }
+    else if (is_many && substr($0, 1, 4) == "==> " && index($0, above) == 1 && substr($0, length($0) - 3) == " <==") \
+        next_text(substr($0, length(above) + 1, length($0) - length(above) - 4))
+    # The shell ends what a command printed with a line of its own.
+    else if (!in_text) got_out[++outs] = $0
+    else take_line($0)
+    next
+}
 /^$/ { next }
 { tag = substr($0, 1, 1); rest = substr($0, 3) }
 tag == "B" { at = index(rest, " "); text_class = substr(rest, 1, at - 1); text_path = substr(rest, at + 1); lines = size = 0; in_text = 1; next }
+tag == "M" {
+    at = index(rest, " ")
+    slot_class[++slots] = substr(rest, 1, at - 1); slot_path[slots] = substr(rest, at + 1)
+    slot_at[++waits] = slots
+    next
+}
+tag == "H" { at = index($0, " "); above = "==> " substr($0, 2, at - 2); mark = substr($0, at + 1); is_many = is_raw = in_text = 1; slot = slot_seen = 0; next }
+tag == "N" { at = index($0, "\t"); not_whole[substr($0, 2, at - 2)] = substr($0, at + 1); next }
+tag == "V" || tag == "G" { in_text = 0; end_batch(tag == "G"); next }
 tag == "C" { kind = rest; argc = outs = errs = 0; in_text = 0; next }
 tag == "A" { argv[++argc] = substr($0, 2); next }
 tag == "O" && in_text { take_line(substr($0, 2)); next }
-tag == "R" && in_text { mark = substr($0, 2); is_held = 0; next }
+tag == "R" { mark = substr($0, 2); is_raw = 1; next }
 tag == "O" { got_out[++outs] = substr($0, 2); next }
 tag == "E" { got_err[++errs] = substr($0, 2); next }
 tag == "-" { in_text = 0; next }
 # What the shell of the script itself complained about.
-tag == "W" { line = complaint(substr($0, 2)); print "W" (line == "" ? OTHER_KIND : line); next }
-tag == "." {
-    in_text = 0
-    if (text_path in taken) next
-    taken[text_path] = 1
-    if (size > 33554432) print "X " text_path "\t\tlonger than 32 MiB"
-    else finish(text_class, text_path, lines)
-    next
-}
+tag == "W" { line = complaint(substr($0, 2)); emit("W" (line == "" ? OTHER_KIND : line)); next }
+tag == "." { in_text = 0; take_text(); next }
 # The shell writes the exit status behind the output.
 tag == "Z" { status = got_out[outs]; outs--; end_command(status ~ /^[0-9]+$/ ? status : 1); next }
-{ print }
+{ emit($0) }

@@ -33,6 +33,7 @@ PACK='
 
 newline='
 '
+tab=$(printf '\t')
 control=$(printf '\001\002\003\004\005\006\007\010\011\012\013\014\015\016\017\020')
 control=$control$(printf '\021\022\023\024\025\026\027\030\031\032\033\034\035\036\037\177')
 
@@ -54,16 +55,60 @@ left_out() {
 }
 travels() { fits "$1" || { left_out "$1"; return 1; }; }
 
-# Where a path really is, in $real. The dot keeps line breaks at the end of a name, which $( ) takes away.
+# Where a path really is, in $real. Only a link to a file needs a process. The dot keeps line breaks at the end of a
+# name, which $( ) takes away.
 find_real() {
-    real=$(readlink -f -- "$1" 2>/dev/null && printf .) || return 1
-    real=${real%"$newline".}
+    if [ -d "$1" ] && cd -P -- "$1" 2>/dev/null; then
+        real=$PWD
+        cd /
+    elif [ ! -h "$1" ] && [ -e "$1" ] && cd -P -- "${1%/*}/" 2>/dev/null; then
+        real=${PWD%/}/${1##*/}
+        cd /
+    else
+        case $reals in
+        "$1$tab"*)
+            real=${reals%%"$newline"*}
+            real=${real#"$1$tab"} reals=${reals#*"$newline"}
+            ;;
+        *)
+            real=$(readlink -f -- "$1" 2>/dev/null && printf .) || return 1
+            real=${real%"$newline".}
+            ;;
+        esac
+    fi
     [ -n "$real" ] && fits "$real"
 }
 find_real_dir() {
-    real=$(cd -P -- "$1" 2>/dev/null && pwd -P && printf .) || return 1
-    real=${real%"$newline".}
+    cd -P -- "$1" 2>/dev/null || return 1
+    real=$PWD
+    cd /
     travels "$real"
+}
+
+# Asks once where links to files lead; find_real takes the answers in the same order: find_links PATH...
+reals=
+find_links() {
+    asked_links= links_left=256
+    for link_at; do
+        [ -h "$link_at" ] && [ -f "$link_at" ] && [ "$links_left" -gt 0 ] && fits "$link_at" || continue
+        asked_links=$asked_links$link_at$newline links_left=$((links_left - 1))
+    done
+    reals=
+    [ "$links_left" -lt 255 ] || return 0
+    set -f
+    IFS=$newline
+    # shellcheck disable=SC2086 # one word a line
+    set -- $asked_links
+    unset IFS
+    set +f
+    # Some tools take one path only. A name with a line break gives a line too many.
+    found_links=$(readlink -f -- "$@" 2>/dev/null) || return 0
+    for link_at; do
+        [ -n "$found_links" ] || { reals=; return 0; }
+        reals=$reals$link_at$tab${found_links%%"$newline"*}$newline
+        case $found_links in *"$newline"*) found_links=${found_links#*"$newline"} ;; *) found_links= ;; esac
+    done
+    [ -z "$found_links" ] || reals=
 }
 
 # Files of a class: file CLASS PATH... Links are noted, and the file is read where it really is.
@@ -93,9 +138,16 @@ file() {
 
 # What is in a file: contents CLASS PATH. A program of its own reads it, because mawk, the awk of Debian,
 # ends at a file that cannot be read to its end: of a disk that fails, of a device or process that went away.
+# One process reads many files, see read_queue; names that its complaints could quote otherwise are read one by one.
 contents() {
+    case $2 in /sys/* | /proc/sys/*) ! one_line "$1" "$2" || return 0 ;; esac
+    if [ -n "$prefix" ] && [ -r "$2" ] && [ "${#2}" -le 1000 ]; then
+        case $2 in *[!A-Za-z0-9/._+@:,=-]*) ;; *) queue_file "$1" "$2"; return 0 ;; esac
+    fi
+    contents_alone "$1" "$2"
+}
+contents_alone() {
     text "$1" "$2"
-    case $2 in /sys/* | /proc/sys/*) ! one_line "$2" || return 0 ;; esac
     if [ -n "$mark" ]; then
         # The lines as they are, up to one that no file holds: two processes less for each file.
         printf 'R%s\n' "$mark"
@@ -109,13 +161,81 @@ contents() {
     if [ -z "$trouble" ]; then printf '.\n'; else printf -- '-\nY%s\t%s\n' "$2" "${trouble##*"$newline"}"; fi
 }
 
+# The text of a file follows later, with that of others; in the bundle it stands here.
+queue= queued=0 queue_classes=
+queue_file() {
+    case $newline$queue in *"$newline$prefix$2$newline"*) return 0 ;; esac
+    printf 'M %s %s\n' "$1" "$2"
+    queue=$queue$prefix$2$newline queue_classes="$queue_classes$1 " queued=$((queued + 1))
+    [ "$queued" -lt 64 ] || read_queue
+}
+# Reads the files that wait. Nothing waits where a part of a pipeline begins or ends.
+read_queue() {
+    [ -n "$queue" ] || return 0
+    set -f
+    IFS=$newline
+    # shellcheck disable=SC2086 # one word a line
+    set -- $queue
+    unset IFS
+    set +f
+    classes=$queue_classes
+    queue= queued=0 queue_classes=
+    printf 'H%s %s\n' "$prefix" "$mark"
+    # The name of the last one ends the text of the file before; of one file alone, no name would be printed.
+    { trouble=$(head -c 33554433 "$@" "$prefix/dev/null" 2>&1 >&3); status=$?; } 3>&1
+    printf '\n%s\n' "$mark"
+    is_clear=yes
+    if [ -n "$trouble" ] && [ "$status" -le 125 ]; then
+        set -f
+        IFS=$newline
+        # Which file each complaint is about.
+        for complaint in $trouble; do
+            is_about=
+            for item; do
+                case $complaint in
+                *"$item': "* | *"$item' for reading: "* | *"$item: "*)
+                    printf 'N%s\t%s\n' "${item#"$prefix"}" "${complaint##*"$item"}"
+                    is_about=yes
+                    ;;
+                esac
+            done
+            [ -n "$is_about" ] || is_clear=
+        done
+        unset IFS
+        set +f
+    elif [ "$status" != 0 ]; then
+        is_clear=
+    fi
+    if [ -n "$is_clear" ]; then printf 'V\n'; return 0; fi
+    printf 'G\n'
+    for item; do
+        class_alone=${classes%% *} classes=${classes#* }
+        contents_alone "$class_alone" "${item#"$prefix"}"
+    done
+}
+
 # A line that no file holds, because it is random; empty where there is no /dev/urandom.
-mark=$(tr -dc a-z0-9 2>/dev/null </dev/urandom | head -c 32)
-[ "${#mark}" = 32 ] || mark=
+random=$(tr -dc a-z0-9 2>/dev/null </dev/urandom | head -c 96)
+mark= prefix=
+if [ "${#random}" = 96 ]; then
+    left_of_random=${random#????????????????????????????????}
+    mark=${random%"$left_of_random"}
+    # head prints the name of each file above its text. A random way to the root in front makes it a line that no
+    # file holds either.
+    while [ -n "$left_of_random" ]; do
+        case $left_of_random in [a-r]*) prefix=$prefix/. ;; *) prefix=$prefix/ ;; esac
+        left_of_random=${left_of_random#?}
+    done
+    case $(head -c 1 "$prefix/dev/null" "$prefix/dev/null" 2>/dev/null) in
+    "==> $prefix/dev/null <==$newline${newline}==> $prefix/dev/null <==") ;;
+    *) prefix= ;;
+    esac
+fi
 
 # A file of the kernel with one line is read by the shell itself: three processes less for each of some hundred files.
 one_line() {
-    { IFS= read -r first && ! IFS= read -r more && [ -z "$more" ]; } 2>/dev/null <"$1" || return 1
+    { IFS= read -r first && ! IFS= read -r more && [ -z "$more" ]; } 2>/dev/null <"$2" || return 1
+    text "$1" "$2"
     printf 'O%s\n\n.\n' "$first"
 }
 
@@ -132,14 +252,23 @@ absent() {
 present() {
     for it; do
         [ -e "$it" ] && travels "$it" || continue
+        if [ -d "$it" ]; then printf 'D %s\n' "$it"; continue; fi
+        if [ ! -f "$it" ] && [ ! -b "$it" ]; then printf 'S %s\tother\t0\t0\t0\n' "$it"; continue; fi
+        if [ -f "$it" ]; then
+            case $stats in
+            "$it$tab"*)
+                known=${stats%%"$newline"*}
+                printf 'S %s\tregular\t0\t0\t%s\n' "$it" "${known##* }"
+                continue
+                ;;
+            esac
+        fi
         # Mode, links, owner, group, then the size or the two numbers of a device.
         ls -lndL -- "$it" 2>/dev/null | {
             read -r mode _ _ _ size minor _ || mode=
             case $mode in
             b*) printf 'S %s\tblock-device\t%s\t%s\t0\n' "$it" "${size%,}" "$minor" ;;
-            d*) printf 'D %s\n' "$it" ;;
             -*) printf 'S %s\tregular\t0\t0\t%s\n' "$it" "$size" ;;
-            ?*) printf 'S %s\tother\t0\t0\t0\n' "$it" ;;
             esac
         }
     done
@@ -172,7 +301,7 @@ files() {
     for names; do of_pattern "$place"/$names; done
 }
 of_pattern() {
-    if [ $# -le "$most" ]; then file "$class_of" "$@"; else too_many "$place"; fi
+    if [ $# -le "$most" ]; then find_links "$@"; file "$class_of" "$@"; else too_many "$place"; fi
 }
 
 # All files below a directory: tree CLASS DIR. Nothing that is far below belongs to a configuration. Names are
@@ -190,6 +319,7 @@ walk() {
     set -- "$1"/* "$1"/.[!.]* "$1"/..?*
     left=$((left - $#))
     [ "$left" -ge 0 ] || { too_many "$walked"; return 0; }
+    find_links "$@"
     for found; do
         if [ ! -h "$found" ]; then
             # A pattern that means nothing stands for itself.
@@ -238,12 +368,19 @@ ask() {
     shift
     command -v "$1" >/dev/null 2>&1 || return 0
     for word; do fits "$word" || return 0; done
+    read_queue
     printf 'C %s\n' "$class"
     for word; do printf 'A%s\n' "$word"; done
     answer "$@"
 }
 answer() {
-    { complaint=$({ { $limit "$@"; printf '\n%s\n' "$?"; } | sed 's/^/O/' >&3; } 2>&1 </dev/null); } 3>&1
+    if [ -n "$mark" ]; then
+        printf 'R%s\n' "$mark"
+        { complaint=$($limit "$@" 2>&1 >&3 </dev/null); status=$?; } 3>&1
+        printf '\n%s\nO%s\n' "$mark" "$status"
+    else
+        { complaint=$({ { $limit "$@"; printf '\n%s\n' "$?"; } | sed 's/^/O/' >&3; } 2>&1 </dev/null); } 3>&1
+    fi
     [ -z "$complaint" ] || printf '%s\n' "$complaint" | sed 's/^/E/'
     printf 'Z\n'
 }
@@ -273,6 +410,7 @@ collect() {
     rpm_packages
     mail
     for target; do look_closer "$target"; done
+    read_queue
 }
 
 kernel() {
@@ -491,18 +629,22 @@ processes() {
         esac
     done
     # Most processes use no such library, and there may be thousands: one program looks at all.
+    read_queue
     {
         { trouble=$({ grep -l -E '\.so[^ ]* \(deleted\)$' /proc/[0-9]*/maps >&3; } 2>&1); } 3>&1
         [ -z "$trouble" ] || printf '%s\n' "$trouble" | sed 's/^/Y/'
-    } | while IFS= read -r path; do
-        case $path in
-        Y*) printf '%s\n' "$path" ;;
-        *)
-            contents maps "$path"
-            contents group "${path%/maps}/cgroup"
-            ;;
-        esac
-    done
+    } | {
+        while IFS= read -r path; do
+            case $path in
+            Y*) printf '%s\n' "$path" ;;
+            *)
+                contents maps "$path"
+                contents group "${path%/maps}/cgroup"
+                ;;
+            esac
+        done
+        read_queue
+    }
 }
 
 # How many dependencies of installed packages nobody is or provides, and the first line of one; no name.
@@ -561,7 +703,12 @@ mail() {
 
 # Files that the clusters of PostgreSQL include, and what ALTER SYSTEM wrote where their data lies.
 databases() {
-    files database /etc/postgresql '*/*/postgresql.conf' '*/*/conf.d/*.conf' | awk "$CLEAN" | awk '
+    [ -d /etc/postgresql ] || return 0
+    read_queue
+    {
+        files database /etc/postgresql '*/*/postgresql.conf' '*/*/conf.d/*.conf'
+        read_queue
+    } | awk "$CLEAN" | awk '
         /^F / { dir = substr($0, 3); sub("/[^/]*$", "", dir); next }
         !/^=/ { next }
         {
@@ -574,7 +721,7 @@ databases() {
             if (key == "data_directory") print "file", path "/postgresql.auto.conf"
             if (key == "include" || key == "include_if_exists") print "file", path
             if (key == "include_dir") print "dir", path
-        }' | sort -u |
+        }' | sort -u | {
         while read -r what path; do
             case $path in *[!A-Za-z0-9/._+@-]* | '' | */../* | [!/]*) continue ;; esac
             case $what,$path in
@@ -582,6 +729,8 @@ databases() {
             dir,/etc/postgresql/*) asked_for "$path"; files database "$path" '*.conf' ;;
             esac
         done
+        read_queue
+    }
 }
 
 # Of each certificate that a program names: its dates, its key and how it is signed, no names.
@@ -591,9 +740,14 @@ certificates() {
         [ -d "$path" ] || continue
         dir "$path"
         certificate "$path/fullchain.pem"
-        key_mode "$path/privkey.pem"
+        key_modes "$path/privkey.pem"
     done
     # The files that name certificates are read as they are for the bundle, so that the same names are found.
+    for path in /etc/nginx /etc/apache2/*-enabled /etc/httpd /etc/postfix/main.cf /etc/dovecot ''; do
+        [ ! -e "$path" ] || break
+    done
+    [ -n "$path" ] || return 0
+    read_queue
     {
         tree nginx /etc/nginx
         for path in /etc/apache2/*-enabled /etc/httpd/conf /etc/httpd/conf.d; do
@@ -602,6 +756,7 @@ certificates() {
         file postfix /etc/postfix/main.cf
         files dovecot /etc/dovecot '*.conf'
         files dovecot /etc/dovecot/conf.d '*.conf'
+        read_queue
     } | awk "$CLEAN" | awk '
         /^F / { of = substr($0, 3); next }
         !/^=/ { next }
@@ -627,11 +782,25 @@ certificates() {
                 if (key ~ /^(ssl_key|ssl_server_key_file)$/) named("k", word[j], "")
             }
         }
-        function named(kind, path, dir) { print kind, (path ~ /^\// ? path : dir path) }' | sort -u |
+        function named(kind, path, dir) { print kind, (path ~ /^\// ? path : dir path) }' | sort -u | {
+        # Certificates come first, because of their letter.
+        keys=
         while read -r kind path; do
             case $path in *[!A-Za-z0-9/._+*@-]* | '' | [!/]*) continue ;; esac
-            case $kind in c) certificate "$path" ;; k) key_mode "$path" ;; esac
+            case $kind in c) certificate "$path" ;; k) keys=$keys$path$newline ;; esac
         done
+        set -f
+        IFS=$newline
+        # shellcheck disable=SC2086 # one word a line
+        set -- $keys
+        unset IFS
+        set +f
+        while [ $# -gt 8 ]; do
+            key_modes "$1" "$2" "$3" "$4" "$5" "$6" "$7" "$8"
+            shift 8
+        done
+        key_modes "$@"
+    }
 }
 # A place that a configuration names: where nothing is, nothing is missing.
 asked_for() {
@@ -683,6 +852,10 @@ certificate() {
     printf '.\n'
 }
 # Who may read a key, and who may enter the directories above it; the key itself is not read.
+key_modes() {
+    find_modes "$@"
+    for key_at; do key_mode "$key_at"; done
+}
 key_mode() {
     travels "$1" || return 0
     asked_for "$1"
@@ -693,7 +866,11 @@ key_mode() {
     find_real "$1" || return 0
     key_real=$real
     # Also where a directory above it is a link.
-    [ "$key_real" = "$1" ] || { printf 'L %s\t%s\n' "$1" "$key_real"; present "$key_real"; }
+    if [ "$key_real" != "$1" ]; then
+        printf 'L %s\t%s\n' "$1" "$key_real"
+        present "$key_real"
+        take_stat "$key_real"
+    fi
     while case $key_real in /?*) ;; *) false ;; esac; do
         key_real=${key_real%/*}
         key_real=${key_real:-/}
@@ -703,7 +880,38 @@ key_mode() {
 mode_of() {
     printf 'C digits\n'
     for word in @@MODE_OF@@ "$1"; do printf 'A%s\n' "$word"; done
-    answer stat -L -c %a "$1"
+    if take_stat "$1"; then printf 'O%s\nO\nO0\nZ\n' "${known%% *}"; else answer stat -L -c %a "$1"; fi
+}
+
+# Asks once for the permissions and sizes that key_mode takes, in the same order: find_modes KEY...
+stats=
+find_modes() {
+    asked_modes=
+    # Here, and in key_mode.
+    find_links "$@" "$@"
+    for key_at; do
+        fits "$key_at" && [ -e "$key_at" ] && find_real "$key_at" || continue
+        asked_modes=$asked_modes$key_at$newline
+        [ "$real" = "$key_at" ] || asked_modes=$asked_modes$real$newline
+        while case $real in /?*) ;; *) false ;; esac; do
+            real=${real%/*}
+            real=${real:-/}
+            asked_modes=$asked_modes$real$newline
+        done
+    done
+    set -f
+    IFS=$newline
+    # shellcheck disable=SC2086 # one word a line
+    set -- $asked_modes
+    unset IFS
+    set +f
+    stats=
+    [ $# = 0 ] || stats=$($limit stat -L -c "%n$tab%a %s" "$@" 2>/dev/null </dev/null)$newline
+}
+take_stat() {
+    case $stats in "$1$tab"*) ;; *) return 1 ;; esac
+    known=${stats%%"$newline"*} stats=${stats#*"$newline"}
+    known=${known#"$1$tab"}
 }
 
 # A path that was named on the command line: what lies under it.

@@ -70,8 +70,22 @@ fn clean_program() -> String {
 /// A line that ends the text of a file. No file of the tests contains this line.
 const MARK: &str = "0123456789abcdefghijklmnopqrstuv";
 
-/// Returns the text of each file after `clean.awk`, in order. Passes each text in both forms that the script uses: with
-/// a letter before each line, and unchanged up to a mark. Both forms must give the same output.
+/// The random way to the root that the script puts in front of the names that `head` prints.
+const WAY: &str = "/.//././//";
+
+/// Returns what `head` prints about several files.
+fn headed<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
+    let mut output = Vec::new();
+    for (name, text) in files.chain([("/dev/null", &b""[..])]) {
+        let break_before = if output.is_empty() { "" } else { "\n" };
+        output.extend(format!("{break_before}==> {WAY}{name} <==\n").as_bytes());
+        output.extend(text);
+    }
+    output
+}
+
+/// Returns the text of each file after `clean.awk`, in order. Feeds each text in the three forms that the script uses:
+/// with a letter before each line, unchanged up to a mark, and with others as `head` prints them. All must give the same.
 fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     let (mut input, mut marked) = (Vec::new(), Vec::new());
     for (number, (class, _, text)) in files.iter().enumerate() {
@@ -89,9 +103,24 @@ fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
         }
         input.extend(b".\n");
     }
+    let mut batches = Vec::new();
+    let names: Vec<String> = (0..files.len())
+        .map(|number| format!("/{number}"))
+        .collect();
+    for (files, names) in files.chunks(64).zip(names.chunks(64)) {
+        for ((class, _, _), name) in files.iter().zip(names) {
+            batches.extend(format!("M {class} {name}\n").as_bytes());
+        }
+        batches.extend(format!("H{WAY} {MARK}\n").as_bytes());
+        let texts = files.iter().map(|(_, _, text)| &text[..]);
+        batches.extend(headed(names.iter().map(String::as_str).zip(texts)));
+        batches.extend(format!("\n{MARK}\nV\n").as_bytes());
+    }
     let output = awk(&clean_program(), &input);
-    let differ = differing(&output, &awk(&clean_program(), &marked));
-    assert!(differ.is_empty(), "{differ:#?}");
+    for form in [&marked, &batches] {
+        let differ = differing(&output, &awk(&clean_program(), form));
+        assert!(differ.is_empty(), "{differ:#?}");
+    }
     let output = String::from_utf8_lossy(&output).into_owned();
     let mut found = vec![String::new(); files.len()];
     let mut at = None;
@@ -119,8 +148,51 @@ fn attack_a_file_of_records_is_text_until_the_mark() {
     assert_eq!(output, format!("F /1\n{lines}D /proc\n"));
 }
 
-/// QEMU command lines have the same meaning whether the script or the rules in Rust redact them. Secrets in them are
-/// removed.
+/// Of files that are read together, each has its own text, in the order of the script. A text that is not whole is left
+/// out. The name of another file in a text, which only somebody who watches processes can know, hides no text silently.
+#[test]
+fn attack_a_file_in_a_batch_cannot_speak_for_another_one() {
+    let batch = |one: &str, verdict: &str| {
+        let texts = [("/1", one.as_bytes()), ("/3", b"3"), ("/4", b"\n4\n\n")];
+        let output = String::from_utf8(headed(texts.into_iter())).unwrap();
+        let input = format!(
+            "M whole /1\nL /a\t/b\nM whole /2\nM whole /3\nB whole /x\nOx\n.\nM whole /4\nH{WAY} {MARK}\n{output}\n{MARK}\n\
+             N/2\t: Permission denied\n{verdict}\nD /proc\n"
+        );
+        String::from_utf8(awk(&clean_program(), input.as_bytes())).unwrap()
+    };
+    let kept = |one: &str| {
+        format!(
+            "F /1\n{one}L /a\t/b\nY/2\t: Permission denied\nF /3\n=3\nF /x\n=x\nF /4\n=\n=4\n=\nD /proc\n"
+        )
+    };
+    assert_eq!(batch("1\n", "V"), kept("=1\n"));
+    assert_eq!(batch("", "V"), kept(""));
+    assert_eq!(batch("1", "N/3\t: Input/output error\nV"), {
+        kept("=1\n").replace("F /3\n=3\n", "Y/3\t: Input/output error\n")
+    });
+    // The script reads all of them again.
+    assert_eq!(batch("1", "G"), "L /a\t/b\nF /x\n=x\nD /proc\n");
+    // A guess at the way is text, like any other line.
+    assert_eq!(batch("==> /./3 <==\nV\n", "V"), kept("===> /./3 <==\n=V\n"));
+    for forged in ["/3", "/2", "/1", "/9", "/dev/null"] {
+        let output = batch(&format!("==> {WAY}{forged} <==\nforged\n"), "V");
+        assert!(!output.contains("forged"), "{output}");
+        let unknown: Vec<&str> = output
+            .lines()
+            .filter_map(|line| line.strip_prefix("X ")?.split('\t').next())
+            .collect();
+        // The file that does it can hide nothing but itself.
+        let expected = ["/1", "/2", "/3", "/4"];
+        assert!(
+            unknown == expected || (forged == "/2" && unknown.is_empty()),
+            "{forged}: {output}"
+        );
+    }
+}
+
+/// Command lines of QEMU have the same meaning after the script has redacted them as after the rules in Rust. Secrets
+/// in them do not remain.
 #[test]
 fn command_lines_of_qemu_are_cleaned_as_the_rules_do() {
     let lines = [
