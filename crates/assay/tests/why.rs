@@ -54,6 +54,8 @@ fn a_service_is_refused_with_the_command_that_measures_it() {
     for (service, command) in [
         ("ssh://me@box", "assay login ssh me@box"),
         ("https://intra/x", "assay web https://intra/x"),
+        ("nfs://nas/srv", "assay run nfs://nas/srv"),
+        ("smb://nas/data", "assay run smb://nas/data"),
     ] {
         let ran = home.assay(&["why", service, "--for", "1s"]);
         assert_eq!(ran.code, Some(2), "{}", ran.stdout);

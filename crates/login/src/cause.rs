@@ -5,7 +5,8 @@
 mod naming;
 
 use crate::failure::AccountState;
-use crate::startup::StartupLine;
+use crate::pam_timing::PamModuleTime;
+use crate::startup::{LineTrigger, StartupLine};
 use crate::{Login, LoginPart, is_wait};
 use assay_model::Nanos;
 use serde::Serialize;
@@ -54,6 +55,8 @@ pub struct ServerKnowledge {
     pub sleeps: Vec<String>,
     /// Slow lines of shell start-up files.
     pub startup: Vec<StartupLine>,
+    /// Times of the modules of PAM in one login; empty if they were not timed.
+    pub modules: Vec<PamModuleTime>,
     /// The server runs on this machine.
     pub is_here: bool,
     /// Whether assay watched the server's processes during the logins.
@@ -139,6 +142,8 @@ fn name_cause(id: &'static str, what: &str, seen: &str, then: &str) -> Named {
 
 /// Ids of causes that vary with the machine's load. For these, only the median over the logins is considered.
 const OF_LOAD: [&str; 4] = ["busy-machine", "client-cpu", "server-cpu", "key-exchange"];
+/// Minimum time of a module of PAM that is reported. A stamp takes some milliseconds itself.
+const SLOW_MODULE: Nanos = Nanos(100_000_000);
 /// Minimum time of a small cause. Small causes are reported only if they together count as a wait.
 const SMALL: Nanos = Nanos(50_000_000);
 
@@ -268,11 +273,15 @@ fn explain_part(
 ) -> (Vec<(Named, Nanos)>, Nanos) {
     let mut rest = took.0;
     let mut found = Vec::new();
-    let lines: Vec<&StartupLine> = known
+    let (replaced, lines): (Vec<&StartupLine>, Vec<_>) = known
         .startup
         .iter()
         .filter(|line| line.part == *part)
-        .collect();
+        .partition(|line| line.trigger == LineTrigger::ReplacedShell);
+    // The program that took the shell's place would be named as one that the server started.
+    for line in replaced {
+        take(&mut found, naming::name_line(line), line.took.0, &mut rest);
+    }
     let mut shares: Vec<_> = login
         .shares
         .iter()
@@ -292,6 +301,7 @@ fn explain_part(
         );
     }
     join_fail_delay(kind, part, took.0, &mut found, &mut rest);
+    take_modules(part, known, &mut found, &mut rest);
     for line in lines {
         take(&mut found, naming::name_line(line), line.took.0, &mut rest);
     }
@@ -335,6 +345,37 @@ fn explain_part(
     let distance = round_trip(login).0 * round_trips(part);
     take(&mut found, naming::name_distance(), distance, &mut rest);
     (found, Nanos(rest))
+}
+
+/// Adds the modules of PAM that took long, unless a process that a module started is named already.
+fn take_modules(
+    part: &LoginPart,
+    known: &ServerKnowledge,
+    found: &mut Vec<(Named, Nanos)>,
+    rest: &mut u64,
+) {
+    let runs_here = |kind: &str| match kind {
+        "session" => *part == LoginPart::Session,
+        "auth" => matches!(part, LoginPart::Method(_)),
+        _ => matches!(part, LoginPart::Method(_) | LoginPart::User),
+    };
+    for module in &known.modules {
+        let place = format!("{};", module.place);
+        let is_named = found
+            .iter()
+            .any(|(cause, _)| cause.seen.starts_with(&place));
+        if module.took < SLOW_MODULE || !runs_here(&module.kind) || is_named {
+            continue;
+        }
+        // A sleep of the server is known by then as the sleep of the module.
+        if let Some(at) = found
+            .iter()
+            .position(|(cause, _)| cause.id == "server-sleeps")
+        {
+            *rest += found.remove(at).1.0;
+        }
+        take(found, naming::name_module(module), module.took.0, rest);
+    }
 }
 
 /// Adds a cause with its time, limited to the rest of the part.
@@ -405,7 +446,7 @@ fn round_trips(part: &LoginPart) -> u64 {
         | LoginPart::Answer => 1,
         LoginPart::Method(_) | LoginPart::Session => 2,
         LoginPart::KeyExchange => 3,
-        LoginPart::Name | LoginPart::Prompt => 0,
+        LoginPart::Name | LoginPart::Prompt | LoginPart::Logout => 0,
     }
 }
 

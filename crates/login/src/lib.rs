@@ -46,8 +46,10 @@ pub enum LoginPart {
     Method(String),
     /// From the authentication until the first output of the session.
     Session,
-    /// Start-up files of an interactive shell, until its first prompt.
+    /// Start-up files of an interactive shell, and what it runs for its first prompt.
     Prompt,
+    /// End of an interactive session, until the connection is closed. Not part of the time of a login.
+    Logout,
     /// Request, until the server's answer to it.
     Answer,
 }
@@ -66,6 +68,7 @@ impl LoginPart {
             Self::Method(method) => method.clone(),
             Self::Session => "session".to_owned(),
             Self::Prompt => "prompt".to_owned(),
+            Self::Logout => "logout".to_owned(),
             Self::Answer => "answer".to_owned(),
         }
     }
@@ -250,6 +253,7 @@ fn order(part: &LoginPart) -> u8 {
         LoginPart::Session => 7,
         LoginPart::Prompt => 8,
         LoginPart::Answer => 9,
+        LoginPart::Logout => 10,
     }
 }
 

@@ -11,6 +11,8 @@ use crate::watch::{PreparedWatch, RunningWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
 use assay_model::Nanos;
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,19 @@ pub struct SshTarget {
     host: String,
     /// Options in the syntax of `ssh -o`.
     options: Vec<String>,
+    /// Program that prints the password, and the file that it reads; `None` for a login without a password.
+    password: Option<PasswordProgram>,
 }
+
+/// A program that ssh starts to read a password (SSH_ASKPASS), as OpenSSH 8.4 and newer do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PasswordProgram {
+    program: PathBuf,
+    file: PathBuf,
+}
+
+/// Script of the program. It answers only questions for a password.
+const ANSWER_PASSWORD: &str = "#!/bin/sh\ncase \"$1\" in *[Pp]assword*) head -n 1 -- \"$ASSAY_PASSWORD_FILE\" ;; *) exit 1 ;; esac\n";
 
 impl SshTarget {
     /// Parses `[USER@]HOST[:PORT]`; options look like `Port=2222`.
@@ -52,7 +66,25 @@ impl SshTarget {
         if host.is_empty() || host.starts_with('-') || !host.chars().all(plain) {
             return Err(wrong("write it as [USER@]HOST[:PORT]"));
         }
-        Ok(Self { host, options })
+        Ok(Self {
+            host,
+            options,
+            password: None,
+        })
+    }
+
+    /// Returns a target that logs in with the password in the first line of `file`. The program that prints it is
+    /// written into `dir`.
+    ///
+    /// # Errors
+    /// The program cannot be written.
+    pub fn with_password(mut self, file: &Path, dir: &Path) -> std::io::Result<Self> {
+        let program = dir.join("askpass");
+        std::fs::write(&program, ANSWER_PASSWORD)?;
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700))?;
+        let file = std::path::absolute(file)?;
+        self.password = Some(PasswordProgram { program, file });
+        Ok(self)
     }
 
     /// Returns the host without the user.
@@ -83,10 +115,14 @@ impl SshTarget {
         let mut words: Vec<OsString> = Vec::new();
         words.extend(arguments.iter().map(Into::into));
         // Nobody can answer a prompt. The first value of an option wins, so these come first.
-        for option in ["BatchMode=yes", "NumberOfPasswordPrompts=0"] {
-            words.extend(["-o".into(), option.into()]);
-        }
-        for option in &self.options {
+        let first = match self.password {
+            Some(_) => ["BatchMode=no", "NumberOfPasswordPrompts=1"],
+            None => ["BatchMode=yes", "NumberOfPasswordPrompts=0"],
+        };
+        let by_password = "PreferredAuthentications=keyboard-interactive,password";
+        let last = self.password.as_ref().map(|_| by_password);
+        let options = self.options.iter().map(String::as_str);
+        for option in first.into_iter().chain(options).chain(last) {
             words.extend(["-o".into(), option.into()]);
         }
         words.push("--".into());
@@ -94,6 +130,12 @@ impl SshTarget {
         words.extend(remote.iter().map(Into::into));
         let mut command = Command::new("ssh");
         command.args(words).env("LC_ALL", "C");
+        if let Some(password) = &self.password {
+            command
+                .env("SSH_ASKPASS", &password.program)
+                .env("SSH_ASKPASS_REQUIRE", "force")
+                .env("ASSAY_PASSWORD_FILE", &password.file);
+        }
         command
     }
 }
@@ -112,12 +154,21 @@ pub enum RemoteSession {
 pub(crate) const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
 /// Text that the remote side prints when the session is established and the interactive shell starts.
 const BEGINS: &str = "assay-shell-begins";
-/// Runs the user's own shell as an interactive shell. An interactive shell with `-c` writes no history. `/bin/sh`
-/// interprets the quotes, because the user's shell may have other rules.
+/// Runs the user's own shell as an interactive shell. An interactive shell with `-c` writes no history and shows no
+/// prompt, so that what bash, zsh and fish run for a prompt is run by name; bash before 4.4 cannot expand PS1 by name. The
+/// shell then ends as on `exit`. `/bin/sh` interprets the quotes, because the user's shell may have other rules.
 const SAY_AS_PERSON: &str = concat!(
-    "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; ",
-    "exec \"${SHELL:-/bin/sh}\" -l -i -c \"printf %s-%s\\\\\\\\n assay-login is-there\"'"
+    "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; p=; case \"${SHELL##*/}\" in ",
+    // A function does not run the trap DEBUG for each of its commands.
+    "bash|rbash) p=\"assay_p() { for assay_c in \\\"\\${PROMPT_COMMAND[@]}\\\"; do eval \\\"\\$assay_c\\\"; done; ",
+    "case \\$BASH_VERSION in [1-3].*|4.[0-3].*) ;; *) eval \\\": \\\\\\\"\\\\\\${PS1@P}\\\\\\\"\\\";; esac; }; assay_p;\";; ",
+    "zsh) p=\"for f in precmd \\$precmd_functions; do typeset -f \\$f >/dev/null && \\$f; done; ",
+    "print -rP -- \\\"\\$PS1\\$RPS1\\\" >/dev/null;\";; ",
+    "fish) p=\"emit fish_prompt; fish_prompt >/dev/null;\";; esac; ",
+    "exec \"${SHELL:-/bin/sh}\" -l -i -c \"$p printf %s-%s\\\\\\\\n assay-login is-there; exit\"'"
 );
+/// Longest end of a session that is waited for.
+const LONGEST_LOGOUT: Duration = Duration::from_secs(30);
 
 /// Logs in once over a new connection and watches the processes of client and server.
 ///
@@ -149,16 +200,25 @@ pub fn login(
         login.shares = activity::divide_among_parts(&watch.finish(), &login.phases);
         login
     };
+    let mut end = begin + limit;
+    let mut is_in = false;
     loop {
-        let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
+        let (at, came) = lines.next(end, stop).map_err(start)?;
         let since = Nanos::from(at - begin);
         match came {
+            PipeOutput::Ended | PipeOutput::Late if is_in => {
+                return Ok(seen(watch, transcript.cut(since)));
+            }
             PipeOutput::Line(From::Out, line) if line.trim() == BEGINS => {
                 transcript.shell_begins(since)
             }
             PipeOutput::Line(From::Out, line) => {
-                if transcript.said(since, line.trim() == MARK) {
-                    return Ok(seen(watch, transcript.finish()));
+                if !is_in && transcript.said(since, line.trim() == MARK) {
+                    if session == RemoteSession::Command {
+                        return Ok(seen(watch, transcript.finish()));
+                    }
+                    is_in = true;
+                    end = at + LONGEST_LOGOUT.min(limit);
                 }
             }
             PipeOutput::Line(From::Error, line) => transcript.line(since, &line),
@@ -188,16 +248,21 @@ pub fn login(
     }
 }
 
-/// Extends a login for a command by the part in which an interactive shell reads its start-up files.
+/// Extends a login for a command by the parts of an interactive shell: its first prompt, and its end.
 #[must_use]
 pub fn with_prompt(command: Login, person: &Login) -> Login {
-    let is_prompt = |part: &LoginPart| *part == LoginPart::Prompt;
-    let phases = person.phases.iter().filter(|phase| is_prompt(&phase.part));
-    let took = phases.map(|phase| phase.took.0).sum();
     let mut all = command;
-    all.add(LoginPart::Prompt, Nanos(took));
-    let shares = person.shares.iter().filter(|share| is_prompt(&share.part));
-    all.shares.extend(shares.cloned());
+    for part in [LoginPart::Prompt, LoginPart::Logout] {
+        let phases = person.phases.iter().filter(|phase| phase.part == part);
+        let took: Vec<u64> = phases.map(|phase| phase.took.0).collect();
+        // A login that was cut off has no end.
+        if took.is_empty() && part == LoginPart::Logout {
+            continue;
+        }
+        let shares = person.shares.iter().filter(|share| share.part == part);
+        all.shares.extend(shares.cloned());
+        all.add(part, Nanos(took.into_iter().sum()));
+    }
     all
 }
 

@@ -1,6 +1,8 @@
-//! Finds slow lines in the shell's start-up files: bash runs the files again and prints when each line starts.
-//! The report contains file, line and name of the command, but not the whole command, which may contain
-//! secrets.
+//! Finds slow lines in the shell's start-up files, and in what the shell runs at each prompt: bash runs both again in a
+//! session of assay's own, and prints when each line starts. The report contains file, line and name of the command,
+//! but not the whole command, which may contain secrets. `traced_lines` parses the trace.
+
+mod traced_lines;
 
 use crate::pipe::{PipeOutput, ProgramLines};
 use crate::ssh::SshTarget;
@@ -8,59 +10,125 @@ use crate::{LoginError, LoginPart};
 use assay_model::Nanos;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use traced_lines::{TracedLine, find_longest_lines};
 
 /// Builds a shell command that traces start-up files in bash. The command sets PS4 itself, because bash ignores PS4
-/// from root's environment.
+/// from root's environment. `$before` runs untraced.
 macro_rules! trace {
-    ($files:expr, $flags:expr) => {
+    ($shells:expr, $flags:expr, $before:expr, $files:expr) => {
+        trace!("", $shells, $flags, $before, $files)
+    };
+    ($zsh:expr, $shells:expr, $flags:expr, $before:expr, $files:expr) => {
         concat!(
-            "exec /bin/sh -c 'case \"$SHELL\" in *bash|*/sh|*dash|*/ash|*ksh) ;; *) exit ;; esac; ",
-            "exec bash --noprofile --norc ", $flags, " -c \"",
+            "exec /bin/sh -c 'case \"$SHELL\" in ",
+            $zsh,
+            $shells,
+            ") ;; *) exit ;; esac; exec bash --noprofile --norc ",
+            $flags,
+            " -c \"",
+            $before,
             "PS4='\"'\"'+assay-line \\$EPOCHREALTIME \\${BASH_SOURCE[0]}:\\$LINENO '\"'\"'; set -x; ",
-            $files, " : assay-end\"'"
+            $files,
+            " : assay-end\"'"
         )
     };
 }
 
-/// Traces the files that a login shell reads.
+/// Reads the files that a login shell reads.
+macro_rules! login_files {
+    () => {
+        concat!(
+            "[ -r /etc/profile ] && . /etc/profile; ",
+            "for f in ~/.bash_profile ~/.bash_login ~/.profile; do ",
+            "if [ -r \\$f ]; then . \\$f; break; fi; done;"
+        )
+    };
+}
+
+/// Runs what bash runs before each prompt, each part behind a marker. PS1 is expanded by bash 4.4 and newer.
+macro_rules! prompt {
+    () => {
+        concat!(
+            " assay_p() { : assay-prompt-command; ",
+            "for assay_c in \\\"\\${PROMPT_COMMAND[@]}\\\"; do eval \\\"\\$assay_c\\\"; done; ",
+            ": assay-prompt-string; eval '\"'\"': \\\"\\${PS1@P}\\\"'\"'\"'; }; assay_p;"
+        )
+    };
+}
+
+/// Traces zsh, which reads its files by itself, and runs what zsh runs before each prompt.
+macro_rules! zsh {
+    () => {
+        concat!(
+            "*zsh) export PS4=\"+assay-line %D{%s.%6.} %x:%I \"; exec zsh -l -i -x -c \"",
+            ": assay-prompt-command; for f in precmd \\$precmd_functions; do ",
+            "typeset -f \\$f >/dev/null && \\$f; done; ",
+            ": assay-prompt-string; print -rP -- \\\"\\$PS1\\$RPS1\\\" >/dev/null; : assay-end\" ;; "
+        )
+    };
+}
+
+/// Traces the files that a login shell reads, and its prompt.
 const OF_PERSON: &str = trace!(
-    concat!(
-        "[ -r /etc/profile ] && . /etc/profile; ",
-        "for f in ~/.bash_profile ~/.bash_login ~/.profile; do ",
-        "if [ -r \\$f ]; then . \\$f; break; fi; done;"
-    ),
-    "-i"
+    zsh!(),
+    "*bash|*/sh|*dash|*/ash|*ksh",
+    "-i",
+    "",
+    concat!(login_files!(), prompt!())
 );
 /// Traces the files that bash reads when sshd starts it for a command (`SSH_SOURCE_BASHRC`, enabled by distributions).
 const OF_COMMAND: &str = trace!(
-    concat!(
-        "case \\$SHELL in *bash) ;; *) exit ;; esac; ",
-        "for f in /etc/bash.bashrc ~/.bashrc; do if [ -r \\$f ]; then . \\$f; fi; done;"
-    ),
-    ""
+    "*bash",
+    "", "", "for f in /etc/bash.bashrc ~/.bashrc; do if [ -r \\$f ]; then . \\$f; fi; done;"
+);
+/// Traces the files that a login shell reads at its end.
+const OF_LOGOUT: &str = trace!(
+    "*bash",
+    "-i",
+    concat!(login_files!(), " "),
+    "for f in ~/.bash_logout /etc/bash.bash_logout; do if [ -r \\$f ]; then . \\$f; fi; done;"
 );
 
-/// A line of a start-up file, and the time until the next line started.
+/// What makes the shell run a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineTrigger {
+    /// A file that the shell reads when it starts.
+    #[default]
+    StartUpFile,
+    /// `PROMPT_COMMAND` of bash or `precmd` of zsh, before each prompt.
+    PromptCommand,
+    /// A substitution in `PS1`, at each prompt.
+    PromptString,
+    /// `trap … DEBUG`, before each command.
+    DebugTrap,
+    /// A start-up file that replaces the shell by another program, or starts one that does not end.
+    ReplacedShell,
+    /// A file that a login shell reads when it ends.
+    LogoutFile,
+}
+
+/// A line that the shell runs, and the time until the next line started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Line")]
 pub struct StartupLine {
-    /// Position as `FILE:LINE`.
+    /// Position as `FILE:LINE`; `FILE` for many short lines of a file together.
     pub place: String,
-    /// First word of the command.
+    /// First word of the command; empty for many short lines of a file together.
     pub command: String,
     /// Total time of all executions of the line.
     pub took: Nanos,
     /// Part of a login that waits for the line.
     pub part: LoginPart,
+    /// What makes the shell run the line.
+    pub trigger: LineTrigger,
 }
 
-/// Maximum number of reported lines.
-const SHOWN: usize = 5;
-/// Minimum duration of a reported line.
-const SHORTEST: Nanos = Nanos(50_000_000);
+/// Time without a new line after which a program that took the place of the shell is no longer waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the slowest start-up lines of a part on the server. Requires bash. Returns nothing if the start-up
-/// files are fast or the user's shell reads other files. A line that exceeds the time limit comes first.
+/// Returns the slowest lines of a part on the server. Requires bash. Returns nothing if the lines are fast or the
+/// user's shell reads other files. A line that exceeds the time limit comes first.
 ///
 /// # Errors
 /// ssh does not start, or the user interrupted.
@@ -76,126 +144,40 @@ pub fn find_slowest_lines(
     };
     let trace = match part {
         LoginPart::Prompt => OF_PERSON,
+        LoginPart::Logout => OF_LOGOUT,
         _ => OF_COMMAND,
     };
     // With a terminal, the remote side receives a hang-up when this process ends.
     let own = ["-o", "ControlMaster=no", "-o", "ControlPath=none", "-tt"];
     let mut lines = ProgramLines::start(target.command(&own, &[trace])).map_err(start)?;
     let begin = Instant::now();
-    let mut traced = Vec::new();
+    let mut traced: Vec<TracedLine> = Vec::new();
     let mut last = begin;
     loop {
-        let (at, came) = lines.next(begin + limit, stop).map_err(start)?;
+        let is_replaced = traced.last().is_some_and(TracedLine::replaces_shell);
+        let end = match is_replaced {
+            true => (last + PATIENCE).min(begin + limit),
+            false => begin + limit,
+        };
+        let (at, came) = lines.next(end, stop).map_err(start)?;
         match came {
             PipeOutput::Line(_, line) => {
-                if let Some(entry) = read(&line) {
-                    traced.push(entry);
+                if let Some(line) = TracedLine::parse(&line) {
+                    traced.push(line);
                     last = at;
                 }
             }
             PipeOutput::Ended => break,
             PipeOutput::Late => {
-                // The last line is still running.
-                if let Some((when, _, _)) = traced.last().cloned() {
-                    let now = when + (at - last).as_secs_f64();
-                    traced.push((now, String::new(), String::new()));
+                // The last line is still running. What takes the place of the shell does not end by itself.
+                let took = if is_replaced { limit } else { at - last };
+                if let Some(at) = traced.last().map(|line| line.at) {
+                    traced.push(TracedLine::end(at + took.as_secs_f64()));
                 }
                 break;
             }
             PipeOutput::Stopped => return Err(LoginError::Interrupted),
         }
     }
-    Ok(longest_lines(&traced, part))
-}
-
-/// A traced line: time in seconds, position, and command.
-type Entry = (f64, String, String);
-
-/// Parses a line of the trace. For each nesting level, bash repeats the first character of the prefix (`+`).
-fn read(line: &str) -> Option<Entry> {
-    let rest = line.trim_start_matches('+').strip_prefix("assay-line ")?;
-    let mut words = rest.splitn(3, ' ');
-    let at: f64 = words.next()?.replace(',', ".").parse().ok()?;
-    let place = words.next()?;
-    let command = words.next().unwrap_or_default();
-    let word = command.split_whitespace().next().unwrap_or_default();
-    // An assignment may contain a secret.
-    let word = word.split('=').next().unwrap_or_default();
-    Some((at, place.to_owned(), word.to_owned()))
-}
-
-/// Returns the slowest lines. If a loop executes a line several times, the times are added up.
-fn longest_lines(traced: &[Entry], part: &LoginPart) -> Vec<StartupLine> {
-    let mut lines: Vec<StartupLine> = Vec::new();
-    for ((at, place, command), (next, ..)) in traced.iter().zip(traced.iter().skip(1)) {
-        if place.starts_with(':') {
-            continue;
-        }
-        let took = Nanos::from_secs_f64((next - at).max(0.0));
-        match lines
-            .iter_mut()
-            .find(|line| line.place == *place && line.command == *command)
-        {
-            Some(line) => line.took.0 += took.0,
-            None => lines.push(StartupLine {
-                place: place.clone(),
-                command: command.clone(),
-                took,
-                part: part.clone(),
-            }),
-        }
-    }
-    lines.retain(|line| line.took >= SHORTEST);
-    lines.sort_by_key(|line| std::cmp::Reverse(line.took));
-    lines.truncate(SHOWN);
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_that_waits_is_named_without_what_it_says() {
-        // bash 5.2.
-        let trace = [
-            "+assay-line 1700000000.000100 :0 [ -r /etc/profile ]",
-            "++assay-line 1700000000.100000 /etc/profile:4 id -u",
-            "++assay-line 1700000000.110000 /home/u/.bashrc:7 export TOKEN=hunter2",
-            "++assay-line 1700000000.120000 /home/u/.bashrc:12 lockfile -60 /home/u/.tool.lock",
-            "something else",
-            "+assay-line 1700000060.120000 :0 : assay-end",
-        ];
-        let entries: Vec<Entry> = trace.iter().filter_map(|line| read(line)).collect();
-        assert_eq!(entries.len(), 5);
-        let found = longest_lines(&entries, &LoginPart::Prompt);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].place, "/home/u/.bashrc:12");
-        assert_eq!(found[0].command, "lockfile");
-        assert!((found[0].took.as_secs_f64() - 60.0).abs() < 1e-3);
-        assert!(!format!("{entries:?}").contains("hunter2"));
-    }
-
-    #[test]
-    fn a_line_that_runs_in_a_loop_is_one_line() {
-        let entry =
-            |at: f64, place: &str, command: &str| (at, place.to_owned(), command.to_owned());
-        let mut all: Vec<Entry> = (0..20)
-            .flat_map(|turn| {
-                let at = f64::from(turn) * 0.04;
-                [
-                    entry(at, "/h/.bashrc:3", "test"),
-                    entry(at + 0.001, "/h/.bashrc:4", "git"),
-                ]
-            })
-            .collect();
-        all.push(entry(0.8, ":0", ":"));
-        let found = longest_lines(&all, &LoginPart::Session);
-        assert_eq!(found.len(), 1);
-        assert_eq!(
-            (&found[0].place[..], &found[0].part),
-            ("/h/.bashrc:4", &LoginPart::Session)
-        );
-        assert!(found[0].took >= Nanos(700_000_000));
-    }
+    Ok(find_longest_lines(&traced, part))
 }

@@ -1,7 +1,7 @@
 //! Records of the test files that assay created on shares, so that the next measurement can remove a file that a killed
 //! measurement left.
 
-use crate::smb_client::SmbClient;
+use crate::share_client::ShareClient;
 use crate::{ShareError, ShareUrl};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -82,7 +82,7 @@ fn open_record(path: &Path) -> Option<(Leftover, Record)> {
 /// Removes the files of earlier measurements from the client's directory. Returns the names of the removed files.
 pub(crate) fn remove_earlier(
     dir: &Path,
-    client: &SmbClient<'_>,
+    client: &dyn ShareClient,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<String>, ShareError> {
     let mut removed = Vec::new();

@@ -10,16 +10,20 @@ mod judgement;
 mod leftovers;
 mod link;
 mod local_file;
+mod nfs_client;
+mod share_client;
 mod share_url;
 mod smb_client;
 
 pub use judgement::{Criterion, LimitedBy, ShareLimit};
 pub use link::ShareLink;
-pub use share_url::ShareUrl;
+pub use share_url::{ShareProtocol, ShareUrl};
 
 use leftovers::Leftover;
 use local_file::LocalFile;
+use nfs_client::NfsClient;
 use serde::Serialize;
+use share_client::ShareClient;
 use smb_client::{LONGEST, SmbClient};
 use std::path::{Path, PathBuf};
 
@@ -48,7 +52,7 @@ pub enum ShareError {
     /// The server refused the connection, or a transfer failed.
     #[error("cannot use {share}: {why}")]
     Refused {
-        /// Share in the form `//server/share`.
+        /// Share in the form `//server/share` or `nfs://server/export`.
         share: String,
         /// Message of `smbclient`, with a way to proceed.
         why: String,
@@ -62,7 +66,7 @@ pub enum ShareError {
         LONGEST.as_secs() / 60
     )]
     TooLong {
-        /// Share in the form `//server/share`.
+        /// Share in the form `//server/share` or `nfs://server/export`.
         share: String,
     },
     /// The measurement failed, and the test file could not be removed.
@@ -155,11 +159,11 @@ pub struct ShareTransfers {
 /// Result of measuring a share.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ShareResult {
-    /// Share in the form `//server/share`.
+    /// Share in the form `//server/share` or `nfs://server/export`.
     pub share: String,
-    /// Name and version of the SMB client program.
+    /// Name and version of the client.
     pub client: String,
-    /// Dialect that client and server agreed on, such as `SMB3_11`.
+    /// Dialect that client and server agreed on, such as `SMB3_11` or `NFS 3`.
     pub dialect: Option<String>,
     /// Size of the test file in bytes.
     pub file_bytes: u64,
@@ -199,14 +203,18 @@ pub fn measure_share(
             source,
         })?;
     }
-    let client = SmbClient::new(request.url, request.auth_file);
-    let version = client.find_version(stop)?;
+    let client: Box<dyn ShareClient + '_> = match request.url.protocol() {
+        ShareProtocol::Smb => Box::new(SmbClient::new(request.url, request.auth_file)),
+        ShareProtocol::Nfs => Box::new(NfsClient::new(request.url)),
+    };
+    let client = client.as_ref();
+    let version = client.describe(stop)?;
     let dialect = client.connect(stop)?;
-    let swept = leftovers::remove_earlier(request.records, &client, stop)?;
+    let swept = leftovers::remove_earlier(request.records, client, stop)?;
     let link = link::find_link(request.url.host(), request.url.port());
     let (file, local_write) = LocalFile::create(request.file_bytes, request.seed, stop)?;
     let leftover = Leftover::record(request.records, request.url, request.file_name)?;
-    let measured = measure_transfers(request, &client, &file, stop, on_round);
+    let measured = measure_transfers(request, client, &file, stop, on_round);
     // The last command of each connection removes the file; after a failure it may still be there.
     let whole = |all: &Vec<ShareTransfers>| all.iter().all(|one| one.refused.is_none());
     let removed =
@@ -253,18 +261,21 @@ pub fn measure_share(
 /// Transfers the file with each kind of protection in each round, so that drift affects all kinds equally.
 fn measure_transfers(
     request: &ShareRequest<'_>,
-    client: &SmbClient<'_>,
+    client: &dyn ShareClient,
     file: &LocalFile,
     stop: &dyn Fn() -> bool,
     on_round: OnRound<'_>,
 ) -> Result<Vec<ShareTransfers>, ShareError> {
-    let mut all = Protection::ALL.map(|protection| ShareTransfers {
-        protection,
-        writes: Vec::new(),
-        reads: Vec::new(),
-        client_cpu: 0.0,
-        refused: None,
-    });
+    let kinds = client.protections().iter();
+    let mut all: Vec<ShareTransfers> = kinds
+        .map(|protection| ShareTransfers {
+            protection: *protection,
+            writes: Vec::new(),
+            reads: Vec::new(),
+            client_cpu: 0.0,
+            refused: None,
+        })
+        .collect();
     for round in 1..=request.rounds {
         for transfers in &mut all {
             if transfers.refused.is_some() {
@@ -284,5 +295,5 @@ fn measure_transfers(
             }
         }
     }
-    Ok(all.into())
+    Ok(all)
 }

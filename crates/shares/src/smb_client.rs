@@ -1,5 +1,6 @@
 //! Runs `smbclient`: builds its arguments, and interprets its output and errors.
 
+use crate::share_client::{ShareClient, Transfer};
 use crate::{Protection, ShareError, ShareUrl};
 use assay_host::process::{Collected, Dies, Keep, Leftovers, Running};
 use std::path::Path;
@@ -21,35 +22,22 @@ pub(crate) struct SmbClient<'a> {
     auth_file: Option<&'a Path>,
 }
 
-/// Result of one write and one read of the test file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Transfer {
-    /// Rate of the write, in bytes per second.
-    pub write: f64,
-    /// Rate of the read, in bytes per second.
-    pub read: f64,
-    /// CPU time of the client ÷ duration of the connection.
-    pub client_cpu: f64,
-}
-
-impl<'a> SmbClient<'a> {
-    pub(crate) fn new(url: &'a ShareUrl, auth_file: Option<&'a Path>) -> Self {
-        Self { url, auth_file }
+impl ShareClient for SmbClient<'_> {
+    fn protections(&self) -> &'static [Protection] {
+        &Protection::ALL
     }
 
-    pub(crate) fn share_name(&self) -> String {
+    fn share_name(&self) -> String {
         self.url.share_name()
     }
 
-    /// Returns whether this client is for the given share, port and directory.
-    pub(crate) fn is_for(&self, share: &str, port: u16, directory: &str) -> bool {
+    fn is_for(&self, share: &str, port: u16, directory: &str) -> bool {
         self.url.share_name() == share
             && self.url.port() == port
             && self.url.directory() == directory
     }
 
-    /// Returns the name and version of the client program.
-    pub(crate) fn find_version(&self, stop: &dyn Fn() -> bool) -> Result<String, ShareError> {
+    fn describe(&self, stop: &dyn Fn() -> bool) -> Result<String, ShareError> {
         let mut command = Command::new("smbclient");
         command.arg("--version");
         let (done, _) = self.run(command, stop)?;
@@ -62,8 +50,7 @@ impl<'a> SmbClient<'a> {
         Ok(format!("smbclient {version}").trim_end().to_owned())
     }
 
-    /// Connects once, and returns the dialect on which client and server agreed.
-    pub(crate) fn connect(&self, stop: &dyn Fn() -> bool) -> Result<Option<String>, ShareError> {
+    fn connect(&self, stop: &dyn Fn() -> bool) -> Result<Option<String>, ShareError> {
         let mut command = self.command(None, "exit");
         // The dialect is in messages of this level; messages of level 10 would contain keys.
         command.args(["-d", "4"]);
@@ -81,8 +68,7 @@ impl<'a> SmbClient<'a> {
         Ok(dialect)
     }
 
-    /// Writes the file to the share, reads it back and removes it.
-    pub(crate) fn transfer(
+    fn transfer(
         &self,
         protection: Protection,
         file: &Path,
@@ -107,14 +93,19 @@ impl<'a> SmbClient<'a> {
         })
     }
 
-    /// Removes a file from the share. Succeeds if the file does not exist.
-    pub(crate) fn delete(&self, name: &str, stop: &dyn Fn() -> bool) -> Result<(), ShareError> {
+    fn delete(&self, name: &str, stop: &dyn Fn() -> bool) -> Result<(), ShareError> {
         let (done, _) = self.run(self.command(None, &format!("del \"{name}\"")), stop)?;
         let text = join_output(&done);
         match done.ended.success() || text.contains("NT_STATUS_NO_SUCH_FILE") {
             true => Ok(()),
             false => Err(self.refused(&text)),
         }
+    }
+}
+
+impl<'a> SmbClient<'a> {
+    pub(crate) fn new(url: &'a ShareUrl, auth_file: Option<&'a Path>) -> Self {
+        Self { url, auth_file }
     }
 
     fn command(&self, protection: Option<Protection>, orders: &str) -> Command {

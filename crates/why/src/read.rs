@@ -16,6 +16,7 @@ mod memory;
 mod network;
 mod network_namespaces;
 mod packet_queues;
+mod polled_locks;
 mod processes;
 mod sleep_class;
 mod sockets;
@@ -31,6 +32,7 @@ use groups::GroupDirs;
 use guests::GuestMonitors;
 use kept_files::KeptFiles;
 use network_namespaces::NetworkNamespaces;
+use polled_locks::PolledLocks;
 use processes::ProcessTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -59,6 +61,7 @@ pub(crate) struct MachineReader {
     processes: ProcessTable,
     disks: disks::DiskTexts,
     owners: DescriptorOwners,
+    polled_locks: PolledLocks,
     guests: GuestMonitors,
     networks: NetworkNamespaces,
     kept: KeptFiles,
@@ -83,6 +86,7 @@ impl MachineReader {
             processes: ProcessTable::default(),
             disks: disks::DiskTexts::default(),
             owners: DescriptorOwners::default(),
+            polled_locks: PolledLocks::default(),
             guests: GuestMonitors::default(),
             networks: NetworkNamespaces::default(),
             kept: KeptFiles::default(),
@@ -135,8 +139,12 @@ impl MachineReader {
         let mut table = std::mem::take(&mut self.processes);
         table.read(self, &mut look);
         let mut owners = std::mem::take(&mut self.owners);
-        table.want(owners.complete(self, &mut look));
+        table.want(owners.complete(self, &mut look, &table));
         self.owners = owners;
+        let mut locks = std::mem::take(&mut self.polled_locks);
+        let users = locks.complete(self, &mut look, &table);
+        table.want(users);
+        self.polled_locks = locks;
         if self.is_thorough() {
             let pids = table.list_busiest_first();
             self.networks = NetworkNamespaces::find(self, &pids);
@@ -294,6 +302,16 @@ impl MachineReader {
         let stat = self.host.stat(path);
         self.end();
         Some(stat.ok()?.size)
+    }
+
+    /// Returns the inode of a file; `None` if it cannot be read.
+    fn inode(&self, path: &Path) -> Option<u64> {
+        if !self.begin(path) {
+            return None;
+        }
+        let found = rustix::fs::stat(path);
+        self.end();
+        Some(found.ok()?.st_ino)
     }
 
     /// Returns the user that owns a file. For a process directory, this is the user of the process.

@@ -10,7 +10,7 @@ use crate::input;
 use crate::progress::Meter;
 use crate::status::Status;
 use crate::verbs::web::header;
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use assay_http::{Method, Request, Tls, Trust, Url};
 use assay_login::cause::{Cause, LoginKind, ServerKnowledge, Unexplained, explain};
 use assay_login::concurrent_logins::Crowd;
@@ -24,6 +24,7 @@ use each_module::{ModuleTimes, plan_modules};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::TempDir;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,12 +33,15 @@ Examples:
                                               and how many get in at once
   assay login ssh root@localhost --each-module
                                               seconds of each PAM module, in one more login
+  assay login ssh ann@localhost --password-file pw --each-module
+                                              with a password: the auth modules too
   assay login imap localhost --user ann --password-file pw
   assay login imap mail.example.org:993 --tls --user ann --password-file pw
   assay login smtp localhost:587              up to the password
   assay login http https://intra/ -H 'Cookie: session=…'
 
-ssh is the system's own, with your configuration, keys and agent; it never prompts for a password.
+ssh is the system's own, with your configuration, keys and agent; it never prompts. With --password-file,
+it logs in by password.
 With ssh, a login shell is started as for a person, and a control socket is compared. Where the
 server is this machine, its configuration is read and, as root, its processes are watched.
 
@@ -80,8 +84,8 @@ pub struct Args {
     /// Log in to mail as this user [default: stop before authentication]
     #[arg(long, value_name = "NAME", requires = "password_file")]
     user: Option<String>,
-    /// Read the password from the first line of this file
-    #[arg(long, value_name = "FILE", requires = "user")]
+    /// Read the password from the first line of FILE, for mail or ssh
+    #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Use TLS for mail from the first byte
     #[arg(long)]
@@ -170,7 +174,11 @@ struct Way {
 
 /// Parameters of a login for each service.
 enum How {
-    Ssh(ssh::SshTarget),
+    /// With the directory of the program that prints the password.
+    Ssh(
+        ssh::SshTarget,
+        #[allow(dead_code, reason = "it is removed when it is dropped")] Option<TempDir>,
+    ),
     Mail(mail::Protocol, mail::MailTarget, Option<mail::User>),
     Http(Box<(Url, Option<Tls>, Request, u16)>),
 }
@@ -184,7 +192,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let way = Way::new(args.service, args.how()?);
     let modules = match (args.each_module, &way.how) {
         (false, _) => None,
-        (true, How::Ssh(target)) => {
+        (true, How::Ssh(target, _)) => {
             let plan = plan_modules(&way.server, &way.watched, way.user.as_deref())?;
             if !plan.is_agreed(args.yes)? {
                 eprintln!("nothing was run");
@@ -215,7 +223,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
                 waited: LoginPart::Session,
                 ..
             } = error
-                && let How::Ssh(target) = &way.how
+                && let How::Ssh(target, _) = &way.how
             {
                 out.startup =
                     startup::find_slowest_lines(target, &LoginPart::Session, limit, &stop)
@@ -264,6 +272,9 @@ impl Measured {
             false => ServerKnowledge::default(),
         };
         known.startup.clone_from(&self.startup);
+        if let Some(times) = &self.each_module {
+            known.modules.clone_from(&times.modules);
+        }
         let found = explain(way.service.kind(), &self.logins, &known);
         self.causes = found.causes;
         self.unexplained = found.unexplained;
@@ -285,7 +296,7 @@ fn measure(
     out: &mut Measured,
 ) -> Result<(), LoginError> {
     let person = match way.how {
-        How::Ssh(_) => !args.command_only,
+        How::Ssh(..) => !args.command_only,
         _ => false,
     };
     let server = &way.watched;
@@ -297,7 +308,7 @@ fn measure(
         }
         meter.say(format!("login {round} of {}", args.rounds));
         let mut login = way.login(server, limit, stop)?;
-        if let (true, How::Ssh(target)) = (person, &way.how) {
+        if let (true, How::Ssh(target, _)) = (person, &way.how) {
             let shell = ssh::login(target, ssh::RemoteSession::Person, server, limit, stop);
             match shell {
                 Ok(shell) => login = ssh::with_prompt(login, &shell),
@@ -312,7 +323,7 @@ fn measure(
         }
         out.logins.push(login);
     }
-    if let How::Ssh(target) = &way.how {
+    if let How::Ssh(target, _) = &way.how {
         trace_start_up_files(target, limit, stop, meter, out)?;
         if person {
             meter.say("logins over a control socket".to_owned());
@@ -347,7 +358,10 @@ fn trace_start_up_files(
     let parts = assay_login::summarize_parts(&out.logins);
     let whole = Nanos(parts.iter().map(|one| one.median.0).sum());
     for one in &parts {
-        let reads = matches!(one.part, LoginPart::Prompt | LoginPart::Session);
+        let reads = matches!(
+            one.part,
+            LoginPart::Prompt | LoginPart::Session | LoginPart::Logout
+        );
         if reads && assay_login::is_wait(one.median, whole) {
             out.startup
                 .extend(lines(target, &one.part, limit, stop, meter)?);
@@ -371,7 +385,7 @@ impl Way {
     /// Determines the server and those of its processes that run on this machine.
     fn new(service: Service, how: How) -> Self {
         let (server, user) = match &how {
-            How::Ssh(target) => ssh_server(target),
+            How::Ssh(target, _) => ssh_server(target),
             How::Mail(_, target, _) => (direct(&target.host, target.port), None),
             How::Http(ask) => (direct(ask.0.host(), ask.0.port()), None),
         };
@@ -391,7 +405,7 @@ impl Way {
         stop: &dyn Fn() -> bool,
     ) -> Result<Login, LoginError> {
         match &self.how {
-            How::Ssh(target) => {
+            How::Ssh(target, _) => {
                 ssh::login(target, ssh::RemoteSession::Command, server, limit, stop)
             }
             How::Mail(protocol, target, user) => {
@@ -446,7 +460,21 @@ impl Args {
         };
         let protocol = match self.service {
             Service::Ssh => {
-                return Ok(How::Ssh(ssh::SshTarget::new(&self.target, &self.options)?));
+                let target = ssh::SshTarget::new(&self.target, &self.options)?;
+                ensure!(
+                    self.user.is_none(),
+                    "--user is for mail: write the user of ssh as USER@HOST"
+                );
+                let Some(file) = &self.password_file else {
+                    return Ok(How::Ssh(target, None));
+                };
+                password(file)?;
+                let dir = tempfile::tempdir()
+                    .context("cannot make a directory for a login with a password")?;
+                let target = target
+                    .with_password(file, dir.path())
+                    .context("cannot write a program that gives ssh the password")?;
+                return Ok(How::Ssh(target, Some(dir)));
             }
             Service::Http => {
                 let url = Url::parse(&self.target)
@@ -481,6 +509,7 @@ impl Args {
         let url = Url::parse(&text)
             .map_err(|why| anyhow::anyhow!("{}: {why}; write it as HOST[:PORT]", self.target))?;
         let user = match (&self.user, &self.password_file) {
+            (None, Some(_)) => bail!("--password-file needs --user for mail"),
             (Some(name), Some(file)) => Some(mail::User {
                 name: name.clone(),
                 password: password(file)?,

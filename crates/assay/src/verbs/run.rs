@@ -42,6 +42,7 @@ Examples:
                                             a web server (`assay web` finds its capacity)
   assay run smb://nas/data --auth-file FILE
                                             a file share: plain, signed and encrypted
+  assay run nfs://nas/srv/data              an export: local disk, link, client; no mount needed
   assay run throughput /mnt/nas             a mounted share: does it fill 1 Gbit/s?
   assay run quick /srv --host root@box      on another machine, over ssh
   assay run quick . --print-plan > my.toml  start a plan of your own

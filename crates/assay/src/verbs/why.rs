@@ -1,5 +1,6 @@
 //! `assay why`: finds what slows down a machine or a part of it.
 
+mod mounted_share;
 mod other_machine;
 mod past_answers;
 mod recorded_file;
@@ -31,7 +32,7 @@ Examples:
   assay why --for 10s               the same in ten seconds
   assay why 4711                    why this process is slow
   assay why postgresql.service      why this unit is slow; also a container, a guest or a process name
-  assay why /srv/data               why what lies under this path is slow
+  assay why /srv/data               why what lies under this path is slow; also nfs://nas/srv, where it is mounted
   assay why --record slow.jsonl     record the observations, for a helper
   assay why --replay slow.jsonl     judge it again, on any machine
   assay why --host root@box         another machine: nothing has to be installed there
@@ -206,7 +207,7 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineSna
 
 /// Fails for the URL of a service, because a service cannot be watched without sending requests. The message contains
 /// the command that measures the service.
-fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
+fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<WatchSubject> {
     let rest = rest.trim_end_matches('/');
     let command = match scheme {
         "ssh" | "imap" | "smtp" => format!("assay login {scheme} {rest}"),
@@ -215,6 +216,11 @@ fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
     };
     let machine = rest.rsplit('@').next().unwrap_or(rest);
     let machine = machine.split(['/', ':']).next().unwrap_or(machine);
+    anyhow::ensure!(
+        !["nfs", "smb", "cifs"].contains(&scheme),
+        "{scheme}://{rest} is not mounted on this machine, so that nothing here waits for it. Measure it: assay run \
+         {scheme}://{rest}. Watch the server: assay why --host {machine}"
+    );
     anyhow::bail!(
         "assay why makes no load, and {scheme}://{rest} shows nothing unless somebody asks it. Measure it: {command}. \
          Watch the machine behind it: assay why --host {machine}"
@@ -225,7 +231,10 @@ fn refuse_service(scheme: &str, rest: &str) -> anyhow::Result<()> {
 fn find_thing(host: &Arc<dyn Host>, word: &Path) -> anyhow::Result<WatchSubject> {
     let name = word.to_str();
     if let Some((scheme, rest)) = name.and_then(|name| name.split_once("://")) {
-        refuse_service(scheme, rest)?;
+        return match mounted_share::find_directory(host.as_ref(), scheme, rest) {
+            Some(directory) => target_path::resolve(host, &directory),
+            None => refuse_service(scheme, rest),
+        };
     }
     if let Some(name) = name.filter(|name| !name.contains('/') && !name.starts_with('.')) {
         match resolve_word(host.as_ref(), name) {

@@ -36,6 +36,63 @@ fn at_prompt(shell: &str, files: &[(&str, &str)]) -> Value {
     json(&ssh(&Home::new(), &sshd, &["--rounds", "1", "--json"]))
 }
 
+/// The same with bash, one file, and a limit for each login.
+fn at_bash_prompt(file: &str, text: &str, limit: &str) -> Value {
+    let sshd = planted(PLAIN, None);
+    std::fs::write(sshd.dns.home().join(file), text).unwrap();
+    json(&ssh(
+        &Home::new(),
+        &sshd,
+        &["--rounds", "1", "--json", "--limit", limit],
+    ))
+}
+
+/// Returns the place of the line that the first cause names.
+fn assert_place(value: &Value, end: &str) {
+    let seen = value["causes"][0]["seen"].as_str().unwrap();
+    assert!(seen.split(',').next().unwrap().ends_with(end), "{value:#}");
+}
+
+/// Logs in as anna with a password; `line` comes first in the stack of PAM.
+fn by_password(line: &str, password: &str, more: &[&str]) -> Value {
+    let pam = format!("{line}\nauth required pam_unix.so\n{PAM}");
+    let settings =
+        format!("{WITH_PAM}\nKbdInteractiveAuthentication yes\nPasswordAuthentication yes");
+    let sshd = planted(&settings, Some(&pam));
+    script(&sshd.dir().join("hook"), "sleep 2");
+    // `openssl passwd -6 -salt abc secret-of-anna`
+    let hash = inside(&sshd, "openssl passwd -6 -salt abc secret-of-anna");
+    with_user(
+        &sshd,
+        "anna",
+        "/bin/sh",
+        &format!("{}:19000:0:99999:7:::", hash.trim()),
+    );
+    let file = sshd.dir().join("password");
+    std::fs::write(&file, format!("{password}\n")).unwrap();
+    let file = file.display().to_string();
+    let own = [
+        "--rounds",
+        "1",
+        "--command-only",
+        "--json",
+        "--limit",
+        "30s",
+        "--password-file",
+        &file,
+    ];
+    let target = format!("anna@{ADDRESS}");
+    let out = ssh_as(
+        &Home::new(),
+        &sshd,
+        &target,
+        &[],
+        &[&own[..], more].concat(),
+    );
+    assert!(!out.stdout.contains("secret-of-anna"), "{}", out.stdout);
+    json(&out)
+}
+
 /// Measures a login that may fail.
 fn tried(sshd: &Sshd, user: &str, options: &[&str]) -> Value {
     let more = [
@@ -100,6 +157,84 @@ fn start_bus(sshd: &Sshd, seconds: u32) -> Running {
         "until [ -S /run/dbus/system_bus_socket ]; do sleep 0.1; done",
     );
     bus
+}
+
+/// Source of a module of PAM that waits in open_session: a sleep, or an answer of a service that does not come.
+const SLOW_MODULE: &str = r#"
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+static void ask(int s, void *to, socklen_t length) {
+    char answer;
+    if (connect(s, to, length) == 0 && write(s, "?", 1) == 1) read(s, &answer, 1);
+    close(s);
+}
+int pam_sm_open_session(void *h, int flags, int argc, const char **argv) {
+    struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    if (argc < 2) return 0;
+    if (!strcmp(argv[0], "sleep")) sleep(atoi(argv[1]));
+    if (!strcmp(argv[0], "port")) {
+        inet.sin_port = htons(atoi(argv[1]));
+        ask(socket(AF_INET, SOCK_STREAM, 0), &inet, sizeof inet);
+    }
+    if (!strcmp(argv[0], "socket")) {
+        strncpy(local.sun_path, argv[1], sizeof local.sun_path - 1);
+        ask(socket(AF_UNIX, SOCK_STREAM, 0), &local, sizeof local);
+    }
+    return 0;
+}
+int pam_sm_close_session(void *h, int flags, int argc, const char **argv) { return 0; }
+int pam_sm_acct_mgmt(void *h, int flags, int argc, const char **argv) {
+    return pam_sm_open_session(h, flags, argc, argv);
+}
+"#;
+
+/// Measures a login through a module of one's own, with this name and line. `service` is the code of Python that makes
+/// a listening socket `s`; its connections close after two seconds without an answer.
+fn with_module(name: &str, line: &str, service: &str, more: &[&str]) -> Value {
+    let sshd = planted(WITH_PAM, Some(&format!("{PAM}{line}\n")));
+    let source = sshd.dir().join("slow.c");
+    std::fs::write(&source, SLOW_MODULE).unwrap();
+    let module = sshd.dir().join(name);
+    let command = format!(
+        "cc -shared -fPIC -w -o {} {}",
+        module.display(),
+        source.display()
+    );
+    inside(&sshd, &command);
+    let _service = (!service.is_empty()).then(|| {
+        let code = format!(
+            "import os, socket, threading, time\n{service}\ns.listen(9)\nopen('/run/ready', 'w')\n\
+             def hold(c):\n    time.sleep(2)\n    c.close()\n\
+             while True: threading.Thread(target=hold, args=(s.accept()[0],)).start()\n"
+        );
+        let argv = sshd.dns.inside(&["python3", "-c", &code]);
+        let mut command = std::process::Command::new(&argv[0]);
+        command.args(&argv[1..]);
+        let running = Running::start(command, Dies::WithThread).unwrap();
+        inside(&sshd, "until [ -e /run/ready ]; do sleep 0.1; done");
+        running
+    });
+    let own = [
+        "--rounds",
+        "1",
+        "--command-only",
+        "--json",
+        "--limit",
+        "30s",
+    ];
+    let target = format!("root@{ADDRESS}");
+    json(&ssh_as(
+        &Home::new(),
+        &sshd,
+        &target,
+        &[],
+        &[&own[..], more].concat(),
+    ))
 }
 
 const LOGINS: &[Planted] = &[
@@ -309,6 +444,179 @@ const LOGINS: &[Planted] = &[
             &["PermitLocalCommand=yes", "LocalCommand=sleep 2"],
         )
     }),
+    ("PROMPT_COMMAND takes 2 s", &["prompt-command"], || {
+        let value = at_bash_prompt(".bash_profile", "A=1\nPROMPT_COMMAND='sleep 2'\n", "60s");
+        assert_place(&value, "/.bash_profile:2");
+        value
+    }),
+    (
+        "a function in an array of PROMPT_COMMAND takes 2 s",
+        &["prompt-command"],
+        || {
+            let text =
+                "show_branch() {\n  local x\n  sleep 2\n}\nPROMPT_COMMAND+=(true show_branch)\n";
+            let value = at_bash_prompt(".bash_profile", text, "60s");
+            assert_place(&value, "/.bash_profile:3");
+            value
+        },
+    ),
+    (
+        "a substitution in PS1 takes 2 s",
+        &["prompt-string"],
+        || {
+            let value = at_bash_prompt(".bash_profile", "export PS1='\\u $(sleep 2)\\$ '\n", "60s");
+            assert_place(&value, "/.bash_profile:1");
+            value
+        },
+    ),
+    ("precmd of zsh takes 2 s", &["prompt-command"], || {
+        let text = "A=1\nshow_branch() {\n  sleep 2\n}\nprecmd_functions+=(show_branch)\n";
+        let value = at_prompt("/usr/bin/zsh", &[(".zshrc", text)]);
+        assert_place(&value, "/.zshrc:3");
+        value
+    }),
+    ("trap DEBUG takes 1 s", &["debug-trap"], || {
+        let value = at_bash_prompt(".bash_profile", "A=1\ntrap 'sleep 1' DEBUG\n", "60s");
+        assert_place(&value, "/.bash_profile:2");
+        value
+    }),
+    ("~/.bash_logout takes 2 s", &["logout-line"], || {
+        let value = at_bash_prompt(".bash_logout", "clear\nsleep 2\n", "60s");
+        assert_place(&value, "/.bash_logout:2");
+        assert_eq!(value["waits"]["kind"], "logout", "{value:#}");
+        value
+    }),
+    (
+        "a function of /etc/profile.d, called at the end, takes 2 s",
+        &["start-up-line"],
+        || {
+            let sshd = planted(PLAIN, None);
+            let folder = sshd.dir().join("profile.d");
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("10-find.sh"), "find_proxy() {\n  sleep 2\n}\n").unwrap();
+            std::fs::write(folder.join("90-end.sh"), "find_proxy\n").unwrap();
+            sshd.dns.replace("/etc/profile.d", &folder).unwrap();
+            let value = json(&ssh(&Home::new(), &sshd, &["--rounds", "1", "--json"]));
+            assert_place(&value, "/etc/profile.d/10-find.sh:2");
+            value
+        },
+    ),
+    (
+        "a start-up file replaces the shell",
+        &["shell-replaced"],
+        || at_bash_prompt(".bash_profile", "A=1\nexec dash -i\n", "8s"),
+    ),
+    (
+        "forty lines of a script of completions take 40 ms each",
+        &["start-up-file"],
+        || {
+            let text = "sleep 0.04\n".repeat(40);
+            at_bash_prompt(".bash_profile", &text, "60s")
+        },
+    ),
+    (
+        "`eval \"$(…)\"` as of lesspipe takes 2 s",
+        &["start-up-line"],
+        || at_bash_prompt(".bash_profile", "eval \"$(sleep 2; echo A=1)\"\n", "60s"),
+    ),
+    (
+        "healthy: PROMPT_COMMAND, PS1 and trap DEBUG that take no time",
+        &[],
+        || {
+            let text = "PROMPT_COMMAND='history -a'\nPS1='$(printf x)\\$ '\ntrap ':' DEBUG\n";
+            at_bash_prompt(".bash_profile", text, "60s")
+        },
+    ),
+    (
+        "pam_exec of `auth` takes 2 s in a login with a password",
+        &["pam-exec"],
+        || {
+            let value = by_password(
+                "auth optional pam_exec.so {dir}/hook",
+                "secret-of-anna",
+                &[],
+            );
+            assert_place(&value, "/etc/pam.d/sshd:1; process sleep below hook");
+            value
+        },
+    ),
+    ("the same, and each module is timed", &["pam-exec"], || {
+        let line = "auth optional pam_exec.so {dir}/hook";
+        let value = by_password(line, "secret-of-anna", &["--each-module", "--yes"]);
+        let modules = value["each_module"]["modules"].as_array().unwrap();
+        let first = modules
+            .iter()
+            .find(|one| one["module"] == "pam_exec")
+            .unwrap();
+        assert_eq!(first["kind"], "auth", "{value:#}");
+        assert!(
+            first["took"].as_u64().unwrap() >= 1_900_000_000,
+            "{value:#}"
+        );
+        value
+    }),
+    ("pam_mkhomedir copies for 2 s", &["pam-mkhomedir"], || {
+        let pam = "account required pam_permit.so\nsession required pam_mkhomedir.so\n";
+        let sshd = planted(WITH_PAM, Some(pam));
+        let helper = sshd.dir().join("helper");
+        script(&helper, "sleep 2");
+        let real = inside(&sshd, "realpath $(command -v mkhomedir_helper)");
+        sshd.dns.replace(real.trim(), &helper).unwrap();
+        with_user(&sshd, "anna", "/bin/sh", "*:19000:0:99999:7:::");
+        // Its home does not exist.
+        inside(&sshd, &format!("rmdir '{}/a home'", sshd.dir().display()));
+        let value = tried(&sshd, "anna", &[]);
+        assert_place(&value, "/etc/pam.d/sshd:2; process sleep below helper");
+        value
+    }),
+    (
+        "pam_ldap waits for an LDAP server for 2 s",
+        &["server-network"],
+        || {
+            let service = "s = socket.socket(); s.bind(('127.0.0.1', 389))";
+            let line = "session optional {dir}/pam_ldap.so port 389";
+            let value = with_module("pam_ldap.so", line, service, &[]);
+            let seen = value["causes"][0]["seen"].as_str().unwrap();
+            assert!(seen.starts_with("/etc/pam.d/sshd:3;"), "{value:#}");
+            value
+        },
+    ),
+    ("pam_sss waits for sssd for 2 s", &["user-lookup"], || {
+        let service = "os.makedirs('/run/sss/pipes')\ns = socket.socket(socket.AF_UNIX); s.bind('/run/sss/pipes/pam')";
+        let line = "account required {dir}/pam_sss.so socket /run/sss/pipes/pam";
+        let value = with_module("pam_sss.so", line, service, &[]);
+        let seen = value["causes"][0]["seen"].as_str().unwrap();
+        assert!(seen.starts_with("/etc/pam.d/sshd:3;"), "{value:#}");
+        value
+    }),
+    (
+        "a module of one's own sleeps for 2 s",
+        &["server-sleeps"],
+        || {
+            let line = "session optional {dir}/pam_own.so sleep 2";
+            let value = with_module("pam_own.so", line, "", &[]);
+            let then = value["causes"][0]["then"].as_str().unwrap();
+            assert!(then.contains("--each-module"), "{value:#}");
+            value
+        },
+    ),
+    (
+        "the same, and each module is timed",
+        &["pam-module"],
+        || {
+            let line = "session optional {dir}/pam_own.so sleep 2";
+            let more = ["--each-module", "--yes"];
+            let value = with_module("pam_own.so", line, "", &more);
+            let seen = value["causes"][0]["seen"].as_str().unwrap();
+            assert!(seen.starts_with("/etc/pam.d/sshd:3;"), "{value:#}");
+            value
+        },
+    ),
+    (
+        "a wrong password, and pam_faildelay waits 3 s",
+        &["authentication-refused"],
+        || by_password("auth optional pam_faildelay.so delay=3000000", "wrong", &[]),
+    ),
     ("the account is locked", &["account-locked"], || {
         let sshd = planted(PLAIN, None);
         with_user(&sshd, "anna", "/bin/sh", "!x:19000:0:99999:7:::");
@@ -383,7 +691,12 @@ fn uncommon_logins() {
     println!("| planted | assay names |\n|---|---|");
     let mut wrong = Vec::new();
     let only = std::env::var("ASSAY_LOGINS").unwrap_or_default();
+    let has_zsh = assay_testing::servers::find_missing(&["zsh"], true).is_none();
     for (what, expected, measure) in LOGINS.iter().filter(|(what, ..)| what.contains(&only)) {
+        if what.contains("zsh") && !has_zsh {
+            println!("| {what} | skipped: no zsh |");
+            continue;
+        }
         let value = measure();
         let mut seen = ids(&value);
         seen.extend(value["failure"]["kind"].as_str());

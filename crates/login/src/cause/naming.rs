@@ -6,7 +6,8 @@ mod services;
 use super::{LoginKind, Named, PamLine, ServerKnowledge, name_cause};
 use crate::activity::{Activity, ActivityShare, ConnectionSide};
 use crate::client_trace::Clues;
-use crate::startup::StartupLine;
+use crate::pam_timing::PamModuleTime;
+use crate::startup::{LineTrigger, StartupLine};
 use crate::{Login, LoginPart};
 use programs::{first_word, is_command, name_program, program_name};
 use services::{name_peer, name_server_lookup, name_service};
@@ -191,7 +192,10 @@ fn name_sleep(
         "server-sleeps",
         what,
         &process,
-        "look for delays in the server's configuration and its modules",
+        match can_time_modules(kind, known) {
+            true => TIME_MODULES,
+            false => "look for delays in the server's configuration and its modules",
+        },
     )
 }
 
@@ -235,17 +239,68 @@ fn name_busy_machine() -> Named {
     )
 }
 
-/// Describes a slow line of a start-up file as a cause.
+/// Describes a slow line of a start-up file, or of what the shell runs at each prompt, as a cause.
 pub(super) fn name_line(line: &StartupLine) -> Named {
-    let what = format!("start-up file: `{}`", line.command);
-    let then = "run that command by hand; a tool that waits for a lock names its file";
-    let what = format!("{what} at {}", line.place);
-    name_cause(
-        "start-up-line",
-        &what,
-        &format!("{}, each line was timed", line.place),
-        then,
-    )
+    let (command, place) = (&line.command, &line.place);
+    let seen = format!("{place}, each line was timed");
+    let (id, what, then) = match line.trigger {
+        LineTrigger::StartUpFile if command.is_empty() => (
+            "start-up-file",
+            format!("start-up file {place}: its many short lines together"),
+            "leave out what you do not use in it, or load it when it is first needed",
+        ),
+        LineTrigger::StartUpFile => (
+            "start-up-line",
+            format!("start-up file: `{command}` at {place}"),
+            "run that command by hand; a tool that waits for a lock names its file",
+        ),
+        LineTrigger::PromptCommand => (
+            "prompt-command",
+            format!(
+                "the shell runs `{command}` before each prompt (PROMPT_COMMAND, precmd): {place}"
+            ),
+            "take it out there, or let it run in the background; the shell waits for it at each prompt",
+        ),
+        LineTrigger::PromptString => (
+            "prompt-string",
+            format!("the prompt (PS1) runs `{command}` each time: {place}"),
+            "take that substitution out of PS1, or cache what it prints",
+        ),
+        LineTrigger::DebugTrap => (
+            "debug-trap",
+            format!("`trap … DEBUG` runs `{command}` before each command: {place}"),
+            "remove it with `trap - DEBUG`; the shell waits for it before each command",
+        ),
+        LineTrigger::ReplacedShell => (
+            "shell-replaced",
+            format!(
+                "a start-up file hands the terminal to another program: `{command}` at {place}"
+            ),
+            "assay cannot see when that program is ready; `--command-only` leaves the prompt out",
+        ),
+        LineTrigger::LogoutFile => (
+            "logout-line",
+            format!("logout file: `{command}` at {place}"),
+            "run that command by hand; a login shell waits for it when it ends",
+        ),
+    };
+    name_cause(id, &what, &seen, then)
+}
+
+/// Describes a module of PAM that was timed as a cause.
+pub(super) fn name_module(module: &PamModuleTime) -> Named {
+    let what = format!(
+        "{} of PAM ({}) takes {:.2} s",
+        module.module,
+        module.kind,
+        module.took.as_secs_f64()
+    );
+    let then = format!(
+        "the login waits for that module until it ends or the line at {} goes",
+        module.place
+    );
+    let seen = format!("{}; each module was timed", module.place);
+    name_cause("pam-module", &what, &seen, &then)
 }
 
 /// Describes an address that did not answer as a cause.
@@ -342,6 +397,15 @@ pub(super) fn name_distance() -> Named {
     )
 }
 
+/// Advice in a finding: how to find the module of PAM.
+const TIME_MODULES: &str = "find the module of PAM: log in again with --each-module";
+
+/// Returns whether the modules of PAM can be timed, and were not.
+fn can_time_modules(kind: LoginKind, known: &ServerKnowledge) -> bool {
+    let has_modules = known.pam.as_ref().is_some_and(|stack| !stack.is_empty());
+    kind == LoginKind::Ssh && has_modules && known.is_watched && known.modules.is_empty()
+}
+
 /// Describes what is known about unexplained time, and the next step to find its cause.
 pub(super) fn how_to_find_out(
     kind: LoginKind,
@@ -359,9 +423,17 @@ pub(super) fn how_to_find_out(
         (LoginKind::Ssh, LoginPart::Prompt, ..) => {
             "run `bash -lixc exit` there and see where it stops"
         }
+        (LoginKind::Ssh, LoginPart::Logout, ..) => {
+            "see whether programs of the session are left in the background, and the `session` lines in /etc/pam.d/sshd"
+        }
         (_, LoginPart::Name, ..) => "time `getent ahosts HOST`",
         (_, LoginPart::Tcp, ..) => {
             "see the addresses that were tried, with `ssh -v` or `getent ahosts HOST`"
+        }
+        (_, LoginPart::Session | LoginPart::Method(_), true, true)
+            if can_time_modules(kind, known) =>
+        {
+            TIME_MODULES
         }
         (_, _, true, true) => {
             "no process of the server was seen to work or to wait for somebody: see its log"

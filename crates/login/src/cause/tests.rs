@@ -253,6 +253,7 @@ fn a_line_counts_by_its_own_seconds_whichever_part_is_longest() {
             command: "sleep".to_owned(),
             took: Nanos(took * ms),
             part,
+            trigger: crate::startup::LineTrigger::StartUpFile,
         };
         let known = ServerKnowledge {
             startup: vec![

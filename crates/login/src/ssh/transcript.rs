@@ -156,7 +156,7 @@ impl Transcript {
     /// Records remote output. If the output is the mark, the login is complete. Returns `mark`.
     pub fn said(&mut self, at: Nanos, mark: bool) -> bool {
         if mark {
-            self.enter(at, LoginPart::Answer);
+            self.enter(at, LoginPart::Logout);
         }
         mark
     }

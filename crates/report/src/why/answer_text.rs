@@ -62,6 +62,9 @@ pub(super) fn name_class(class: &str) -> &str {
         "local-socket" => "a server on a local socket",
         "file-lock" => "locks of files",
         "user-lock" => "locks of programs",
+        "database-lock" => "locks of a database",
+        "semaphore" => "semaphores",
+        "fifo-reader" => "a reader of a named pipe",
         _ => "something else in the kernel",
     }
 }

@@ -4,7 +4,7 @@
 use super::MachineReader;
 use super::connection_pools::WaitingHolder;
 use super::file_locks::list_awaited;
-use super::processes::thread_seconds;
+use super::processes::{ProcessTable, thread_seconds};
 use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_LINKS: usize = 20_000;
 /// Minimum number of snapshots between two searches.
 const PAUSE: u64 = 3;
+/// CPU time in seconds after which a search ends.
+const LONGEST: f64 = 0.5;
 /// Fraction of one CPU that searches may use.
 const SEARCH_SHARE: f64 = 0.003;
 
@@ -29,6 +31,7 @@ impl DescriptorOwners {
         &mut self,
         reader: &mut MachineReader,
         look: &mut MachineSnapshot,
+        table: &ProcessTable,
     ) -> Vec<u32> {
         let mut owners = name_lock_holders(reader, look);
         let mut wanted: BTreeSet<String> = BTreeSet::new();
@@ -44,9 +47,14 @@ impl DescriptorOwners {
             return owners;
         }
         let is_unknown = wanted.iter().any(|link| !self.known.contains_key(link));
-        if is_unknown && reader.looks >= self.next_search {
+        let pids = match is_unknown && reader.looks >= self.next_search {
+            true => table.list_busiest_first(),
+            false => Vec::new(),
+        };
+        // None are known before the first scan of all processes ends.
+        if !pids.is_empty() {
             let begin = thread_seconds();
-            self.known = search(reader, &wanted);
+            self.known = search(reader, &wanted, &pids);
             let cost = thread_seconds() - begin;
             let pause = (cost / SEARCH_SHARE).min(60.0) as u64;
             self.next_search = reader.looks + pause.max(PAUSE);
@@ -110,23 +118,23 @@ fn name_lock_holders(reader: &mut MachineReader, look: &mut MachineSnapshot) -> 
     pids
 }
 
-/// Searches the open files of all processes for these links. A link that is not found gets an empty list.
+/// Searches the open files of these processes for these links, the busiest processes first. A link that is not found
+/// gets an empty list.
 fn search(
     reader: &mut MachineReader,
     wanted: &BTreeSet<String>,
+    pids: &[u32],
 ) -> BTreeMap<String, Vec<(u32, bool)>> {
     let mut found: BTreeMap<String, Vec<(u32, bool)>> = wanted
         .iter()
         .map(|link| (link.clone(), Vec::new()))
         .collect();
     let own = std::process::id();
+    let begin = thread_seconds();
     let mut links = 0;
-    for name in reader.names("/proc") {
-        let Ok(pid) = name.parse::<u32>() else {
-            continue;
-        };
-        if pid == own {
-            continue;
+    for pid in pids.iter().copied().filter(|pid| *pid != own) {
+        if thread_seconds() - begin > LONGEST {
+            break;
         }
         for number in reader.names(&format!("/proc/{pid}/fd")) {
             links += 1;

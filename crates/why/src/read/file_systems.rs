@@ -3,7 +3,7 @@
 
 use super::MachineReader;
 use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
-use assay_facts::mountinfo;
+use assay_facts::mountinfo::{self, Mount};
 use assay_render::text::escape_line;
 use std::collections::BTreeSet;
 
@@ -31,9 +31,11 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
             far.push(format!("{} ({})", escape_line(&point), escape_line(kind)));
         }
         let is_writable = |options: &str| !options.split(',').any(|option| option == "ro");
-        let is_asked = LOCAL.contains(&mount.fs_type.as_str())
+        let is_local = LOCAL.contains(&mount.fs_type.as_str());
+        let is_turned = is_local && has_turned_read_only(&mount.options, &mount.super_options);
+        let is_asked = is_local
             && is_writable(&mount.options)
-            && is_writable(&mount.super_options);
+            && (is_writable(&mount.super_options) || is_turned);
         if !is_asked || seen.len() >= MOST || !seen.insert(mount.dev) {
             continue;
         }
@@ -51,6 +53,10 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
         let is_sync = has_sync(&mount.options) || has_sync(&mount.super_options);
         entity.set("sync", f64::from(u8::from(is_sync)));
         sync_mounts += f64::from(u8::from(is_sync));
+        entity.set("turned_read_only", f64::from(u8::from(is_turned)));
+        if let Some(errors) = count_errors(reader, &mount) {
+            entity.set("errors_total", errors);
+        }
         entity.texts.insert("type".to_owned(), mount.fs_type);
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize) as f64;
         entity.set("size", bytes(found.f_blocks));
@@ -67,4 +73,40 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
         false => far.join(", "),
     };
     look.texts.insert("network_mounts".to_owned(), far);
+}
+
+/// Returns whether a file system that was mounted for writing is now read-only. `mount -o remount,ro` changes the options
+/// of the mount as well; the kernel changes only those of the file system when it finds an error.
+fn has_turned_read_only(mount: &str, file_system: &str) -> bool {
+    let has = |options: &str, wanted: &str| options.split(',').any(|option| option == wanted);
+    let stopped = ["emergency_ro", "shutdown"];
+    has(mount, "rw")
+        && (has(file_system, "ro") || stopped.iter().any(|option| has(file_system, option)))
+}
+
+/// Returns the number of errors that ext4 has found; `None` for other types.
+fn count_errors(reader: &mut MachineReader, mount: &Mount) -> Option<f64> {
+    if mount.fs_type != "ext4" {
+        return None;
+    }
+    let device = mount.source.to_str()?.rsplit('/').next()?;
+    reader.number(&format!("/sys/fs/ext4/{device}/errors_count"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_turned_read_only;
+
+    #[test]
+    fn an_error_is_told_from_a_mount_that_is_read_only_on_purpose() {
+        // Linux 6.1 and 6.18, after an error; then `mount -o remount,ro`, `mount -o ro`, and a usual mount.
+        assert!(has_turned_read_only("rw,relatime", "ro,errors=remount-ro"));
+        assert!(has_turned_read_only(
+            "rw,relatime",
+            "rw,emergency_ro,errors=remount-ro"
+        ));
+        assert!(!has_turned_read_only("ro,relatime", "ro"));
+        assert!(!has_turned_read_only("ro,relatime", "rw"));
+        assert!(!has_turned_read_only("rw,relatime", "rw,errors=remount-ro"));
+    }
 }

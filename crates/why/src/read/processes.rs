@@ -4,6 +4,7 @@
 mod database_sessions;
 mod lasting;
 mod part_of_machine;
+mod process_scan;
 mod quiet_processes;
 mod sampled_states;
 mod stat_line;
@@ -16,11 +17,12 @@ use super::{MachineReader, parse_pairs};
 use crate::machine_snapshot::{Entity, EntityKind, MachineSnapshot};
 use assay_facts::qemu;
 use lasting::{Lasting, read_lasting};
+use process_scan::ProcessScan;
 use quiet_processes::{QuietProcesses, SleepingProcess};
 use sampled_states::SampledStates;
 pub(super) use sampled_states::read_wchan;
 use stat_line::StatLine;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use still_processes::StillProcesses;
 use user_tasks::UserTasks;
 
@@ -34,6 +36,10 @@ const SAMPLED_THREADS: usize = 8;
 const LONG_LIST: usize = 4096;
 /// Number of scans after which an idle process is no longer tracked.
 const PATIENCE: u32 = 10;
+/// CPU time in seconds after which a scan goes on in the next snapshot: the first scan, and a later one.
+const SCAN_SECONDS: [f64; 2] = [1.0, 0.5];
+/// Number of processes between two readings of the clock.
+const CLOCK_EVERY: usize = 64;
 /// Fraction of one CPU that scans of all processes may use.
 const SCAN_SHARE: f64 = 0.01;
 
@@ -63,6 +69,8 @@ pub(super) struct ProcessTable {
     lasting: BTreeMap<u32, Lasting>,
     /// Number of snapshots until the next scan of all processes.
     pause: u32,
+    /// A scan that goes on.
+    scan: Option<ProcessScan>,
     /// Thread states sampled since the last snapshot.
     states: SampledStates,
     /// Start time of each process, and whether it belongs to the watched subject.
@@ -135,12 +143,9 @@ impl ProcessTable {
         let before = self.children.get(&pid);
         let changes = before.is_some_and(|before| before.list != now);
         let turnover = before.is_some_and(|before| {
-            let is_left = |child| before.list.split_ascii_whitespace().any(|one| one == child);
             // Children of threads other than the first are not in the list.
             let is_seen = !(before.list.trim().is_empty() && now.trim().is_empty());
-            is_seen
-                && ended_ticks > before.ended_ticks
-                && !now.split_ascii_whitespace().any(is_left)
+            is_seen && ended_ticks > before.ended_ticks && shares_no_word(&before.list, &now)
         });
         let count = now.split_ascii_whitespace().count();
         let children = Children {
@@ -169,7 +174,9 @@ impl ProcessTable {
                 }
             }
         }
-        look.set("processes", self.all.len() as f64);
+        if !self.all.is_empty() {
+            look.set("processes", self.all.len() as f64);
+        }
         let tracked = &self.tracked;
         self.children.retain(|pid, _| tracked.contains(pid));
         self.still.retain(tracked);
@@ -178,65 +185,93 @@ impl ProcessTable {
         self.states.restart(asked);
     }
 
-    /// Scans all processes and selects those to track.
+    /// Scans all processes and selects those to track. A scan of very many processes goes on in the next snapshot.
     fn scan(&mut self, reader: &mut MachineReader, look: &mut MachineSnapshot) {
         let begin = thread_seconds();
-        let mut all = BTreeMap::new();
-        let mut ranked: Vec<(u64, u32)> = Vec::new();
-        let mut states: BTreeMap<char, f64> = BTreeMap::new();
-        let mut sleeping: Vec<SleepingProcess> = Vec::new();
-        let mut zombies: BTreeMap<u32, u32> = BTreeMap::new();
-        let own = std::process::id();
-        self.users.restart();
-        let names = reader.names("/proc");
-        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        pids.sort_unstable();
-        for pid in pids {
-            let Some(text) = reader.text_once(&format!("/proc/{pid}/stat")) else {
-                continue;
-            };
-            let Some(stat) = StatLine::parse(&text) else {
-                continue;
-            };
-            *states.entry(stat.state).or_default() += 1.0;
-            if stat.state == 'Z' {
-                *zombies.entry(stat.parent).or_default() += 1;
+        let mut scan = match self.scan.take() {
+            Some(scan) => scan,
+            None => {
+                self.users.restart();
+                ProcessScan::begin(reader)
             }
-            self.users.count(reader, pid, stat.threads);
-            let busy = stat.busy_ticks + stat.major_faults;
-            let before = self.all.get(&pid).filter(|last| last.start == stat.start);
-            let delta = busy.saturating_sub(before.map_or(0, |last| last.busy));
-            let is_new = before.is_none() && self.all.is_empty();
-            let rank = match (stat.state, is_new) {
-                ('D', _) => 1 << 40 | delta,
-                ('R', _) => 1 << 20 | delta,
-                ('T', _) => 1,
-                // At the first look, the totals since the start of a process say little about the
-                // present.
-                (_, true) => 0,
-                _ => delta,
-            };
-            let asked = self.is_asked(reader, pid, &stat) || self.wanted.contains(&pid);
-            if stat.state == 'S' && !stat.is_kernel() && !self.tracked.contains(&pid) && pid != own
-            {
-                let is_database = database_sessions::is_session(&stat.name);
-                sleeping.push(SleepingProcess {
-                    pid,
-                    start: stat.start,
-                    is_database,
-                });
+        };
+        let most = SCAN_SECONDS[usize::from(!self.all.is_empty())];
+        while let Some(pid) = scan.next_pid() {
+            self.scan_process(reader, pid, &mut scan);
+            if scan.read.is_multiple_of(CLOCK_EVERY) && thread_seconds() - begin > most {
+                break;
             }
-            if (rank > 0 || asked || qemu::is_qemu(&stat.name)) && pid != own {
-                ranked.push((rank | u64::from(asked) << 41, pid));
-            }
-            let last = Last {
-                start: stat.start,
-                parent: stat.parent,
-                busy,
-            };
-            all.insert(pid, last);
         }
+        scan.cost += thread_seconds() - begin;
+        match scan.is_complete() {
+            true => self.finish_scan(reader, look, scan),
+            false => self.scan = Some(scan),
+        }
+    }
+
+    /// Reads one process of a scan.
+    fn scan_process(&mut self, reader: &mut MachineReader, pid: u32, scan: &mut ProcessScan) {
+        let Some(text) = reader.text_once(&format!("/proc/{pid}/stat")) else {
+            return;
+        };
+        let Some(stat) = StatLine::parse(&text) else {
+            return;
+        };
+        *scan.states.entry(stat.state).or_default() += 1.0;
+        if stat.state == 'Z' {
+            *scan.zombies.entry(stat.parent).or_default() += 1;
+        }
+        self.users.count(reader, pid, stat.threads);
+        let busy = stat.busy_ticks + stat.major_faults;
+        let before = self.all.get(&pid).filter(|last| last.start == stat.start);
+        let delta = busy.saturating_sub(before.map_or(0, |last| last.busy));
+        let is_new = before.is_none() && self.all.is_empty();
+        let rank = match (stat.state, is_new) {
+            ('D', _) => 1 << 40 | delta,
+            ('R', _) => 1 << 20 | delta,
+            ('T', _) => 1,
+            // At the first look, the totals since the start of a process say little about the
+            // present.
+            (_, true) => 0,
+            _ => delta,
+        };
+        let own = std::process::id();
+        let asked = self.is_asked(reader, pid, &stat) || self.wanted.contains(&pid);
+        if stat.state == 'S' && !stat.is_kernel() && !self.tracked.contains(&pid) && pid != own {
+            scan.sleeping.push(SleepingProcess {
+                pid,
+                start: stat.start,
+                is_database: database_sessions::is_session(&stat.name),
+            });
+        }
+        if (rank > 0 || asked || qemu::is_qemu(&stat.name)) && pid != own {
+            scan.ranked.push((rank | u64::from(asked) << 41, pid));
+        }
+        let last = Last {
+            start: stat.start,
+            parent: stat.parent,
+            busy,
+        };
+        scan.all.insert(pid, last);
+    }
+
+    /// Selects the processes to track after a scan.
+    fn finish_scan(
+        &mut self,
+        reader: &mut MachineReader,
+        look: &mut MachineSnapshot,
+        scan: ProcessScan,
+    ) {
         let is_first = self.all.is_empty();
+        let ProcessScan {
+            all,
+            mut ranked,
+            states,
+            mut sleeping,
+            zombies,
+            cost,
+            ..
+        } = scan;
         self.all = all;
         self.users.finish();
         sleeping.sort_unstable_by_key(|one| one.pid);
@@ -276,7 +311,6 @@ impl ProcessTable {
             let label = reader.label_process(*parent);
             look.texts.insert("zombies_of".to_owned(), label);
         }
-        let cost = thread_seconds() - begin;
         // The activity of a process is known only from the second look on.
         self.pause = match is_first {
             true => 0,
@@ -349,6 +383,9 @@ impl ProcessTable {
             queued += next().unwrap_or(0.0) / 1e9;
             switches += next().unwrap_or(0.0);
         }
+        if stat.state == 't' {
+            describe_tracer(reader, pid, &mut entity);
+        }
         self.still.note(pid, stat.state, switches, threads.len());
         entity.set("switches_total", switches);
         entity.set("queue_total", queued);
@@ -380,6 +417,31 @@ impl ProcessTable {
         self.states.describe(pid, &mut entity);
         Some(entity)
     }
+}
+
+/// Adds the process that traces a process, from a look in which it has stopped it.
+fn describe_tracer(reader: &mut MachineReader, pid: u32, entity: &mut Entity) {
+    let text = reader.text(&format!("/proc/{pid}/status"));
+    let text = text.unwrap_or_default();
+    let tracer = text
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    let tracer = tracer.and_then(|word| word.trim().parse::<u32>().ok());
+    if let Some(tracer) = tracer.filter(|tracer| *tracer != 0) {
+        let label = reader.label_process(tracer);
+        entity.texts.insert("tracer".to_owned(), label);
+        entity
+            .texts
+            .insert("tracer_pid".to_owned(), tracer.to_string());
+    }
+}
+
+/// Returns whether no word is in both lists.
+fn shares_no_word(one: &str, other: &str) -> bool {
+    let words: HashSet<&str> = one.split_ascii_whitespace().collect();
+    !other
+        .split_ascii_whitespace()
+        .any(|word| words.contains(word))
 }
 
 fn list_threads(reader: &mut MachineReader, pid: u32) -> Vec<u32> {

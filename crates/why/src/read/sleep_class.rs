@@ -4,7 +4,7 @@
 
 /// Kernel functions as `/proc/PID/wchan` shows them, and the class of waiting. Names must be equal, except for a
 /// compiler suffix after a `.`.
-const CLASSES: [(&str, &[&str]); 6] = [
+const CLASSES: [(&str, &[&str]); 8] = [
     (
         "slow-reader",
         &[
@@ -43,6 +43,9 @@ const CLASSES: [(&str, &[&str]); 6] = [
             "wait_for_response",
         ],
     ),
+    (SEMAPHORE, &["do_semtimedop", "__do_semtimedop"]),
+    // The other end of a named pipe: a reader may be idle, a writer is not.
+    (OPEN, &["wait_for_partner"]),
     // Terminals and POSIX queues, for reading and for writing: the system call decides.
     (WRITE, &["wait_woken", "wq_sleep"]),
     // Lock or queue: the arguments of the system call decide.
@@ -57,6 +60,12 @@ const CLASSES: [(&str, &[&str]); 6] = [
         ],
     ),
 ];
+
+/// The class of waits for a semaphore of System V. It may be a lock, or the wait of an idle worker.
+pub(super) const SEMAPHORE: &str = "semaphore";
+
+/// The class of sleeps in open(2) of a named pipe.
+pub(super) const OPEN: &str = "open";
 
 /// Class of all sleeps in a futex.
 pub(super) const FUTEX: &str = "futex";
@@ -207,7 +216,8 @@ pub(super) fn parse_contended_lock(syscall: &str) -> Option<u64> {
 /// `read_call` reads its `/proc/PID/syscall`.
 pub(super) fn waits_for_others(wchan: &str, read_call: impl FnOnce() -> Option<String>) -> bool {
     match classify_sleep(wchan) {
-        None | Some(FUTEX) => false,
+        None | Some(FUTEX | SEMAPHORE) => false,
+        Some(OPEN) => read_call().is_some_and(|call| opens_to_write(&call)),
         Some(WRITE) => read_call().is_some_and(|call| is_write(&call)),
         Some(_) => true,
     }
@@ -219,6 +229,25 @@ pub(super) fn is_write(syscall: &str) -> bool {
     number
         .and_then(|number| number.parse().ok())
         .is_some_and(|number: u32| WRITES.contains(&number))
+}
+
+/// Numbers of open and openat, and the position of the argument with the flags.
+#[cfg(target_arch = "x86_64")]
+const OPENS: [(u32, usize); 2] = [(2, 2), (257, 3)];
+/// The same on newer architectures: openat.
+#[cfg(not(target_arch = "x86_64"))]
+const OPENS: [(u32, usize); 1] = [(56, 3)];
+
+/// Whether a task in `/proc/PID/syscall` opens a file for writing only.
+pub(super) fn opens_to_write(syscall: &str) -> bool {
+    let words: Vec<&str> = syscall.split_ascii_whitespace().collect();
+    let number = words.first().and_then(|word| word.parse().ok());
+    let Some((_, at)) = OPENS.iter().find(|(call, _)| Some(*call) == number) else {
+        return false;
+    };
+    let flags = words.get(*at).map(|word| word.trim_start_matches("0x"));
+    let flags = flags.and_then(|word| u64::from_str_radix(word, 16).ok());
+    flags.is_some_and(|flags| flags & 3 == 1)
 }
 
 /// Returns the file descriptor of a system call in `/proc/PID/syscall`, which is its first argument.
@@ -271,6 +300,18 @@ mod tests {
         assert_eq!(parse_contended_lock("running"), None);
         assert_eq!(parse_descriptor("1 0x4 0x7f 0x10 0x0"), Some(4));
         assert_eq!(parse_descriptor("running"), None);
+    }
+
+    #[test]
+    fn who_waits_for_a_reader_of_a_named_pipe_is_told_from_who_waits_for_a_writer() {
+        let open = |flags: &str| {
+            let (call, _) = OPENS[OPENS.len() - 1];
+            format!("{call} 0xffffff9c 0x5644 {flags} 0x1b6 0x0 0x0 0x7ffe 0x7f9e")
+        };
+        let waits = |flags: &str| waits_for_others("wait_for_partner", || Some(open(flags)));
+        assert!(waits("0x241") && waits("0x1") && !waits("0x0") && !waits("0x80000"));
+        assert!(!opens_to_write("running") && !opens_to_write(""));
+        assert!(!waits_for_others("do_semtimedop", || None));
     }
 
     #[test]

@@ -82,6 +82,16 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     look.set("tcp.connecting", seen.connecting);
     look.set("dns.open", seen.questions);
     look.set("tcp.zero_window", seen.zero_window);
+    let most = seen.remotes.iter().max_by_key(|(_, count)| **count);
+    let read: u32 = seen.remotes.values().sum();
+    // Only a part of very many connections is read.
+    let to_one = most.map_or(0.0, |(_, count)| {
+        f64::from(*count) * (sockets / f64::from(read.max(1))).max(1.0)
+    });
+    look.set("tcp.to_one", to_one);
+    if let Some(peer) = most.and_then(|(remote, _)| format_peer(remote)) {
+        look.texts.insert("tcp.to_one_peer".to_owned(), peer);
+    }
     for ((port, network), (queue, inode)) in seen.listeners {
         let (id, name) = match network {
             None => (port.to_string(), format!("port {port}")),
@@ -194,6 +204,8 @@ pub(super) struct SeenSockets {
     /// Connections that make no progress.
     stuck: Vec<Entity>,
     peers: BTreeMap<String, u32>,
+    /// Number of connections of assay's own namespace to each remote end, as the kernel writes it.
+    remotes: BTreeMap<String, u32>,
 }
 
 /// Maximum number of connections without progress in a snapshot.
@@ -212,6 +224,9 @@ impl SeenSockets {
             let (_, port) = address.rsplit_once(':')?;
             u16::from_str_radix(port, 16).ok()
         };
+        if !is_udp && state != "0A" && self.network.is_none() {
+            *self.remotes.entry(remote.to_owned()).or_default() += 1;
+        }
         match (is_udp, state) {
             (true, "01") if port(remote) == Some(53) => self.questions += 1.0,
             (false, "02") => {

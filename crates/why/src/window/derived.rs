@@ -140,7 +140,16 @@ fn complete_machine(window: &mut WatchWindow) {
             "tcp.retransmitted_share",
             ratio("tcp.retransmitted", "tcp.sent"),
         ),
-        ("tcp.ports_used", ratio("tcp.time_wait", "tcp.ports")),
+        (
+            "tcp.ports_used",
+            [
+                ratio("tcp.time_wait", "tcp.ports"),
+                ratio("tcp.to_one", "tcp.ports"),
+            ]
+            .into_iter()
+            .flatten()
+            .reduce(f64::max),
+        ),
         ("zfs.arc_share", ratio("zfs.arc", "zfs.arc_max")),
         (
             "mem.dirty_share",
@@ -305,6 +314,8 @@ fn complete_processes(window: &mut WatchWindow) {
             "local-socket",
             "file-lock",
             "user-lock",
+            "semaphore",
+            "fifo-reader",
             "database-lock",
         ] {
             process

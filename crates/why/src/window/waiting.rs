@@ -40,6 +40,10 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         let is_whole = !is_path || process.number("uses_path") > 0.0;
         for (key, value) in process.numbers.iter().filter(|(key, _)| is_wait(key)) {
             let class = &key["wait.".len()..];
+            // Idle workers wait for a semaphore as well.
+            if class == "semaphore" && *thing == WatchSubject::Machine {
+                continue;
+            }
             if is_whole || STORAGE.contains(&class) {
                 add(class, *value);
             }
@@ -117,6 +121,8 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "file-lock",
         "user-lock",
         "database-lock",
+        "fifo-reader",
+        "semaphore",
     ] {
         window
             .machine

@@ -25,6 +25,17 @@ pub(super) fn cases() -> Vec<Case> {
             &[],
             leak(vec![waiter("network-share")]),
         ),
+        (
+            "file-system-errors",
+            &[],
+            &[],
+            &[(
+                FileSystem,
+                "/srv",
+                &[("turned_read_only", 1.0), ("size", 1e9), ("available", 5e8)],
+                &[("type", "ext4")],
+            )],
+        ),
         ("file-scanner", &[], &[], leak(vec![waiter("file-scanner")])),
         (
             "mount-sync",

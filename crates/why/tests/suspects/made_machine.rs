@@ -58,6 +58,7 @@ const HEALTHY: &[(&str, f64)] = &[
     ("tcp.syn_retransmitted_total", 0.0),
     ("tcp.time_wait", 10.0),
     ("tcp.ports", 28232.0),
+    ("tcp.to_one", 20.0),
     ("tcp.connecting", 0.0),
     ("dns.open", 0.0),
     ("udp.full_total", 0.0),

@@ -72,6 +72,7 @@ fn each_page_has_a_case() {
         .chain([
             "computes",
             "stopped",
+            "semaphore",
             "low-priority",
             "path-hangs",
             "threads-take-turns",
@@ -115,6 +116,12 @@ fn a_part_that_computes_or_is_stopped_is_told_and_others_are_not_to_blame() {
         suspected(&looks(&[], &[], &[part("job", still)]), &thing),
         ["stopped"]
     );
+    let holder: Values = &[("wait.semaphore", 1.0), ("cpu_total", 0.0)];
+    let parts = [part("worker", holder)];
+    assert_eq!(suspected(&looks(&[], &[], &parts), &thing), ["semaphore"]);
+    // A worker without work waits in the same way.
+    let machine = WatchSubject::Machine;
+    assert_eq!(suspected(&looks(&[], &[], &parts), &machine), [""; 0]);
     // The disk is full, and this process does not wait for it.
     let idle: Values = &[("cpu_total", 0.1), ("queue_total", 0.0)];
     let parts = [

@@ -22,6 +22,52 @@ pub(super) fn cases() -> Vec<Case> {
             )],
         ),
         (
+            "lock-polled",
+            &[],
+            &[],
+            &[(
+                Process,
+                "app",
+                &[
+                    ("polls_lock", 1.0),
+                    ("asleep.timer", 0.2),
+                    ("switches_total", 10.0),
+                ],
+                &[
+                    ("pid", "6"),
+                    ("polled_file", "/srv/db"),
+                    ("lock_holder", "job (process 9)"),
+                    ("lock_holder_pid", "9"),
+                ],
+            )],
+        ),
+        (
+            "fifo-reader",
+            &[],
+            &[],
+            &[(
+                Process,
+                "report",
+                &[("wait.fifo-reader", 1.0)],
+                &[("pid", "6")],
+            )],
+        ),
+        (
+            "traced",
+            &[],
+            &[],
+            &[(
+                Process,
+                "web",
+                &[("traced", 0.4), ("stopped", 0.5), ("cpu_total", 0.2)],
+                &[
+                    ("pid", "6"),
+                    ("tracer", "strace (process 9)"),
+                    ("tracer_pid", "9"),
+                ],
+            )],
+        ),
+        (
             "user-processes",
             &[],
             &[],

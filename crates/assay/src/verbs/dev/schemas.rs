@@ -23,7 +23,7 @@ fn all() -> Vec<Form> {
         ),
         (
             "run-share",
-            "assay run smb://SERVER/SHARE --json",
+            "assay run smb://SERVER/SHARE --json, assay run nfs://SERVER/EXPORT --json",
             form::<run::ShareDocument<'_>>(),
         ),
         (

@@ -87,7 +87,7 @@ fn logins(measured: &Measured) -> String {
 fn logins_with_time(measured: &Measured) -> String {
     let logins = logins(measured);
     match (
-        WholeTime::of(&measured.logins, &|_| false),
+        WholeTime::of(&measured.logins, &|part| *part == LoginPart::Logout),
         measured.logins.len(),
     ) {
         (None, _) => logins,
@@ -222,7 +222,7 @@ fn capital(text: &str) -> String {
 
 /// Returns the median time of a login without the start of the interactive shell.
 fn command(measured: &Measured) -> Nanos {
-    let prompt = |part: &LoginPart| *part == LoginPart::Prompt;
+    let prompt = |part: &LoginPart| matches!(part, LoginPart::Prompt | LoginPart::Logout);
     WholeTime::of(&measured.logins, &prompt).map_or(Nanos(0), |whole| whole.median)
 }
 

@@ -1,4 +1,4 @@
-//! `assay run smb://server/share`: measures a share of a file server.
+//! `assay run smb://server/share` and `nfs://server/export`: measures a share of a file server.
 
 use super::Args;
 use crate::context::{self, columns, print};
@@ -8,7 +8,8 @@ use assay_model::SCHEMA_VERSION;
 use assay_model::units::mb_per_s;
 use assay_render::text::{escape_line, format_paragraph, measure_width, pad_left, pad_right};
 use assay_shares::{
-    FILE_PREFIX, Protection, ShareRequest, ShareResult, ShareTransfers, ShareUrl, measure_share,
+    FILE_PREFIX, Protection, ShareProtocol, ShareRequest, ShareResult, ShareTransfers, ShareUrl,
+    measure_share,
 };
 
 /// Default size of the test file in bytes.
@@ -57,6 +58,10 @@ pub(super) fn run(url: &str, args: &Args, global: &Global) -> anyhow::Result<Sta
         anyhow::ensure!(!given, "{option} has no meaning for a share: leave it out");
     }
     let url = ShareUrl::parse(url)?;
+    anyhow::ensure!(
+        args.auth_file.is_none() || url.protocol() == ShareProtocol::Smb,
+        "--auth-file is for smb://: NFS knows users by number, as in nfs://SERVER/EXPORT?uid=1000&gid=1000"
+    );
     let cancel = context::on_signals_within(super::LONGEST_END)?;
     let name = format!("{FILE_PREFIX}{}", &context::random_uid()?[..16]);
     let request = ShareRequest {

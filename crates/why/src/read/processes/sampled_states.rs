@@ -3,8 +3,8 @@
 
 use super::super::MachineReader;
 use super::super::sleep_class::{
-    FUTEX, WRITE, classify_sleep, describe_sleep, is_timer, is_write, parse_contended_lock,
-    parse_descriptor,
+    FUTEX, OPEN, WRITE, classify_sleep, describe_sleep, is_timer, is_write, opens_to_write,
+    parse_contended_lock, parse_descriptor,
 };
 use super::super::wait_class::{classify_stack, parse_stack};
 use super::stat_line::StatLine;
@@ -32,6 +32,8 @@ pub(super) struct SampledStates {
     waits: BTreeMap<(u32, &'static str), SampledWait>,
     ready: BTreeMap<u32, f64>,
     timers: BTreeMap<u32, f64>,
+    /// Threads that a debugger or strace has stopped.
+    traced: BTreeMap<u32, f64>,
     futexes: BTreeMap<u32, f64>,
     /// For processes in `close`: number of sleeping threads, by what they wait for (see [`describe_sleep`]).
     sleeps: BTreeMap<u32, BTreeMap<String, f64>>,
@@ -99,6 +101,7 @@ impl SampledStates {
         let stat = line.and_then(|line| StatLine::parse(&line));
         match stat.map(|stat| (stat.state, stat.is_kernel())) {
             Some(('D', _)) => self.add_wait(reader, pid, dir, weight),
+            Some(('t', _)) => *self.traced.entry(pid).or_default() += weight,
             Some(('R', _)) => *self.ready.entry(pid).or_default() += weight,
             Some(('S', false)) if is_close => self.add_sleep(reader, pid, dir, weight),
             _ => {}
@@ -148,6 +151,8 @@ impl SampledStates {
         let class = match class {
             WRITE if !is_write(&call) => return,
             WRITE => "slow-reader",
+            OPEN if !opens_to_write(&call) => return,
+            OPEN => "fifo-reader",
             class => class,
         };
         if class == "slow-reader"
@@ -172,6 +177,7 @@ impl SampledStates {
         };
         for (key, counts) in [
             ("ready", &self.ready),
+            ("traced", &self.traced),
             ("asleep.timer", &self.timers),
             ("asleep.futex", &self.futexes),
         ] {
