@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use traced_lines::{TracedLine, find_longest_lines};
 
 /// Builds a shell command that traces start-up files in bash. The command sets PS4 itself, because bash ignores PS4
-/// from root's environment. `$before` runs untraced.
+/// from root's environment.
 macro_rules! trace {
     ($shells:expr, $flags:expr, $before:expr, $files:expr) => {
         trace!("", $shells, $flags, $before, $files)
@@ -25,9 +25,8 @@ macro_rules! trace {
             $shells,
             ") ;; *) exit ;; esac; exec bash --noprofile --norc ",
             $flags,
-            " -c \"",
+            " -c \"PS4='\"'\"'+assay-line \\$EPOCHREALTIME \\${BASH_SOURCE[0]}:\\$LINENO '\"'\"'; set -x; ",
             $before,
-            "PS4='\"'\"'+assay-line \\$EPOCHREALTIME \\${BASH_SOURCE[0]}:\\$LINENO '\"'\"'; set -x; ",
             $files,
             " : assay-end\"'"
         )
@@ -85,7 +84,7 @@ const OF_COMMAND: &str = trace!(
 const OF_LOGOUT: &str = trace!(
     "*bash",
     "-i",
-    concat!(login_files!(), " "),
+    concat!(login_files!(), " : assay-logout; "),
     "for f in ~/.bash_logout /etc/bash.bash_logout; do if [ -r \\$f ]; then . \\$f; fi; done;"
 );
 

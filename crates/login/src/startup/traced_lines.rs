@@ -11,7 +11,8 @@ const SHORTEST: Nanos = Nanos(50_000_000);
 /// Minimum duration of the short lines of a file together.
 const SHORTEST_OF_FILE: Nanos = Nanos(150_000_000);
 /// Markers in the trace: what runs from here on.
-const MARKERS: [(&str, LineTrigger); 2] = [
+const MARKERS: [(&str, LineTrigger); 3] = [
+    (": assay-logout", LineTrigger::LogoutFile),
     (": assay-prompt-command", LineTrigger::PromptCommand),
     (": assay-prompt-string", LineTrigger::PromptString),
 ];
@@ -32,9 +33,10 @@ pub(super) struct TracedLine {
 }
 
 impl TracedLine {
-    /// Parses a line of the trace. For each nesting level, bash repeats the first character of the prefix (`+`).
+    /// Parses a line of the trace. For each nesting level, bash repeats the first character of the prefix (`+`). Output
+    /// without a line feed, as of `clear`, stands before it.
     pub fn parse(line: &str) -> Option<Self> {
-        let rest = line.trim_start_matches('+').strip_prefix("assay-line ")?;
+        let (_, rest) = line.split_once("+assay-line ")?;
         let mut words = rest.splitn(3, ' ');
         let at: f64 = words.next()?.replace(',', ".").parse().ok()?;
         Some(Self {
@@ -140,16 +142,14 @@ fn find_hook<'a>(
 pub(super) fn find_longest_lines(traced: &[TracedLine], part: &LoginPart) -> Vec<StartupLine> {
     let mut lines: Vec<StartupLine> = Vec::new();
     let mut hooks: Vec<Hook> = Vec::new();
-    let mut trigger = match part {
-        LoginPart::Logout => LineTrigger::LogoutFile,
-        _ => LineTrigger::StartUpFile,
-    };
+    let mut trigger = LineTrigger::StartUpFile;
     for (line, next) in traced.iter().zip(traced.iter().skip(1)) {
         let took = Nanos::from_secs_f64((next.at - line.at).max(0.0));
         if let Some((_, next)) = MARKERS.iter().find(|(marker, _)| line.text == *marker) {
             trigger = *next;
             continue;
         }
+        let is_logout = trigger == LineTrigger::LogoutFile;
         // The end of the trace follows the last line of each kind.
         let is_last = next.place.is_empty();
         let trap = hooks
@@ -174,6 +174,10 @@ pub(super) fn find_longest_lines(traced: &[TracedLine], part: &LoginPart) -> Vec
             None => continue,
         };
         hooks.extend(Hook::parse(line));
+        // The start-up files are read for the logout files only, and may set the trap.
+        if *part == LoginPart::Logout && !is_logout {
+            continue;
+        }
         let command = line.command();
         let same = |other: &&mut StartupLine| {
             other.place == place && other.command == command && other.trigger == trigger
@@ -253,7 +257,7 @@ mod tests {
         let traced = parse(&[
             "+assay-line 1700000000.000100 :0 [ -r /etc/profile ]",
             "++assay-line 1700000000.100000 /etc/profile:4 id -u",
-            "++assay-line 1700000000.110000 /home/u/.bashrc:7 export TOKEN=hunter2",
+            "\u{1b}[H\u{1b}[2J++assay-line 1700000000.110000 /home/u/.bashrc:7 export TOKEN=hunter2",
             "++assay-line 1700000000.120000 /home/u/.bashrc:12 lockfile -60 /home/u/.tool.lock",
             "something else",
             "+assay-line 1700000060.120000 :0 : assay-end",

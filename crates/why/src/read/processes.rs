@@ -37,7 +37,7 @@ const LONG_LIST: usize = 4096;
 /// Number of scans after which an idle process is no longer tracked.
 const PATIENCE: u32 = 10;
 /// CPU time in seconds after which a scan goes on in the next snapshot: the first scan, and a later one.
-const SCAN_SECONDS: [f64; 2] = [1.0, 0.5];
+const SCAN_SECONDS: [f64; 2] = [0.5, 0.25];
 /// Number of processes between two readings of the clock.
 const CLOCK_EVERY: usize = 64;
 /// Fraction of one CPU that scans of all processes may use.
