@@ -137,14 +137,14 @@ pub fn read_recording(input: &mut dyn BufRead) -> Result<WatchRecording, Recordi
         if looks.last().is_some_and(|last| look.at_ms <= last.at_ms) {
             return Err(fault(
                 line,
-                "this look is not later than the one before it".to_owned(),
+                "this sample is not later than the one before it".to_owned(),
             ));
         }
         looks.push(look);
     }
     let header = header.ok_or_else(|| fault(1, "the recording is empty".to_owned()))?;
     if looks.len() < 2 {
-        let message = "two looks or more are needed; record for longer".to_owned();
+        let message = "at least two samples are needed; record for longer".to_owned();
         return Err(fault(looks.len() + 1, message));
     }
     Ok(WatchRecording { header, looks })

@@ -37,7 +37,7 @@ pub struct Args {
     /// Write an HTML page to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "format", "json"])]
     html: Option<PathBuf>,
-    /// Omit facts whose key begins with this, such as kernel.cmdline (repeatable)
+    /// Omit facts with this key prefix, such as kernel.cmdline (repeatable)
     #[arg(long, value_name = "KEY")]
     omit: Vec<String>,
     /// Write the report to FILE instead of standard output

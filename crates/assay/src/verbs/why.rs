@@ -121,7 +121,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     if looks.len() < 2 {
-        anyhow::bail!("interrupted before the second look: nothing is known yet");
+        anyhow::bail!("interrupted before the second sample: there is no result yet");
     }
     let window = WatchWindow::new(&looks, &header.subject);
     let mut answer = judge_window(&window, &header.subject)?;
@@ -180,7 +180,7 @@ fn watch_machine(args: &Args) -> anyhow::Result<(RecordingHeader, Vec<MachineSna
     let mut fault = None;
     meter.say("watching".to_owned());
     let mut see = |look: MachineSnapshot| {
-        meter.say(format!("look {}", looks.len() + 1));
+        meter.say(format!("sample {}", looks.len() + 1));
         if let Some(file) = &mut file
             && fault.is_none()
         {

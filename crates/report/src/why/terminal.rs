@@ -13,7 +13,7 @@ use assay_why::{RankedSuspect, SlownessAnswer};
 pub fn render_answer_text(answer: &SlownessAnswer, style: Style) -> String {
     let mut out = String::new();
     let head = format!(
-        "{}: {:.0} s, {} looks",
+        "{}: {:.0} s, {} samples",
         format_heading(answer),
         answer.seconds,
         answer.looks
