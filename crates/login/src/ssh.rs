@@ -38,7 +38,8 @@ struct PasswordProgram {
 }
 
 /// Script of the program. It answers only questions for a password.
-const ANSWER_PASSWORD: &str = "#!/bin/sh\ncase \"$1\" in *[Pp]assword*) head -n 1 -- \"$ASSAY_PASSWORD_FILE\" ;; *) exit 1 ;; esac\n";
+const ANSWER_PASSWORD: &str = "#!/bin/sh\n\
+    case \"$1\" in *[Pp]assword*) head -n 1 -- \"$ASSAY_PASSWORD_FILE\" ;; *) exit 1 ;; esac\n";
 
 impl SshTarget {
     /// Parses `[USER@]HOST[:PORT]`; options look like `Port=2222`.
@@ -155,8 +156,9 @@ pub(crate) const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
 /// Text that the remote side prints when the session is established and the interactive shell starts.
 const BEGINS: &str = "assay-shell-begins";
 /// Runs the user's own shell as an interactive shell. An interactive shell with `-c` writes no history and shows no
-/// prompt, so that what bash, zsh and fish run for a prompt is run by name; bash before 4.4 cannot expand PS1 by name. The
-/// shell then ends as on `exit`. `/bin/sh` interprets the quotes, because the user's shell may have other rules.
+/// prompt. So the command runs by name what bash, zsh and fish run for a prompt; bash before 4.4 cannot expand PS1 by
+/// name. The shell then ends as on `exit`. `/bin/sh` interprets the quotes, because the user's shell may have other
+/// rules.
 const SAY_AS_PERSON: &str = concat!(
     "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; p=; case \"${SHELL##*/}\" in ",
     // A function does not run the trap DEBUG for each of its commands.

@@ -72,7 +72,8 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "etc/apache2/sites-enabled/dav.conf",
         &[(
             "Require all granted",
-            "AuthType Basic\n        AuthName dav\n        AuthUserFile /etc/apache2/dav.users\n        Require valid-user",
+            "AuthType Basic\n        AuthName dav\n        AuthUserFile /etc/apache2/dav.users\n        \
+             Require valid-user",
         )],
     ),
     (

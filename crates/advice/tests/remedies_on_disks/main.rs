@@ -263,9 +263,15 @@ fn settings_that_pages_write_are_taken_by_the_kernel() {
             for command in commands(text, "sysctl -w ") {
                 let (key, value) = command["sysctl -w ".len()..].split_once('=').unwrap();
                 let now = run(&format!("sysctl -n {key}"));
-                match (key.starts_with("net."), now) {
-                    (true, Ok(_)) => drop(run(&format!("unshare -n {command}")).unwrap()),
-                    (false, Ok(now)) if now == value => drop(run(&command).unwrap()),
+                // Undo steps write the value from before.
+                let value = match (value, &now) {
+                    ("OLD", Ok(now)) => now.as_str(),
+                    _ => value,
+                };
+                let write = format!("sysctl -w {key}={value}");
+                match (key.starts_with("net."), &now) {
+                    (true, Ok(_)) => drop(run(&format!("unshare -n {write}")).unwrap()),
+                    (false, Ok(now)) if now == value => drop(run(&write).unwrap()),
                     // Not in this kernel, or set to another value.
                     _ => continue,
                 }

@@ -401,6 +401,7 @@ function samba(line,   text, at, name, value, joined, keep) {
         if (text in SMB_SECTION || text in share_number) return name " = " share_name(text)
         keep = 0
     }
+    else if (joined == "validusers") keep = value == ""
     else if (joined in SMB_ACCOUNT) keep = value == "root" || value == "nobody"
     else if (joined in SMB) { text = tolower(value); gsub(/[ \t\r]+/, "_", text); keep = text in SMB_VALUE }
     else return ""

@@ -85,7 +85,8 @@ fn headed<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
 }
 
 /// Returns the text of each file after `clean.awk`, in order. Feeds each text in the three forms that the script uses:
-/// with a letter before each line, unchanged up to a mark, and with others as `head` prints them. All must give the same.
+/// with a letter before each line, unchanged up to a mark, and with other texts as `head` prints them. All forms must
+/// give the same output.
 fn cleaned(files: &[(&str, &str, Vec<u8>)]) -> Vec<String> {
     let (mut input, mut marked) = (Vec::new(), Vec::new());
     for (number, (class, _, text)) in files.iter().enumerate() {
@@ -156,7 +157,8 @@ fn attack_a_file_in_a_batch_cannot_speak_for_another_one() {
         let texts = [("/1", one.as_bytes()), ("/3", b"3"), ("/4", b"\n4\n\n")];
         let output = String::from_utf8(headed(texts.into_iter())).unwrap();
         let input = format!(
-            "M whole /1\nL /a\t/b\nM whole /2\nM whole /3\nB whole /x\nOx\n.\nM whole /4\nH{WAY} {MARK}\n{output}\n{MARK}\n\
+            "M whole /1\nL /a\t/b\nM whole /2\nM whole /3\nB whole /x\nOx\n.\nM whole /4\n\
+             H{WAY} {MARK}\n{output}\n{MARK}\n\
              N/2\t: Permission denied\n{verdict}\nD /proc\n"
         );
         String::from_utf8(awk(&clean_program(), input.as_bytes())).unwrap()

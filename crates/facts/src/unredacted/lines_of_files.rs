@@ -44,8 +44,8 @@ pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns the sorted paths of the files in a directory whose names have this ending. Without an ending, directories are
-/// left out.
+/// Returns the sorted paths of the files in a directory whose names end with `end`. If `end` is empty, omits
+/// directories.
 pub(super) fn files(g: &mut Gather<'_>, key: &str, dir: &str, end: &str) -> Vec<String> {
     let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
     names.retain(|name| name.ends_with(end) && !name.starts_with('.'));

@@ -75,8 +75,8 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     look.texts.insert("network_mounts".to_owned(), far);
 }
 
-/// Returns whether a file system that was mounted for writing is now read-only. `mount -o remount,ro` changes the options
-/// of the mount as well; the kernel changes only those of the file system when it finds an error.
+/// Returns whether a file system that was mounted for writing is now read-only. `mount -o remount,ro` also changes the
+/// options of the mount. After an error, the kernel changes only the options of the file system.
 fn has_turned_read_only(mount: &str, file_system: &str) -> bool {
     let has = |options: &str, wanted: &str| options.split(',').any(|option| option == wanted);
     let stopped = ["emergency_ro", "shutdown"];

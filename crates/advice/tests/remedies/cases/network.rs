@@ -141,7 +141,8 @@ done"#,
                 ),
                 PasteIn("data-ciphers AES", &[], r#"echo "$COMMAND" >> "$FILE""#),
                 Do(
-                    "write `tls-server` on one end and `tls-client` on the other, with `ca`, `cert` and `key`, and `dh none` on the server",
+                    "write `tls-server` on one end and `tls-client` on the other, with `ca`, `cert` and `key`, \
+                     and `dh none` on the server",
                     r#"printf 'tls-server\nca ca.crt\ncert server.crt\nkey server.key\ndh none\n' >> "$FILE""#,
                 ),
             ],

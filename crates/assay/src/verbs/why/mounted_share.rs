@@ -4,8 +4,8 @@ use assay_facts::mountinfo::{self, Mount};
 use assay_host::Host;
 use std::path::{Path, PathBuf};
 
-/// Returns the directory in which the share of a URL is mounted; `None` if the URL is not of a share, or if the share is
-/// not mounted. The file system is not accessed.
+/// Returns the directory in which the share of a URL is mounted. `None` if the URL is not of a share, or if the share
+/// is not mounted. Does not access the file system.
 pub(super) fn find_directory(host: &dyn Host, scheme: &str, rest: &str) -> Option<PathBuf> {
     let text = host.read(Path::new("/proc/self/mountinfo")).ok()?;
     let mounts = mountinfo::parse(&text).ok()?;

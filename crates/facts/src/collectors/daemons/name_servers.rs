@@ -97,8 +97,8 @@ fn note_bind(g: &mut Gather<'_>) {
     }
 }
 
-/// Whether the installed BIND lets everybody transfer a zone for which no line says otherwise: `named -C` of 9.18 prints
-/// `allow-transfer {any;}`, and 9.20 changed the default to none.
+/// Returns whether the installed BIND lets everybody transfer a zone without an `allow-transfer` line. `named -C` of 9.18
+/// prints `allow-transfer {any;}`; 9.20 changed the default to none.
 fn transfers_by_default(g: &Gather<'_>) -> bool {
     packages::find_version(g, "bind9").is_some_and(|(version, _)| {
         let (major, minor, _) = packages::numbers(&version);
@@ -106,8 +106,8 @@ fn transfers_by_default(g: &Gather<'_>) -> bool {
     })
 }
 
-/// Returns the places of the primary zones, except Debian's own, for which neither the zone nor its view nor the options
-/// contain allow-transfer.
+/// Returns the places of the primary zones, except Debian's own, without `allow-transfer` in the zone, its view and the
+/// options.
 fn zones_without_transfer_list(all: &[(String, Statement)]) -> Vec<(&str, usize)> {
     let lists: Vec<(&str, &(usize, Vec<String>))> = all
         .iter()

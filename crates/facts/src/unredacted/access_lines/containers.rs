@@ -1,5 +1,5 @@
-//! Containers of LXC and Proxmox VE that get the root directory of the host, and registries from which Podman pulls images
-//! without verified TLS.
+//! Finds containers of LXC and Proxmox VE that get the root directory of the host, and registries from which Podman
+//! pulls images without verified TLS.
 
 use super::super::lines_of_files::{files, is_loopback, read};
 use super::{Lines, bare, each_in, words};

@@ -144,7 +144,8 @@ mod tests {
             ),
             (
                 polkit,
-                "polkit.addRule(function(action, subject) {\n if (subject.isInGroup(\"a\")) return polkit.Result.YES;\n});\n",
+                "polkit.addRule(function(action, subject) {\n \
+                 if (subject.isInGroup(\"a\")) return polkit.Result.YES;\n});\n",
                 "",
             ),
             (preload, "/tmp/.x/libz.so\n", "loaded_library.1.shared 1"),
