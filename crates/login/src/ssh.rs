@@ -163,7 +163,8 @@ const SAY_AS_PERSON: &str = concat!(
     "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; p=; case \"${SHELL##*/}\" in ",
     // A function does not run the trap DEBUG for each of its commands.
     "bash|rbash) p=\"assay_p() { for assay_c in \\\"\\${PROMPT_COMMAND[@]}\\\"; do eval \\\"\\$assay_c\\\"; done; ",
-    "case \\$BASH_VERSION in [1-3].*|4.[0-3].*) ;; *) eval \\\": \\\\\\\"\\\\\\${PS1@P}\\\\\\\"\\\";; esac; }; assay_p;\";; ",
+    "case \\$BASH_VERSION in [1-3].*|4.[0-3].*) ;; ",
+    "*) eval \\\": \\\\\\\"\\\\\\${PS1@P}\\\\\\\"\\\";; esac; }; assay_p;\";; ",
     "zsh) p=\"for f in precmd \\$precmd_functions; do typeset -f \\$f >/dev/null && \\$f; done; ",
     "print -rP -- \\\"\\$PS1\\$RPS1\\\" >/dev/null;\";; ",
     "fish) p=\"emit fish_prompt; fish_prompt >/dev/null;\";; esac; ",

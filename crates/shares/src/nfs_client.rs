@@ -411,8 +411,8 @@ impl<'a> NfsClient<'a> {
         let caller = self.caller();
         let why = match status {
             1 | 13 => format!(
-                "permission denied for user {} and group {}, or no such export for this machine. An export maps root to \
-                 nobody unless it has no_root_squash: give a user who may write there with ?uid=UID&gid=GID, and run \
+                "permission denied for user {} and group {}, or no such export for this machine. An export maps root \
+                 to nobody unless it has no_root_squash: give a user who may write there with ?uid=UID&gid=GID, and run \
                  as root for the low port that exports require.",
                 caller.uid, caller.gid
             ),

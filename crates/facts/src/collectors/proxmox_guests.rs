@@ -1,5 +1,5 @@
-//! Finds the directories with the guests of this Proxmox VE node. `/etc/pve/qemu-server` and `/etc/pve/lxc` are symbolic
-//! links into `/etc/pve/nodes/NODE` (pmxcfs(8)). Copies of some files lack these links.
+//! Finds the directories with the guests of this Proxmox VE node. `/etc/pve/qemu-server` and `/etc/pve/lxc` are
+//! symbolic links into `/etc/pve/nodes/NODE` (pmxcfs(8)). Copies of some files lack these links.
 
 use crate::gather::{Gather, lossy};
 use std::path::Path;

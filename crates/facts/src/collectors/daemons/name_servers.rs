@@ -97,8 +97,8 @@ fn note_bind(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns whether the installed BIND lets everybody transfer a zone without an `allow-transfer` line. `named -C` of 9.18
-/// prints `allow-transfer {any;}`; 9.20 changed the default to none.
+/// Returns whether the installed BIND lets everybody transfer a zone without an `allow-transfer` line. `named -C` of
+/// 9.18 prints `allow-transfer {any;}`; 9.20 changed the default to none.
 fn transfers_by_default(g: &Gather<'_>) -> bool {
     packages::find_version(g, "bind9").is_some_and(|(version, _)| {
         let (major, minor, _) = packages::numbers(&version);
