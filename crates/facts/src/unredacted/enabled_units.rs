@@ -19,6 +19,7 @@ const CHECK: [&str; 2] = [
     "timers.target.wants/mdcheck_start.timer",
 ];
 const SOCKET: &str = "libvirtd.socket";
+const LIBVIRTD: &str = "/etc/libvirt/libvirtd.conf";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     // Without systemd, no unit is enabled.
@@ -41,13 +42,42 @@ fn note_enabled(g: &mut Gather<'_>, fact: &str, units: &[&str]) {
         .known(fact, found.is_some(), FactKind::Configured, place);
 }
 
-/// Notes whether everybody may connect to libvirt's socket, if systemd opens it: unix_sock_rw_perms then has no effect
-/// (libvirtd.conf).
+/// Notes whether everybody may connect to libvirt's socket. If systemd opens the socket, the mode of the unit applies,
+/// and `unix_sock_rw_perms` has no effect (libvirtd.conf).
 fn note_libvirt(g: &mut Gather<'_>) {
-    let wanted = format!("{ENABLED}/sockets.target.wants/{SOCKET}");
-    if !exists(g, &wanted) || !exists(g, "/etc/libvirt/libvirtd.conf") {
+    if !exists(g, LIBVIRTD) {
         return;
     }
+    let wanted = format!("{ENABLED}/sockets.target.wants/{SOCKET}");
+    let (bits, place) = match exists(g, &wanted) {
+        true => mode_of_unit(g, wanted),
+        false => mode_of_daemon(g),
+    };
+    g.facts.known(
+        "units.libvirt_socket_open",
+        bits & 0o002 != 0,
+        FactKind::Configured,
+        place,
+    );
+}
+
+/// Returns the mode that libvirtd gives to its socket. The default is 0777 (libvirtd.conf).
+fn mode_of_daemon(g: &mut Gather<'_>) -> (u32, FactPlace) {
+    let mut mode = (0o777, FactPlace::from(LIBVIRTD.to_owned()));
+    for line in read(g, "libvirtd", LIBVIRTD) {
+        let Some((key, value)) = line.text.split_once('=') else {
+            continue;
+        };
+        let bits = u32::from_str_radix(value.trim().trim_matches('"'), 8);
+        if let ("unix_sock_rw_perms", Ok(bits)) = (key.trim(), bits) {
+            mode = (bits, line.place);
+        }
+    }
+    mode
+}
+
+/// Returns the mode of the socket unit and its drop-ins.
+fn mode_of_unit(g: &mut Gather<'_>, wanted: String) -> (u32, FactPlace) {
     let unit = [ENABLED, "/usr/lib/systemd/system", "/lib/systemd/system"]
         .into_iter()
         .map(|dir| format!("{dir}/{SOCKET}"))
@@ -70,14 +100,7 @@ fn note_libvirt(g: &mut Gather<'_>) {
             }
         }
     }
-    let (bits, place) = mode;
-    let open = bits & 0o002 != 0;
-    g.facts.known(
-        "units.libvirt_socket_open",
-        open,
-        FactKind::Configured,
-        place,
-    );
+    mode
 }
 
 #[cfg(test)]
@@ -112,7 +135,13 @@ mod tests {
         let key = "units.libvirt_socket_open";
         assert_eq!(get(&[conf, link, unit], key), Some(true));
         assert_eq!(get(&[conf, link, unit, own], key), Some(false));
-        assert_eq!(get(&[conf, unit], key), None);
+        assert_eq!(get(&[conf, unit], key), Some(true));
+        let group = (
+            "/etc/libvirt/libvirtd.conf",
+            "auth_unix_rw = \"none\"\nunix_sock_rw_perms = \"0770\"\n",
+        );
+        assert_eq!(get(&[group, unit], key), Some(false));
+        assert_eq!(get(&[group, link, unit], key), Some(true));
     }
 
     #[test]
