@@ -229,7 +229,7 @@ impl<'a> NfsClient<'a> {
                 .number(length)
                 .number(0)
                 .bytes(part);
-            rpc.send(WRITE, &asked)
+            rpc.send(WRITE, &asked, stop)
         };
         let take = |results: &mut Results| {
             skip_changes(results)?;
@@ -254,7 +254,7 @@ impl<'a> NfsClient<'a> {
                 .bytes(handle)
                 .long(offset)
                 .number(length);
-            rpc.send(READ, &asked)
+            rpc.send(READ, &asked, stop)
         };
         let take = |results: &mut Results| {
             results.skip_optional(ATTRIBUTES)?;

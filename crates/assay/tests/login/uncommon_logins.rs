@@ -47,7 +47,7 @@ fn at_bash_prompt(file: &str, text: &str, limit: &str) -> Value {
     ))
 }
 
-/// Returns the place of the line that the first cause names.
+/// Asserts that the place in the evidence of the first cause ends with `end`.
 fn assert_place(value: &Value, end: &str) {
     let seen = value["causes"][0]["seen"].as_str().unwrap();
     assert!(seen.split(',').next().unwrap().ends_with(end), "{value:#}");

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// Time limit for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time without any byte of an answer after which the server counts as dead.
-const SILENCE: Duration = Duration::from_secs(60);
-/// Interval between two looks at whether the user interrupted.
-const LOOK: Duration = Duration::from_millis(200);
-/// Longest reply.
+/// Time limit for sending a call, and for its whole reply. A server that sends single bytes does not extend the limit.
+const REPLY_LIMIT: Duration = Duration::from_secs(60);
+/// Maximum duration of one system call, so that an interruption by the user is noticed.
+const STOP_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum length of a reply in bytes.
 const LONGEST: usize = 8 << 20;
 /// Ports that only root may use. Servers refuse others unless the export is `insecure`.
 const LOW_PORTS: std::ops::RangeInclusive<u16> = 600..=1023;
@@ -54,6 +54,8 @@ pub(super) struct RpcConnection {
     stream: TcpStream,
     caller: Caller,
     next: u32,
+    /// [`REPLY_LIMIT`], or less in tests.
+    limit: Duration,
 }
 
 impl RpcConnection {
@@ -68,12 +70,13 @@ impl RpcConnection {
             None => TcpStream::connect_timeout(&address, CONNECT)?,
         };
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(LOOK))?;
-        stream.set_write_timeout(Some(SILENCE))?;
+        stream.set_read_timeout(Some(STOP_INTERVAL))?;
+        stream.set_write_timeout(Some(STOP_INTERVAL))?;
         Ok(Self {
             stream,
             caller,
             next: std::process::id(),
+            limit: REPLY_LIMIT,
         })
     }
 
@@ -84,9 +87,10 @@ impl RpcConnection {
         arguments: &Arguments,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<u8>, CallError> {
-        let asked = self.send(procedure, arguments)?;
+        let asked = self.send(procedure, arguments, stop)?;
+        let end = Instant::now() + self.limit;
         loop {
-            let (answered, results) = self.receive(stop)?;
+            let (answered, results) = self.receive_until(end, stop)?;
             if answered == asked {
                 return Ok(results);
             }
@@ -94,7 +98,12 @@ impl RpcConnection {
     }
 
     /// Sends a call; returns its number.
-    pub fn send(&mut self, procedure: Procedure, arguments: &Arguments) -> Result<u32, CallError> {
+    pub fn send(
+        &mut self,
+        procedure: Procedure,
+        arguments: &Arguments,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<u32, CallError> {
         self.next = self.next.wrapping_add(1);
         let (program, version, number) = procedure;
         let credential = Arguments::default()
@@ -120,16 +129,42 @@ impl RpcConnection {
         record.extend(last.to_be_bytes());
         record.extend(&head.0);
         record.extend(&arguments.0);
-        self.stream.write_all(&record)?;
+        self.write_until(&record, Instant::now() + self.limit, stop)?;
         Ok(self.next)
+    }
+
+    fn write_until(
+        &mut self,
+        mut bytes: &[u8],
+        end: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), CallError> {
+        while !bytes.is_empty() {
+            check_time(end, stop)?;
+            match self.stream.write(bytes) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if is_temporary(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Receives the next reply: the number of its call, and the results.
     pub fn receive(&mut self, stop: &dyn Fn() -> bool) -> Result<(u32, Vec<u8>), CallError> {
+        self.receive_until(Instant::now() + self.limit, stop)
+    }
+
+    fn receive_until(
+        &mut self,
+        end: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(u32, Vec<u8>), CallError> {
         let mut record = Vec::new();
         loop {
             let mut head = [0; 4];
-            self.fill(&mut head, stop)?;
+            self.fill(&mut head, end, stop)?;
             let head = u32::from_be_bytes(head);
             let length = (head & !(1 << 31)) as usize;
             let begin = record.len();
@@ -137,7 +172,7 @@ impl RpcConnection {
                 return Err(CallError::Damaged);
             }
             record.resize(begin + length, 0);
-            self.fill(&mut record[begin..], stop)?;
+            self.fill(&mut record[begin..], end, stop)?;
             if head >> 31 == 1 {
                 break;
             }
@@ -149,30 +184,42 @@ impl RpcConnection {
         Ok((number, record.split_off(rest)))
     }
 
-    fn fill(&mut self, bytes: &mut [u8], stop: &dyn Fn() -> bool) -> Result<(), CallError> {
+    fn fill(
+        &mut self,
+        bytes: &mut [u8],
+        end: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), CallError> {
         let mut done = 0;
-        let mut last = Instant::now();
         while done < bytes.len() {
+            check_time(end, stop)?;
             match self.stream.read(&mut bytes[done..]) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Ok(got) => {
-                    done += got;
-                    last = Instant::now();
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if stop() {
-                        return Err(CallError::Stopped);
-                    }
-                    if last.elapsed() > SILENCE {
-                        return Err(io::Error::from(io::ErrorKind::TimedOut).into());
-                    }
-                }
+                Ok(got) => done += got,
+                Err(error) if is_temporary(&error) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
+}
+
+/// Fails if the user interrupted, or if the time is over.
+fn check_time(end: Instant, stop: &dyn Fn() -> bool) -> Result<(), CallError> {
+    if stop() {
+        return Err(CallError::Stopped);
+    }
+    match Instant::now() >= end {
+        true => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        false => Ok(()),
+    }
+}
+
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+    )
 }
 
 /// Reads the head of a reply up to the results.
@@ -229,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_without_results_are_told_apart() {
+    fn replies_without_results_are_distinguished() {
         let reply = |numbers: &[u32]| {
             let all = numbers
                 .iter()
@@ -244,5 +291,44 @@ mod tests {
         assert!(matches!(reply(&[1, 1, 1, 5]), Err(CallError::Auth(5))));
         assert!(matches!(reply(&[1, 0, 0]), Err(CallError::Damaged)));
         assert!(matches!(reply(&[0, 0, 0, 0, 0]), Err(CallError::Damaged)));
+    }
+
+    /// Connects to a server that sends these bytes again and again, one every 10 ms.
+    fn trickling(bytes: &'static [u8]) -> RpcConnection {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            for byte in bytes.iter().cycle() {
+                if peer.write_all(&[*byte]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        RpcConnection {
+            stream: TcpStream::connect(address).unwrap(),
+            caller: Caller { uid: 0, gid: 0 },
+            next: 0,
+            limit: Duration::from_millis(500),
+        }
+    }
+
+    #[test]
+    fn attack_a_server_that_sends_single_bytes_ends_at_the_limit() {
+        // The parts of a long record, and empty parts without a last one.
+        for bytes in [&[0, 1, 0, 0][..], &[0]] {
+            let result = trickling(bytes).call((1, 1, 1), &Arguments::default(), &|| false);
+            let Err(CallError::Io(error)) = result else {
+                panic!("{result:?}");
+            };
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            let mut stopped = trickling(bytes);
+            stopped.limit = REPLY_LIMIT;
+            let begin = Instant::now();
+            let stop = || begin.elapsed() > Duration::from_millis(200);
+            let result = stopped.call((1, 1, 1), &Arguments::default(), &stop);
+            assert!(matches!(result, Err(CallError::Stopped)), "{result:?}");
+        }
     }
 }
