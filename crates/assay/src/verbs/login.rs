@@ -469,6 +469,17 @@ impl Args {
                     return Ok(How::Ssh(target, None));
                 };
                 password(file)?;
+                // The ssh to the jump host would start the same program, which cannot tell who asks.
+                let effective = target.effective();
+                let jump = |(name, value): &&(String, String)| {
+                    ["proxyjump", "proxycommand"].contains(&name.as_str()) && value != "none"
+                };
+                if let Some((name, value)) = effective.iter().find(jump) {
+                    anyhow::bail!(
+                        "--password-file does not work with {name} ({value}): the other host could ask for the \
+                         password. Log in with a key, or connect without the jump host."
+                    );
+                }
                 let dir = tempfile::tempdir()
                     .context("cannot make a directory for a login with a password")?;
                 let target = target

@@ -221,6 +221,26 @@ fn mail_is_logged_in_to_and_a_password_is_not_told() {
     assert_eq!(out.code, Some(1), "{}", out.stdout);
 }
 
+/// A jump host that asks for a password would get the one of the target.
+#[test]
+fn attack_a_jump_host_gets_no_password() {
+    if skipped(&["ssh"]) {
+        return;
+    }
+    let home = Home::new();
+    let file = home.dir.path().join("password");
+    std::fs::write(&file, "hunter2\n").unwrap();
+    let ran = home.dir.path().join("ran");
+    let command = format!("ProxyCommand=touch {}", ran.display());
+    let login = ["login", "ssh", "anna@127.0.0.1", "--password-file"];
+    for option in ["ProxyJump=bastion.invalid", &command] {
+        let out = home.assay(&[&login[..], &[file.to_str().unwrap(), "-o", option]].concat());
+        assert_eq!(out.code, Some(2), "{}{}", out.stdout, out.stderr);
+        assert!(!out.stderr.contains("hunter2"), "{}", out.stderr);
+    }
+    assert!(!ran.exists());
+}
+
 #[test]
 fn a_page_and_what_cannot_be_meant() {
     let home = Home::new();
