@@ -241,7 +241,7 @@ def main():
     parser.add_argument("--sessions", type=int, default=20)
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=1)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     print("| machine | sessions | rule held in | kept | gain said, mean | seconds over the budget | not restored |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
