@@ -2,6 +2,7 @@
 //! shifted. Values that are derived from a run are cached, because a run that has ended does not change.
 
 use crate::fleet_run::{FleetRun, RunKey, SharedValues};
+use crate::lock;
 use assay_judge::shift::{
     FigureShift, LEVEL, LONGEST, RunFigure, collect_followed_figures, find_shifts,
 };
@@ -15,7 +16,7 @@ use assay_render::units::format_value_with_unit;
 use assay_store::{Store, StoreError};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Minimum number of runs in which a shift can be detected.
@@ -140,10 +141,6 @@ pub(crate) fn group_by_plan<'a>(
         runs.reverse();
     }
     plans
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SeriesCache {

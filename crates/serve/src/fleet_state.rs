@@ -4,6 +4,7 @@ use crate::figure_series::{
     MOST_DIGESTS, PlanKey, Series, SeriesCache, SeriesState, group_by_plan,
 };
 use crate::fleet_run::{FleetRun, RunNames};
+use crate::lock;
 use crate::site::Site;
 use crate::store_access::ContentMark;
 use crate::stored_trial::TrialSummary;
@@ -14,7 +15,7 @@ use assay_model::trial::TrialState;
 use assay_store::{About, Ask, Span, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Time for which a state is shown before the store is checked for changes.
@@ -24,6 +25,11 @@ const FRESH: Duration = Duration::from_secs(2);
 const LONGEST_SHOWN: Duration = Duration::from_secs(600);
 /// Time limit for reading runs that are not cached. Further runs are read for the next page.
 const READING: Duration = Duration::from_millis(1_500);
+/// Maximum number of runs that are not cached and that a page waits for. With more of them the page shows none, and the
+/// runs are read in the background only.
+const MOST_AWAITED: usize = 1_000;
+/// Maximum age of a state that is shown while another thread reads a newer one.
+const MOST_STALE: Duration = Duration::from_secs(10);
 /// Pause between two readings in the background while this machine measures, so that the readings do not disturb the
 /// measurement.
 const MEASURING_PAUSE: Duration = Duration::from_secs(60);
@@ -148,6 +154,8 @@ struct LastState {
 #[derive(Debug, Default)]
 pub(crate) struct FleetStateCache {
     last: Mutex<Option<LastState>>,
+    /// Locked by the thread that reads the store, because one reading at a time is enough.
+    reading: Mutex<()>,
     pub(crate) series: SeriesCache,
     recent: Mutex<HashMap<PlanKey, PlanShifts>>,
 }
@@ -179,26 +187,44 @@ fn enter_machine<'a>(
     machine
 }
 
+/// Who waits for the state that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// A page, which shows what is known after a short time.
+    Page,
+    /// The thread that fills the cache in the background.
+    Ahead,
+}
+
 impl Site {
-    /// Returns the state of all machines, which is at most two seconds old.
+    /// Returns the state of all machines. It is at most two seconds old, or ten while another thread reads a newer one.
     ///
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn fleet_state(&self) -> Result<Arc<FleetState>, StoreError> {
-        // Requests that arrive during this time wait for this one.
-        let mut last = self
-            .fleet
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*last
-            && known.compared.elapsed() < FRESH
-        {
-            return Ok(known.state.clone());
+        self.state_for(Reader::Page)
+    }
+
+    fn state_for(&self, reader: Reader) -> Result<Arc<FleetState>, StoreError> {
+        if let Some(state) = self.known_state(FRESH) {
+            return Ok(state);
+        }
+        let _reading = match self.fleet.reading.try_lock() {
+            Ok(reading) => reading,
+            Err(_) => {
+                if let Some(state) = self.known_state(MOST_STALE) {
+                    return Ok(state);
+                }
+                lock(&self.fleet.reading)
+            }
+        };
+        // Another thread may have read it while this one waited.
+        if let Some(state) = self.known_state(FRESH) {
+            return Ok(state);
         }
         // An error shows when the store is read.
         let mark = self.store.mark().ok();
-        if let Some(known) = &mut *last
+        if let Some(known) = &mut *lock(&self.fleet.last)
             && mark.is_some()
             && known.mark == mark
             && known.read.elapsed() < LONGEST_SHOWN
@@ -207,10 +233,12 @@ impl Site {
             known.compared = Instant::now();
             return Ok(known.state.clone());
         }
-        let state = self.store.read(|store| self.read_fleet_state(store))?;
+        let state = self
+            .store
+            .read(|store| self.read_fleet_state(store, reader))?;
         let state = Arc::new(state.unwrap_or_default());
         let now = Instant::now();
-        *last = Some(LastState {
+        *lock(&self.fleet.last) = Some(LastState {
             state: state.clone(),
             read: now,
             compared: now,
@@ -219,27 +247,49 @@ impl Site {
         Ok(state)
     }
 
-    /// Reads runs in advance until the digests of all runs are cached. Stops earlier if the cache has no room for all
-    /// of them.
+    /// Returns the last state if it was read or compared with the store at most `age` ago.
+    fn known_state(&self, age: Duration) -> Option<Arc<FleetState>> {
+        let last = lock(&self.fleet.last);
+        let known = last
+            .as_ref()
+            .filter(|known| known.compared.elapsed() < age)?;
+        Some(known.state.clone())
+    }
+
+    /// Reads in advance what pages need: the facts of this machine, unless it measures now, and runs until the digests
+    /// of all are cached. Stops earlier if the cache has no room for all of them.
     pub(crate) fn read_ahead(&self) {
-        while let Ok(state) = self.fleet_state()
-            && state.is_partial
-            && state.runs.len() <= MOST_DIGESTS
+        // The first state is that of a page, so that the first page does not wait for many runs.
+        let mut state = self.fleet_state();
+        let here = self.options.machine.as_deref();
+        if state.as_ref().is_ok_and(|state| !state.is_measuring(here)) {
+            self.facts();
+        }
+        while let Ok(known) = state
+            && known.is_partial
+            && known.runs.len() <= MOST_DIGESTS
         {
             // The state is read again only when it is no longer fresh.
-            let is_measuring = state.is_measuring(self.options.machine.as_deref());
+            let is_measuring = known.is_measuring(self.options.machine.as_deref());
             std::thread::sleep(if is_measuring { MEASURING_PAUSE } else { FRESH });
+            state = self.state_for(Reader::Ahead);
         }
     }
 
-    fn read_fleet_state(&self, store: &Store) -> Result<FleetState, StoreError> {
+    fn read_fleet_state(&self, store: &Store, reader: Reader) -> Result<FleetState, StoreError> {
         let now = Timestamp::now();
-        let deadline = Instant::now() + READING;
         let (mut runs, mut names) = (Vec::new(), RunNames::default());
         store.visit_runs(|head| runs.push(names.enter(head)))?;
         runs.shrink_to_fit();
         // Numbers follow the order of entry, which a merge of stores changes.
         runs.sort_by_key(|run| std::cmp::Reverse((run.started, run.id.0)));
+        let plans = group_by_plan(runs.iter());
+        let shown = plans.values().flatten();
+        let unknown = shown.filter(|run| !self.fleet.series.is_known(run));
+        let deadline = match reader {
+            Reader::Page if unknown.count() > MOST_AWAITED => Instant::now(),
+            Reader::Page | Reader::Ahead => Instant::now() + READING,
+        };
         let trials = self.trials.read_all(store)?;
         let mut machines: BTreeMap<String, MachineState> = BTreeMap::new();
         for (host, first, last) in store.hosts()? {
@@ -327,11 +377,7 @@ impl Site {
         now: Timestamp,
         deadline: Instant,
     ) -> Result<(), StoreError> {
-        let mut last = self
-            .fleet
-            .recent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.fleet.recent);
         // Plans that are gone are not taken over.
         let mut known = HashMap::new();
         for (plan, runs) in group_by_plan(state.runs.iter()) {

@@ -3,6 +3,7 @@
 //! to the child processes, which then revert their changes.
 
 use crate::action_request::ActionRequest;
+use crate::lock;
 use assay_host::process::{Dies, Running};
 use jiff::Timestamp;
 use rustix::process::Signal;
@@ -15,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -132,10 +133,6 @@ struct LogLine<'a> {
     command: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<&'a str>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl JobTable {

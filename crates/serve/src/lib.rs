@@ -46,3 +46,10 @@ pub use jobs::ActionOptions;
 pub use server::{ServeError, Server};
 pub use site::SiteOptions;
 pub use stored_trial::StoredTrial;
+
+/// Locks a mutex, even if another thread panicked while it held the lock.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
