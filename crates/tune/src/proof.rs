@@ -78,8 +78,8 @@ pub enum ProofEnd {
         /// Verdict: worse, no practical difference, or unsafe.
         verdict: Verdict,
     },
-    /// The candidate was given up, because a relevant gain is unlikely. This does not prove that the candidate has no
-    /// effect.
+    /// The candidate was given up, because a relevant gain is unlikely, or because the noise of the pairs makes a proof
+    /// unlikely. This does not prove that the candidate has no effect.
     GivenUp,
     /// Side B is better, but a guardrail seems worse by more than half its margin.
     GuardHarm {
@@ -193,24 +193,32 @@ impl Proof {
         }
     }
 
-    /// Returns whether a relevant gain is unlikely. Called after every pair. This repeated check cannot increase the
+    /// Returns whether a relevant gain or its proof is unlikely. Called after every pair. This repeated check cannot increase the
     /// probability of a false acceptance.
     fn is_hopeless(&self, terms: Terms<'_>) -> bool {
-        let effects = self.effects();
-        let n = effects.len();
-        let alternations = n * self.alternations as usize;
-        // The spread of a few pairs can be too small by chance.
-        let before = terms.noise / f64::from(self.alternations.max(1)).sqrt();
-        let error = forecast::estimate_noise(&effects).max(before) / (n.max(1) as f64).sqrt();
+        let n = self.effects().len();
+        n >= FEWEST
+            && n * self.alternations as usize >= self.patience as usize
+            && (!self.may_gain(terms) || self.is_doomed(n, self.error(terms)))
+    }
+
+    /// Returns whether a relevant gain is still possible: whether the upper bound of the gain exceeds the margin. On a
+    /// noisy machine a proof may be given up although this is so.
+    pub(crate) fn may_gain(&self, terms: Terms<'_>) -> bool {
+        let alternations = self.effects().len() * self.alternations as usize;
         let quantile = match alternations < GIVE_UP_SURELY {
             true => UPPER_EARLY,
             false => UPPER,
         };
-        let upper = self.effect() + quantile * error;
-        let is_small = upper < terms.margin.ln_1p();
-        n >= FEWEST
-            && alternations >= self.patience as usize
-            && (is_small || self.is_doomed(n, error))
+        self.effect() + quantile * self.error(terms) >= terms.margin.ln_1p()
+    }
+
+    /// Returns the standard error of [`Self::effect`].
+    fn error(&self, terms: Terms<'_>) -> f64 {
+        let effects = self.effects();
+        // The spread of a few pairs can be too small by chance.
+        let before = terms.noise / f64::from(self.alternations.max(1)).sqrt();
+        forecast::estimate_noise(&effects).max(before) / (effects.len().max(1) as f64).sqrt()
     }
 
     /// Returns whether the proof will probably end without "better", because its predictive power (Spiegelhalter,

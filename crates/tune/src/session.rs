@@ -298,6 +298,12 @@ impl TuneSession {
         proof.judgement(self.terms())
     }
 
+    /// Returns whether a relevant gain remains possible after the pairs of a proof.
+    #[must_use]
+    pub fn may_gain(&self, proof: &Proof) -> bool {
+        proof.may_gain(self.terms())
+    }
+
     /// Returns the diagnosis; `None` before it was measured.
     #[must_use]
     pub fn diagnosis(&self) -> Option<&Diagnosis> {

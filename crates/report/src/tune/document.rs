@@ -134,7 +134,7 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
         let judged = session.judge(proof);
         Some(TriedPiece {
             advice: candidates[candidate].id.clone(),
-            result: describe_end(proof.end.as_ref()),
+            result: describe_end(session, proof),
             gain: judged.ratio.map(|ratio| ratio - 1.0),
             pairs: judged.pairs,
         })

@@ -103,7 +103,7 @@ fn format_pair(before: &TuneSession, outcome: &PairOutcome, after: &TuneSession)
         let judged = after.judge(proof);
         return Some(format!(
             "{name}: {}, {} in {} pairs",
-            describe_end(proof.end.as_ref()),
+            describe_end(after, proof),
             format_gain(judged.ratio, judged.interval),
             judged.pairs
         ));

@@ -2,7 +2,7 @@
 
 use super::TuneView;
 use super::notebook::{NotebookSection, format_gain, proof_of};
-use assay_tune::{LeftOut, Proof, ProofEnd, Stage};
+use assay_tune::{LeftOut, Proof, ProofEnd, Stage, TuneSession};
 
 /// Writes the section on the candidates that were tried, with one row for each proof.
 pub(super) fn write_tried_section(view: &TuneView<'_>) -> Option<NotebookSection> {
@@ -14,7 +14,7 @@ pub(super) fn write_tried_section(view: &TuneView<'_>) -> Option<NotebookSection
         let judged = view.session.judge(proof);
         Some(vec![
             candidates[candidate].id.clone(),
-            describe_end(proof.end.as_ref()),
+            describe_end(view.session, proof),
             format_gain(judged.ratio, judged.interval),
             judged.pairs.to_string(),
         ])
@@ -34,8 +34,8 @@ pub(super) fn write_tried_section(view: &TuneView<'_>) -> Option<NotebookSection
 }
 
 /// Describes how a proof ended.
-pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
-    match end {
+pub(super) fn describe_end(session: &TuneSession, proof: &Proof) -> String {
+    match &proof.end {
         None => "not ended".to_owned(),
         Some(ProofEnd::Better) => "better, proved".to_owned(),
         Some(ProofEnd::Verdict { verdict }) => match verdict {
@@ -46,7 +46,10 @@ pub(super) fn describe_end(end: Option<&ProofEnd>) -> String {
             assay_model::trial::Verdict::Unsafe => "unsafe: the load fails with it".to_owned(),
             other => format!("{other:?}").to_lowercase(),
         },
-        Some(ProofEnd::GivenUp) => "given up: a gain worth having is unlikely".to_owned(),
+        Some(ProofEnd::GivenUp) if session.may_gain(proof) => {
+            "given up: too noisy to prove a gain".to_owned()
+        }
+        Some(ProofEnd::GivenUp) => "given up: a relevant gain is unlikely".to_owned(),
         Some(ProofEnd::GuardHarm { metric }) => format!("better, but {metric} looks worse"),
         Some(ProofEnd::Open) => "open: the pairs did not suffice".to_owned(),
         Some(ProofEnd::NoFigure { error }) => format!("no figure: {error}"),

@@ -28,6 +28,8 @@ const MOST_AT_FIRST: u32 = 4;
 const PATIENCE_SHARE: u32 = 4;
 /// Maximum number of alternations before a candidate may be given up.
 const MOST_PATIENCE: u32 = 24;
+/// Divisor of the budget: with accepted changes, a candidate is tried again only if more than this part is left.
+const RETRY_SHARE: u64 = 2;
 /// Fraction of the proved gains that is expected in the final proof. The session uses it to decide whether the goal is
 /// probably reached.
 const COUNTED_ON: f64 = 0.8;
@@ -138,21 +140,27 @@ impl TuneSession {
     }
 
     /// Returns whether a candidate may still be tried: neither accepted nor decided by a proof. A candidate that was
-    /// given up may be tried again after a screen.
+    /// given up may be tried again after a screen, or if its pairs were only too noisy and time is left.
     fn is_open(&self, candidate: usize) -> bool {
         let settled = |proof: &Proof| {
             let of = matches!(proof.stage, Stage::Proof { candidate: at, .. } if at == candidate);
             let open = match proof.end {
-                Some(ProofEnd::GivenUp) if self.plan.screen => true,
-                // It showed a relevant gain in too few pairs.
-                Some(ProofEnd::GivenUp | ProofEnd::Open) => {
-                    proof.effect() > self.plan.goal.margin.ln_1p()
+                Some(ProofEnd::GivenUp) => {
+                    self.plan.screen || (self.has_time_to_retry() && proof.may_gain(self.terms()))
                 }
+                // It showed a relevant gain in too few pairs.
+                Some(ProofEnd::Open) => proof.effect() > self.plan.goal.margin.ln_1p(),
                 _ => false,
             };
             of && !open
         };
         !self.accepted.contains(&candidate) && !self.proofs.iter().any(settled)
+    }
+
+    /// Returns whether a candidate may be tried again. The proof of the accepted changes needs the time of a retry more.
+    fn has_time_to_retry(&self) -> bool {
+        let half = Nanos(self.plan.budget.0 / RETRY_SHARE);
+        self.accepted.is_empty() || self.clock.left(self.reserve()) > half
     }
 
     /// Selects the candidates of a screen from `pool`. Selects only candidates that are cheap to apply, that can be

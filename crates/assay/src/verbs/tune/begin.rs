@@ -175,7 +175,7 @@ fn settle(
         screen: true,
         seed,
     };
-    // With few candidates each is proved at once; a candidate that is given up is not tried again.
+    // With few candidates each is proved at once; one that is given up is tried again only if its pairs were noisy.
     plan.screen = !args.whole && plan.diagnose(0).0.len() >= LEAST_CANDIDATES;
     Ok(TuneRecord {
         uid: context::random_uid()?,
