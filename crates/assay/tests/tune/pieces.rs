@@ -107,16 +107,6 @@ fn several_pages_of_a_trial_are_one_session_that_one_command_reverts() {
     assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
     assert!(document["gain"].as_f64().unwrap() > 0.05, "{document:#}");
     assert!(names(&document, "kept").is_empty() && planted.is_as_before());
-    // Two things that assay creates are compared alone.
-    let refused = planted
-        .home
-        .assay(&["trial", "cache-none", "image-aio-native", words[3]]);
-    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
-    assert!(
-        refused.stderr.contains("assay trial cache-none"),
-        "{}",
-        refused.stderr
-    );
 }
 
 #[test]
