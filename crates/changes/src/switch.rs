@@ -365,7 +365,18 @@ pub(crate) fn put_back(
     };
     let as_found = knob.same(now.value.as_deref(), original.value.as_deref());
     if trust != Trust::Force && !is_known(&*knob, switched, &now) {
-        return Ok(Back::LeftAlone(now.shown));
+        let mut known = switched.ours.clone();
+        known.extend(switched.unconfirmed.clone());
+        let (before, present) = (original.value.as_deref(), now.value.as_deref());
+        let Some(value) = knob.restore_ours(&known, before, present) else {
+            return Ok(Back::LeftAlone(now.shown));
+        };
+        let partly = Original {
+            value: Some(value),
+            ..original.clone()
+        };
+        knob.restore(host, &partly, &work)?;
+        return Ok(Back::LeftAlone(knob.read(host)?.shown));
     }
     let settled = match switched.touched() {
         true => knob.settled(host, original, &work)?,

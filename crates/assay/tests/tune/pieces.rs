@@ -120,3 +120,29 @@ fn changes_that_were_proved_elsewhere_are_proved_together_only() {
     assert_eq!(planted.home.assay(&["tune", "--undo"]).code, Some(0));
     assert!(planted.is_as_before(), "{}", planted.text());
 }
+
+#[test]
+fn undo_is_not_stopped_by_another_setting_of_the_file() {
+    let planted = Planted::new();
+    let before = planted.text();
+    // Tried, but not kept.
+    let ran = planted.tune(LESS, &["fast", "idle"], &[]);
+    assert_eq!(names(&json(&ran), "kept"), ["fast"], "{}", ran.stderr);
+    fs::write(planted.conf(), planted.text().replace("idle=1", "idle=7")).unwrap();
+    let undone = planted.home.assay(&["tune", "--undo"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    assert_eq!(planted.text(), before.replace("idle=1", "idle=7"));
+    // Two are kept, and somebody else changes one of them: the other is reverted.
+    let ran = planted.tune(LESS, &["fast", "extra"], &["--whole"]);
+    assert_eq!(names(&json(&ran), "kept").len(), 2, "{}", ran.stderr);
+    let changed = planted.text().replace("extra = on", "extra = mine");
+    fs::write(planted.conf(), changed).unwrap();
+    let undone = planted.home.assay(&["tune", "--undo"]);
+    assert_eq!(undone.code, Some(1), "{}", undone.stderr);
+    let text = planted.text();
+    assert!(
+        text.contains("mode = slow") && text.contains("extra = mine"),
+        "{text}"
+    );
+    planted.forget_open_changes();
+}

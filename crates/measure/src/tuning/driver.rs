@@ -101,7 +101,7 @@ impl<'a> MachineDriver<'a> {
             Outcome::TimedOut { after } => Some(format!("the load did not end within {after}")),
             // A program that fails early and returns 0 would count as fast.
             _ if self.complains == Some(false) => complaint_of(&slot.sample)
-                .map(|line| format!("the load succeeds, but prints an error: {line}")),
+                .map(|line| format!("exit status 0, but it prints an error: {line}")),
             _ => None,
         })
     }
