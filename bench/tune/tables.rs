@@ -40,7 +40,7 @@ struct End {
 
 /// Who searches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum SearchMethod {
     Screened,
     Single,
     Campaign,
@@ -50,7 +50,7 @@ enum Way {
 struct Cell {
     kind: Kind,
     minutes: f64,
-    way: Way,
+    way: SearchMethod,
     guarded: bool,
 }
 
@@ -68,7 +68,7 @@ fn run(cell: Cell, seed: u64, random: &mut ChaCha8Rng) -> End {
     let stream = Stream::new(cell.kind, generator(random));
     let mut machine = Machine::new(world, stream, generator(random));
     let mut plan = plan(&["more w.iops"], &priors, cell.minutes, seed);
-    plan.screen = cell.way == Way::Screened;
+    plan.screen = cell.way == SearchMethod::Screened;
     if cell.guarded {
         plan.goal.guards.push(Guard {
             metric: assay_model::criterion::Metric::all(assay_model::criterion::Quantity::P99),
@@ -77,7 +77,7 @@ fn run(cell: Cell, seed: u64, random: &mut ChaCha8Rng) -> End {
     }
     let mut whole_open = false;
     let (kept, gain) = match cell.way {
-        Way::Campaign => (run_campaign(&mut machine, cell.minutes, seed), None),
+        SearchMethod::Campaign => (run_campaign(&mut machine, cell.minutes, seed), None),
         _ => {
             let mut session = TuneSession::begin(plan).expect("a plan");
             let ending = carry_out(&mut session, &mut machine).expect("a session");
@@ -192,7 +192,7 @@ fn share(ends: &[End]) -> (f64, f64) {
     (100.0 * share, 100.0 * rest.sqrt() / best)
 }
 
-fn table(n: usize, minutes: f64, ways: &[Way], guarded: bool, kinds: &[Kind]) -> String {
+fn table(n: usize, minutes: f64, ways: &[SearchMethod], guarded: bool, kinds: &[Kind]) -> String {
     let mut out = String::from(
         "| noise | way | share of attainable gain, % | kept though nothing helps, % | useless change kept, % | \
          handed back worse, % | p99 beyond margin, % | reported − true, points | 90 % interval holds, % | \
@@ -207,9 +207,9 @@ fn table(n: usize, minutes: f64, ways: &[Way], guarded: bool, kinds: &[Kind]) ->
                 guarded,
             };
             let named = match way {
-                Way::Screened => "tune",
-                Way::Single => "tune, no screen",
-                Way::Campaign => "campaign",
+                SearchMethod::Screened => "tune",
+                SearchMethod::Single => "tune, no screen",
+                SearchMethod::Campaign => "campaign",
             };
             // The same machines for every way.
             let seeds = format!("{} {minutes} {guarded}", kind.name());
@@ -231,7 +231,7 @@ fn table(n: usize, minutes: f64, ways: &[Way], guarded: bool, kinds: &[Kind]) ->
                 said.len(),
             );
             let minutes = ends.iter().map(|end| end.minutes);
-            let none = way == &Way::Campaign;
+            let none = way == &SearchMethod::Campaign;
             let _ = writeln!(
                 out,
                 "| {} | {named} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.1} |",
@@ -258,22 +258,34 @@ fn table(n: usize, minutes: f64, ways: &[Way], guarded: bool, kinds: &[Kind]) ->
 
 /// 30 minutes.
 pub fn thirty(n: usize, kinds: &[Kind]) -> String {
-    table(n, 30.0, &[Way::Screened, Way::Campaign], false, kinds)
+    table(
+        n,
+        30.0,
+        &[SearchMethod::Screened, SearchMethod::Campaign],
+        false,
+        kinds,
+    )
 }
 
 /// 120 minutes.
 pub fn two_hours(n: usize, kinds: &[Kind]) -> String {
-    table(n, 120.0, &[Way::Screened, Way::Campaign], false, kinds)
+    table(
+        n,
+        120.0,
+        &[SearchMethod::Screened, SearchMethod::Campaign],
+        false,
+        kinds,
+    )
 }
 
 /// One at a time.
 pub fn without_screen(n: usize, kinds: &[Kind]) -> String {
-    table(n, 30.0, &[Way::Single], false, kinds)
+    table(n, 30.0, &[SearchMethod::Single], false, kinds)
 }
 
 /// p99 must not rise by more than 25 %; in 30 of 100 machines with a helper one raises it by 60 %.
 pub fn guarded(n: usize, kinds: &[Kind]) -> String {
-    table(n, 120.0, &[Way::Screened], true, kinds)
+    table(n, 120.0, &[SearchMethod::Screened], true, kinds)
 }
 
 /// How often "met" is wrong where the next hour is 10 % short, and right where it has 10 and 30 % to

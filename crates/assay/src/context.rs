@@ -19,6 +19,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -90,8 +91,20 @@ impl MeasurementRegistries {
             cancel,
             now: &now,
             version: env!("CARGO_PKG_VERSION"),
+            command_helper: Some(describe_command_helper),
         }
     }
+}
+
+/// Returns the command that starts this program as the helper process for loads that run commands.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the helper process is this program itself"
+)]
+fn describe_command_helper() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["dev", "command-helper"]);
+    command
 }
 
 /// Returns the directory of the user's own advice: `$XDG_CONFIG_HOME/assay/advice`. `None` if

@@ -145,7 +145,7 @@ impl Done {
 }
 
 /// An open connection to a machine on which the uploaded assay runs.
-pub struct Way<'a> {
+pub struct RemoteConnection<'a> {
     host: String,
     link: RemoteLink<'a>,
     cancel: Cancel,
@@ -192,7 +192,7 @@ impl Remote {
     pub fn go<T>(
         &self,
         quiet: bool,
-        work: impl FnOnce(&mut Way<'_>) -> anyhow::Result<T>,
+        work: impl FnOnce(&mut RemoteConnection<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         go(self.host(), &self.how, &self.going, quiet, work)
     }
@@ -225,7 +225,7 @@ pub fn go<T>(
     how: &How,
     going: &Going,
     quiet: bool,
-    work: impl FnOnce(&mut Way<'_>) -> anyhow::Result<T>,
+    work: impl FnOnce(&mut RemoteConnection<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let session = how.session(host);
     let cancel = context::on_signals()?;
@@ -257,7 +257,7 @@ impl ConnectionParameters<'_> {
         &self,
         program: &mut Program,
         cancel: Cancel,
-        work: impl FnOnce(&mut Way<'_>) -> anyhow::Result<T>,
+        work: impl FnOnce(&mut RemoteConnection<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let host = &self.session.host;
         let mut meter = Meter::new(self.quiet, Nanos::from(self.session.deadline));
@@ -283,7 +283,7 @@ impl ConnectionParameters<'_> {
             },
         );
         meter.end();
-        let mut way = Way {
+        let mut way = RemoteConnection {
             host: host.clone(),
             link: opened.map_err(unreached)?,
             cancel,
@@ -295,7 +295,7 @@ impl ConnectionParameters<'_> {
     }
 }
 
-impl Way<'_> {
+impl RemoteConnection<'_> {
     /// Returns this command line as the other machine must run it: without local options, and with the remote paths of
     /// uploaded files. Uploads these files.
     pub fn words(&mut self, asked: &RemoteWork) -> anyhow::Result<Vec<OsString>> {

@@ -14,6 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -287,6 +288,15 @@ impl ChangeSession {
         let text = self
             .encode(writer.next, &line)
             .map_err(|error| ChangeError::journal(&path)(error.into()))?;
+        let links = writer
+            .file
+            .metadata()
+            .map_err(ChangeError::journal(&path))?;
+        if links.nlink() == 0 {
+            // Nothing could be reverted after a crash.
+            let removed = io::Error::new(io::ErrorKind::NotFound, "another program removed it");
+            return Err(ChangeError::journal(&path)(removed));
+        }
         writer.torn = true;
         writer
             .file

@@ -6,8 +6,11 @@ use crate::machine_claims;
 use crate::never_kept::never_kept;
 use crate::session::ChangeSession;
 use crate::setting::{Original, Reading, SettingKind, Work, open_knob, place, setting_name};
-use assay_host::HostMut;
+use assay_host::{HostError, HostMut};
 use assay_model::change::Setting;
+
+/// Value that messages show for a setting whose file another program removed.
+const REMOVED: &str = "missing: its file was removed";
 
 /// An open setting. Dropping it restores the original state, unless the change was kept.
 pub struct Switch<'a> {
@@ -139,7 +142,7 @@ impl<'a> Switch<'a> {
     /// # Errors
     /// The setting cannot be read.
     pub fn read(&self) -> Result<String, ChangeError> {
-        Ok(self.knob.read(self.host)?.shown)
+        Ok(self.reading()?.shown)
     }
 
     /// Sets a value (`None` removes the setting), and returns the value that is read back. A setting that already has
@@ -151,7 +154,7 @@ impl<'a> Switch<'a> {
     /// except [`ChangeError::Twice`], the setting is in its original state.
     pub fn set(&self, value: Option<&str>) -> Result<String, ChangeError> {
         self.knob.check(self.host, value)?;
-        let before = self.knob.read(self.host)?;
+        let before = self.reading()?;
         let known = self.known(&before);
         if !known {
             return Err(self.meanwhile(before.shown));
@@ -201,7 +204,7 @@ impl<'a> Switch<'a> {
 
     /// Reads back the value and records it.
     fn confirm(&self, value: Option<&str>, before: &Reading) -> Result<String, ChangeError> {
-        let after = self.knob.read(self.host)?;
+        let after = self.reading()?;
         let is_wanted = self.knob.same(after.value.as_deref(), value);
         if !is_wanted && after.value != before.value && self.knob.reads_as_written() {
             return Err(self.meanwhile(after.shown));
@@ -236,7 +239,7 @@ impl<'a> Switch<'a> {
     /// means that the setting could not be restored; the setting stays in the journal.
     pub fn restore(&self) -> Result<String, ChangeError> {
         if !self.switched().is_some_and(|switched| switched.touched()) {
-            let now = self.knob.read(self.host)?;
+            let now = self.reading()?;
             let original = self.original.value.as_deref();
             return match self.knob.same(now.value.as_deref(), original) {
                 true => Ok(now.shown),
@@ -293,6 +296,16 @@ impl<'a> Switch<'a> {
         put_back(self.session, self.host, self.id, &switched, trust)
     }
 
+    /// Reads the present value. The setting existed when it was opened, so another program removed a missing file.
+    fn reading(&self) -> Result<Reading, ChangeError> {
+        match self.knob.read(self.host) {
+            Err(ChangeError::Host(HostError::NotFound { .. })) => {
+                Err(self.meanwhile(REMOVED.to_owned()))
+            }
+            read => read,
+        }
+    }
+
     fn meanwhile(&self, found: String) -> ChangeError {
         ChangeError::Meanwhile {
             what: self.name.clone(),
@@ -343,10 +356,27 @@ pub(crate) fn put_back(
     if !switched.touched() && trust == Trust::Own {
         return Ok(Back::Already(original.shown.clone()));
     }
-    let now = knob.read(host)?;
+    let now = match knob.read(host) {
+        // Another process of assay may start before the file system of the file is mounted.
+        Err(ChangeError::Host(HostError::NotFound { .. })) if trust == Trust::Own => {
+            return Ok(Back::LeftAlone(REMOVED.to_owned()));
+        }
+        read => read?,
+    };
     let as_found = knob.same(now.value.as_deref(), original.value.as_deref());
     if trust != Trust::Force && !is_known(&*knob, switched, &now) {
-        return Ok(Back::LeftAlone(now.shown));
+        let mut known = switched.ours.clone();
+        known.extend(switched.unconfirmed.clone());
+        let (before, present) = (original.value.as_deref(), now.value.as_deref());
+        let Some(value) = knob.restore_ours(&known, before, present) else {
+            return Ok(Back::LeftAlone(now.shown));
+        };
+        let partly = Original {
+            value: Some(value),
+            ..original.clone()
+        };
+        knob.restore(host, &partly, &work)?;
+        return Ok(Back::LeftAlone(knob.read(host)?.shown));
     }
     let settled = match switched.touched() {
         true => knob.settled(host, original, &work)?,

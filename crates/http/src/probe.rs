@@ -30,6 +30,9 @@ pub struct Probed {
     pub start: Vec<u8>,
     /// Time from opening the connection to the end of the answer.
     pub took: Duration,
+    /// Time from the end of the last handshake (TLS, otherwise TCP) to the end of the answer. A request on an open
+    /// connection takes this time.
+    pub answered: Duration,
     /// HTTP version of the connection.
     pub protocol: Protocol,
     /// The server's limit of concurrent HTTP/2 streams; `None` with HTTP/1.1, or if there is no limit.
@@ -118,6 +121,7 @@ pub fn probe(
     let mut probing = Probing {
         address,
         begin: Instant::now(),
+        opened: Instant::now(),
         limit,
         stop,
     };
@@ -140,6 +144,7 @@ pub fn probe(
     {
         probing.wait(&stream, PollFlags::IN)?;
     }
+    probing.opened = Instant::now();
     if request.protocol == Protocol::Http2 {
         stream
             .agreed_on_http2()
@@ -164,6 +169,8 @@ pub fn probe(
 struct Probing<'a> {
     address: SocketAddr,
     begin: Instant,
+    /// End of the handshakes; before, the same as `begin`.
+    opened: Instant,
     limit: Duration,
     stop: &'a dyn Fn() -> bool,
 }
@@ -284,6 +291,7 @@ impl Probing<'_> {
             headers: headers(&kept),
             start: reader.start().to_vec(),
             took: self.begin.elapsed(),
+            answered: self.opened.elapsed(),
             protocol: Protocol::Http1,
             most_streams: None,
         })

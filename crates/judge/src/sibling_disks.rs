@@ -21,7 +21,7 @@ mod persistent_slowness;
 
 use assay_model::Nanos;
 use assay_model::sample::DeviceDelta;
-use assay_model::siblings::{Comparison, DiskLatency, SlowDisk, Watched, Way};
+use assay_model::siblings::{Comparison, DiskLatency, IoDirection, SlowDisk, Watched};
 use persistent_slowness::CorrelatedSeries;
 
 /// Smallest factor that counts as slow. A disk that takes twice as long halves the rate of its
@@ -45,7 +45,7 @@ const NEEDED: u32 = 10;
 pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
     let mut found = Vec::new();
     for group in watched {
-        for way in [Way::Read, Way::Write] {
+        for way in [IoDirection::Read, IoDirection::Write] {
             let names = &group.siblings.disks;
             let rows = collect_windows(group, way);
             let worked = group
@@ -69,10 +69,10 @@ pub fn compare_siblings(watched: &[Watched]) -> Vec<Comparison> {
 }
 
 /// Returns the number of requests of a disk, and their total time in milliseconds.
-fn read_counts(disk: &DeviceDelta, way: Way) -> (u64, u64) {
+fn read_counts(disk: &DeviceDelta, way: IoDirection) -> (u64, u64) {
     match way {
-        Way::Read => (disk.reads, disk.read_ms),
-        Way::Write => (disk.writes, disk.write_ms),
+        IoDirection::Read => (disk.reads, disk.read_ms),
+        IoDirection::Write => (disk.writes, disk.write_ms),
     }
 }
 
@@ -80,7 +80,7 @@ fn read_counts(disk: &DeviceDelta, way: Way) -> (u64, u64) {
 type DiskWindow = Vec<Option<(u64, u64)>>;
 
 /// Collects all windows. A window in which fewer than two disks worked is empty.
-fn collect_windows(group: &Watched, way: Way) -> Vec<DiskWindow> {
+fn collect_windows(group: &Watched, way: IoDirection) -> Vec<DiskWindow> {
     let row = |window: &Vec<DeviceDelta>| {
         let of = |name: &String| {
             let disk = window.iter().find(|disk| disk.name == *name)?;
@@ -101,7 +101,7 @@ fn compute_latency((requests, ms): (u64, u64)) -> f64 {
     (ms as f64 + 0.5) / requests.max(1) as f64
 }
 
-fn compare_group(group: &Watched, way: Way, rows: &[DiskWindow], tests: f64) -> Comparison {
+fn compare_group(group: &Watched, way: IoDirection, rows: &[DiskWindow], tests: f64) -> Comparison {
     let names = &group.siblings.disks;
     let logs: Vec<Vec<Option<f64>>> = rows
         .iter()

@@ -82,7 +82,7 @@ pub fn run(request: &AttributesRequest, cancel: &Cancel) -> Result<LoadResult, L
 fn time_operation(path: &std::path::Path, value: &[u8], found: &mut [u8]) -> Done {
     let fault = |what: &'static str| {
         move |errno: Errno| LoadError::Io {
-            what,
+            what: what.into(),
             source: errno.into(),
         }
     };

@@ -8,13 +8,14 @@ use assay_model::Nanos;
 use assay_model::load::PrintedFigure;
 use assay_model::sample::Operation;
 use assay_model::secrets;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Parameters of the load that runs a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CommandRequest {
     /// Program and arguments, without a shell.
     pub argv: Vec<OsString>,
@@ -62,7 +63,7 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
             cancel.is_cancelled() || look.now - start >= Duration::from(limit)
         });
         let collected = collected.map_err(|source| LoadError::Io {
-            what: "waiting for a command",
+            what: "waiting for a command".into(),
             source,
         })?;
         if collected.stopped && cancel.is_cancelled() {
@@ -78,6 +79,9 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
             }
         }
         let failed = done.is_err();
+        if !failed {
+            tally.record_complaint(find_complaint(&collected));
+        }
         tally.record(start, collected.at, done);
         tally.record_printed(start, printed);
         if failed {
@@ -93,9 +97,9 @@ pub fn run(request: &CommandRequest, cancel: &Cancel) -> Result<LoadResult, Load
     )
 }
 
-/// Part of standard error that is kept, which is enough for an error message.
+/// Parts of the output that are kept, which are enough for an error message.
 const KEEP: Keep = Keep {
-    stdout: 0,
+    stdout: 4096,
     stderr: 4096,
     leftovers: Leftovers::Kill,
 };
@@ -106,6 +110,27 @@ const KEEP_OUTPUT: Keep = Keep {
     stderr: 1 << 20,
     ..KEEP
 };
+
+/// Returns the first error message of a run that succeeded: a line of standard error, else a line of standard output
+/// that mentions an error or a failure.
+fn find_complaint(collected: &Collected) -> Option<String> {
+    let errors = first_line(&collected.stderr, |_| true);
+    let complains = |line: &str| {
+        let line = line.to_ascii_lowercase();
+        ["error", "fail", "fatal"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    errors.or_else(|| first_line(&collected.stdout, complains))
+}
+
+/// Returns the first line that has text and fits, without secrets.
+fn first_line(output: &[u8], fits: impl Fn(&str) -> bool) -> Option<String> {
+    let text = String::from_utf8_lossy(output);
+    let mut lines = text.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty() && fits(line))?;
+    Some(secrets::withhold_in_text(line))
+}
 
 /// Returns the figure that a run printed. Searches standard output first, then standard error.
 fn read_printed(
@@ -142,12 +167,10 @@ fn judge(collected: &Collected, program: &str, limit: Nanos) -> Done {
     if collected.ended.success() {
         return Ok(0);
     }
-    let stderr = String::from_utf8_lossy(&collected.stderr);
-    let stderr = stderr.lines().map(str::trim).find(|line| !line.is_empty());
     Err(LoadError::Exit {
         program: program.to_owned(),
         status: collected.ended.to_string(),
-        stderr: secrets::withhold_in_text(stderr.unwrap_or_default()),
+        stderr: first_line(&collected.stderr, |_| true).unwrap_or_default(),
     })
 }
 
@@ -207,6 +230,24 @@ mod tests {
         let killed = request(&[b"sh", b"-c", b"kill -9 $$"], 0, 20);
         let error = run(&killed, &Cancel::default()).unwrap_err();
         assert_eq!(error.to_string(), "sh: ended with signal 9");
+    }
+
+    #[test]
+    fn an_error_message_of_a_successful_run_is_kept() {
+        let complaint = |script: &[u8]| {
+            let measured = run(&request(&[b"sh", b"-c", script], 0, 1), &Cancel::default());
+            let measured = measured.unwrap();
+            measured
+                .worker
+                .of(Operation::Run)
+                .unwrap()
+                .complaint
+                .clone()
+        };
+        let of = |script: &[u8]| complaint(script).unwrap_or_default();
+        assert_eq!(of(b"echo; echo ' no cache' >&2"), "no cache");
+        assert_eq!(of(b"echo done; echo 'Error: no cache'"), "Error: no cache");
+        assert_eq!(complaint(b"echo 12 requests in 0.5 s"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 pub mod attributes;
 pub mod cancel;
 pub mod command;
+pub mod command_helper;
 mod connect;
 pub mod counters;
 pub mod file_state;

@@ -8,6 +8,8 @@ use crate::Cancel;
 use crate::latencies::Latencies;
 use assay_model::Nanos;
 use assay_model::sample::{Operation, Operations, Worker};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -20,7 +22,7 @@ pub(crate) const REST: Duration = Duration::from_millis(10);
 const FIRST_SUCCESS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Duration of a load, and the time limit of its operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Duration of the washout at the start. Operations that start in the washout are not counted.
     pub washout: Nanos,
@@ -32,7 +34,7 @@ pub struct Timing {
 }
 
 /// Observations of one run of a load.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// Statistics of the successful operations, with latencies in the bins of fio.
     pub worker: Worker,
@@ -56,10 +58,10 @@ impl LoadResult {
 }
 
 /// Operations that failed in the same way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     /// Short name of the failure, from [`LoadError::kind`].
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Number of operations that failed in this way.
     pub count: u64,
     /// Message of the first failure.
@@ -67,7 +69,7 @@ pub struct Failures {
 }
 
 /// Reason why an operation, or the whole load, failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum LoadError {
     /// The parameters are invalid, whatever the server does.
     #[error("{what}: {why}")]
@@ -83,6 +85,7 @@ pub enum LoadError {
         /// Address of the server.
         address: String,
         /// Error of the kernel.
+        #[serde(with = "io_error_form")]
         source: io::Error,
     },
     /// The connection broke during an operation.
@@ -91,6 +94,7 @@ pub enum LoadError {
         /// Address of the server.
         address: String,
         /// Error of the kernel.
+        #[serde(with = "io_error_form")]
         source: io::Error,
     },
     /// The operation exceeded its time limit.
@@ -129,6 +133,7 @@ pub enum LoadError {
         /// Name of the program.
         program: String,
         /// Error of the kernel.
+        #[serde(with = "io_error_form")]
         source: io::Error,
     },
     /// The program exited with an error.
@@ -153,10 +158,26 @@ pub enum LoadError {
     #[error("{what}: {source}")]
     Io {
         /// Description of the operation.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Error of the kernel.
+        #[serde(with = "io_error_form")]
         source: io::Error,
     },
+}
+
+/// Stores an error of the kernel as its number, or as text if it has no number.
+mod io_error_form {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use std::io;
+
+    pub(super) fn serialize<S: Serializer>(error: &io::Error, to: S) -> Result<S::Ok, S::Error> {
+        (error.raw_os_error(), error.to_string()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<io::Error, D::Error> {
+        let (number, text) = <(Option<i32>, String)>::deserialize(from)?;
+        Ok(number.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error))
+    }
 }
 
 fn first_complaint(stderr: &str) -> String {
@@ -201,6 +222,8 @@ pub(crate) struct Tally {
     errors: BTreeMap<&'static str, (u64, LoadError)>,
     /// Figures that the counted operations printed.
     printed: Vec<f64>,
+    /// First error message of an operation that succeeded.
+    complaint: Option<String>,
     /// First failure during the washout; `None` without such a failure.
     early: Option<LoadError>,
     succeeded: bool,
@@ -218,6 +241,7 @@ impl Tally {
             counted: None,
             errors: BTreeMap::new(),
             printed: Vec::new(),
+            complaint: None,
             early: None,
             succeeded: false,
         }
@@ -258,6 +282,11 @@ impl Tally {
         }
     }
 
+    /// Stores an error message that a successful operation printed. Only the first message is kept.
+    pub fn record_complaint(&mut self, complaint: Option<String>) {
+        self.complaint = self.complaint.take().or(complaint);
+    }
+
     /// Returns the time from the start of the first to the end of the last counted operation.
     fn span(&self) -> Duration {
         self.counted
@@ -291,6 +320,7 @@ pub(crate) fn finish(
         }
         io.bytes.0 += tally.bytes;
         io.printed.extend(tally.printed);
+        io.complaint = io.complaint.take().or(tally.complaint);
         latencies.merge(&tally.latencies);
         early = early.or(tally.early);
         for (kind, (count, first)) in tally.errors {
@@ -313,7 +343,7 @@ pub(crate) fn finish(
     io.runtime = longest.into();
     io.lat = latencies.summary();
     let errors = errors.into_iter().map(|(kind, (count, first))| Failures {
-        kind,
+        kind: kind.into(),
         count,
         first: first.to_string(),
     });

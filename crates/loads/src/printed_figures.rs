@@ -95,17 +95,15 @@ pub fn normalise(name: &str) -> String {
 /// Lists the figures of an output in order. If several figures have the same name, only the first is returned.
 #[must_use]
 pub fn list_figures(output: &str) -> Vec<NamedFigure> {
-    let mut found = Found::default();
-    let json = output
-        .find('{')
-        .and_then(|start| read_document(&output[start..]));
-    match json {
-        Some(document) => {
-            add_fio(&document, &mut found);
-            flatten("", &document, &mut found);
-        }
-        None => read_lines(output, &mut found),
+    let (mut found, mut rest) = (Found::default(), output);
+    // Text may stand before and after a document.
+    while let Some((start, document, end)) = find_document(rest) {
+        read_lines(&rest[..start], &mut found);
+        add_fio(&document, &mut found);
+        flatten("", &document, &mut found);
+        rest = &rest[end..];
     }
+    read_lines(rest, &mut found);
     found.0
 }
 
@@ -122,9 +120,12 @@ impl Found {
     }
 }
 
-fn read_document(text: &str) -> Option<Value> {
-    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    documents.next()?.ok().filter(Value::is_object)
+/// Parses the JSON document at the first brace. Returns the document with its start and end in the text.
+fn find_document(text: &str) -> Option<(usize, Value, usize)> {
+    let start = text.find('{')?;
+    let mut documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+    let document = documents.next()?.ok().filter(Value::is_object)?;
+    Some((start, document, start + documents.byte_offset()))
 }
 
 /// Adds the figures from the output of `fio --output-format=json`, summed over the jobs: `read.iops`, `write.bw`,
@@ -173,6 +174,12 @@ fn flatten(path: &str, value: &Value, found: &mut Found) {
     };
     match value {
         Value::Number(number) => found.add(path, number.as_f64().unwrap_or(f64::NAN)),
+        // Such as "900us".
+        Value::String(text) => {
+            if let Some((number, "" | "/s")) = read_number(text) {
+                found.add(path, number);
+            }
+        }
         Value::Object(members) => {
             for (key, value) in members {
                 flatten(&below(key), value, found);

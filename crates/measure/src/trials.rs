@@ -9,7 +9,7 @@ mod candidate;
 mod error;
 mod execute;
 pub(crate) mod loader;
-mod machine;
+pub(crate) mod machine;
 mod noise;
 pub(crate) mod pairs;
 mod plan;

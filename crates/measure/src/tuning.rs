@@ -4,6 +4,7 @@
 //! `assay-tune` decides what is measured next, and `assay-judge` judges the pairs. Nothing is printed: the
 //! caller receives [`TuneEvent`]s.
 
+mod arm_board;
 mod candidates;
 mod confirm;
 mod driver;
@@ -17,7 +18,7 @@ mod load_limits;
 mod pair_slots;
 mod switch_board;
 
-pub use candidates::{CandidateRequest, FoundCandidate, find_candidates};
+pub use candidates::{CandidateRequest, FoundCandidate, find_candidates, join_arms};
 pub use confirm::{Confirmation, confirm_kept};
 pub use error::TuneError;
 pub use execute::{FinishedTune, StandByStarter, TuneCommands, execute, keep_rest, was_kept};

@@ -60,6 +60,7 @@ fn a_run_cancelled_after_its_first_sample_is_resumed_to_its_end() {
         cancel: &cancel,
         now: &jiff::Timestamp::now,
         version: "test",
+        command_helper: None,
     };
     let begin = Begin {
         uid: "0123456789abcdef0123456789abcdef".to_owned(),

@@ -1,5 +1,9 @@
 //! Defines the changes that advice proposes as data. `assay-changes` applies them.
 
+mod arm_difference;
+
+pub use arm_difference::ArmDifference;
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

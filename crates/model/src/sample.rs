@@ -255,6 +255,10 @@ pub struct Operations {
     /// Figures that a command printed, in base units, one for each run of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub printed: Vec<f64>,
+    /// First error message that a command printed in a run that succeeded by its exit status. `None` without such a
+    /// message, and for loads that run no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complaint: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]

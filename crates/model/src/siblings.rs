@@ -40,14 +40,15 @@ pub struct Watched {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+#[schemars(rename = "Way")]
+pub enum IoDirection {
     /// Reads.
     Read,
     /// Writes.
     Write,
 }
 
-impl Way {
+impl IoDirection {
     /// Returns the noun for sentences: `read` or `write`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -108,7 +109,7 @@ pub struct Comparison {
     /// Vdev, array or file system that contains the disks.
     pub siblings: String,
     /// Whether reads or writes are compared.
-    pub way: Way,
+    pub way: IoDirection,
     /// Number of windows in which at least two disks had enough requests.
     pub windows: u32,
     /// Latency of each disk.

@@ -96,7 +96,7 @@ const LOSS: f64 = 0.02;
 
 /// What is known about the path between server and device, apart from the records of the roles.
 #[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
+pub(crate) struct PathState<'a> {
     /// Full queue on the path, if the round trips show one.
     pub queue: Option<&'a Queue>,
     /// Bytes that all people of the run transferred.
@@ -108,7 +108,7 @@ pub(crate) fn cause(
     verdict: &RoleVerdict,
     events: &[RecordEvent],
     record: &PersonRecord,
-    way: Way<'_>,
+    way: PathState<'_>,
 ) -> Option<Cause> {
     let lost = events.iter().filter(|event| event.took.is_none()).count();
     // All events from some time on failed, these are most of the failures, and no more bytes arrived. Late
@@ -136,7 +136,7 @@ fn path(
     verdict: &RoleVerdict,
     events: &[RecordEvent],
     record: &PersonRecord,
-    way: Way<'_>,
+    way: PathState<'_>,
 ) -> Option<Cause> {
     if let Workload::Stream {
         bit_per_s: needs, ..

@@ -1,7 +1,7 @@
 //! Computes verdicts from a record: the fraction of late events, when and for how long the result was bad, and a grade.
 
 use crate::air::{AirVerdict, judge as judge_air};
-use crate::cause::{Cause, Way, cause};
+use crate::cause::{Cause, PathState, cause};
 use crate::player::{Film, Played, play};
 use crate::queue::{self, LinkLoad, Queue};
 use crate::record::{PersonRecord, Probe, RecordEvent, RoleRecord, SLOT_US};
@@ -183,7 +183,7 @@ pub fn judge_among(record: &PersonRecord, roles: &[Role], load: &LinkLoad) -> Pe
         })
         .collect();
     let queue = queue::find(record, &packets, load);
-    let way = Way {
+    let way = PathState {
         queue: queue.as_ref(),
         load,
     };
@@ -245,7 +245,12 @@ pub(crate) fn is_over(role: &Role, event: &RecordEvent) -> bool {
     }
 }
 
-fn judge_role(role: &Role, seen: &RoleRecord, record: &PersonRecord, way: Way<'_>) -> RoleVerdict {
+fn judge_role(
+    role: &Role,
+    seen: &RoleRecord,
+    record: &PersonRecord,
+    way: PathState<'_>,
+) -> RoleVerdict {
     let (void, events): (Vec<RecordEvent>, Vec<RecordEvent>) = seen
         .events
         .iter()

@@ -246,6 +246,7 @@ pub(crate) fn tune_mail(
         was: "default".to_owned(),
     };
     Ok(TuneRecord {
+        arms: None,
         uid: random.uid(),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: ["tune", "/var/mail", "--want", goal]

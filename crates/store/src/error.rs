@@ -41,6 +41,14 @@ pub enum StoreError {
         /// Newest version that this build supports.
         known: i64,
     },
+    /// Another program removed or replaced the file while this process used it.
+    #[error(
+        "{path}: another program removed or replaced the store while it was in use: begin again"
+    )]
+    Removed {
+        /// Path of the store.
+        path: PathBuf,
+    },
     /// The file system is full.
     #[error(
         "{path}: the file system is full; what was stored before is intact: free some space, or name a store elsewhere with --store"

@@ -12,6 +12,7 @@ use crate::StoreError;
 use crate::database::{Database, Kind, Part, Record};
 use assay_model::Machine;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// A store in an SQLite file.
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Sqlite {
     path: PathBuf,
     connection: Connection,
+    /// Device and inode of the file when it was opened; `None` if they could not be read.
+    file: Option<(u64, u64)>,
 }
 
 impl Sqlite {
@@ -37,6 +40,7 @@ impl Sqlite {
         Self {
             path: path.to_owned(),
             connection,
+            file: identify(path),
         }
     }
 
@@ -55,6 +59,12 @@ impl Sqlite {
         let rows = statement.query_map(parameters, read);
         rows.and_then(Iterator::collect).map_err(fail)
     }
+}
+
+/// Returns the device and the inode of a file.
+fn identify(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 impl Database for Sqlite {
@@ -113,6 +123,11 @@ impl Database for Sqlite {
     }
 
     fn update(&mut self, kind: Kind, record: &Record<'_>) -> Result<bool, StoreError> {
+        if self.file.is_some() && identify(&self.path) != self.file {
+            // SQLite would write to a file without a name.
+            let path = self.path.clone();
+            return Err(StoreError::Removed { path });
+        }
         let sql = format!(
             "UPDATE {} SET ended = ?2, state = ?3, body = ?4{} WHERE uid = ?1",
             kind.table(),

@@ -200,6 +200,7 @@ fn flushes_are_counted_down_to_the_disks_and_a_full_pool_is_survived_or_not() {
             cancel: &cancel,
             now: &jiff::Timestamp::now,
             version: "test",
+            command_helper: None,
         },
         session: &session,
         image: Some(image),

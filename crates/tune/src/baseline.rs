@@ -30,7 +30,7 @@ pub struct Visit {
 /// How a sub-goal compares with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "standing")]
-pub enum Standing {
+pub enum GoalState {
     /// The criterion is met with sufficient probability.
     Met {
         /// Probability that the criterion is met, 0 to 1.
@@ -52,19 +52,19 @@ pub enum Standing {
 
 /// Compares a sub-goal with these visits. `index` is the position of the sub-goal in the goal.
 #[must_use]
-pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> Standing {
+pub fn judge_visits(want: &Want, index: usize, visits: &[Visit]) -> GoalState {
     let Some(criterion) = want.criterion() else {
-        return Standing::Open;
+        return GoalState::Open;
     };
     let rounds = |visit: &Visit| visit.figures.get(index).cloned().unwrap_or_default();
     let all: Vec<Vec<f64>> = visits.iter().map(rounds).collect();
     let probability = probability_of(criterion, &all);
     let settled = visits.len() >= VISITS || visits.len() >= STEADY_VISITS && is_steady_across(&all);
     match probability {
-        Some(probability) if probability < SURE => Standing::Missed { probability },
-        Some(probability) if settled => Standing::Met { probability },
-        Some(probability) => Standing::MetForNow { probability },
-        None => Standing::Missed { probability: 0.0 },
+        Some(probability) if probability < SURE => GoalState::Missed { probability },
+        Some(probability) if settled => GoalState::Met { probability },
+        Some(probability) => GoalState::MetForNow { probability },
+        None => GoalState::Missed { probability: 0.0 },
     }
 }
 
@@ -151,13 +151,13 @@ mod tests {
     fn steady_rounds_need_fewer_visits_than_restless_ones() {
         let want: Want = "w.p99 <= 30ms".parse().unwrap();
         let stand = |rounds, n| judge_visits(&want, 0, &visits(&vec![rounds; n]));
-        assert!(matches!(stand(QUIET, 1), Standing::MetForNow { .. }));
-        assert!(matches!(stand(QUIET, STEADY_VISITS), Standing::Met { .. }));
+        assert!(matches!(stand(QUIET, 1), GoalState::MetForNow { .. }));
+        assert!(matches!(stand(QUIET, STEADY_VISITS), GoalState::Met { .. }));
         assert!(matches!(
             stand(RESTLESS, STEADY_VISITS),
-            Standing::MetForNow { .. }
+            GoalState::MetForNow { .. }
         ));
-        assert!(matches!(stand(RESTLESS, VISITS), Standing::Met { .. }));
+        assert!(matches!(stand(RESTLESS, VISITS), GoalState::Met { .. }));
     }
 
     #[test]
@@ -165,15 +165,15 @@ mod tests {
         let slower = QUIET.map(|value| 2.0 * value);
         let want: Want = "w.p99 <= 60ms".parse().unwrap();
         let stand = judge_visits(&want, 0, &visits(&[QUIET, slower, QUIET]));
-        assert!(!matches!(stand, Standing::Met { .. }), "{stand:?}");
+        assert!(!matches!(stand, GoalState::Met { .. }), "{stand:?}");
     }
 
     #[test]
     fn a_missed_goal_and_one_without_end() {
         let missed = judge_visits(&"w.p99 <= 5ms".parse().unwrap(), 0, &visits(&[QUIET]));
-        assert!(matches!(missed, Standing::Missed { probability } if probability < 0.01));
+        assert!(matches!(missed, GoalState::Missed { probability } if probability < 0.01));
         let open = judge_visits(&"less w.p99".parse().unwrap(), 0, &visits(&[QUIET]));
-        assert_eq!(open, Standing::Open);
+        assert_eq!(open, GoalState::Open);
     }
 
     #[test]

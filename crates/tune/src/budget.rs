@@ -1,6 +1,6 @@
 //! Time budget of a session: expected durations of the steps, time spent, and the reserve for the end.
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Toggle};
 use assay_model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -35,9 +35,23 @@ impl Costs {
     /// differ between the sides.
     #[must_use]
     pub fn pair(&self, candidates: &[Candidate], differ: &Row, alternations: u32) -> Nanos {
-        let switches = differ.iter().map(|at| candidates[*at].switch.0).sum();
+        let switches = differ.iter().map(|at| &candidates[*at]);
+        let switches = switches.filter(|one| one.toggle != Toggle::Remake);
+        let switches = switches.map(|one| one.switch.0).sum();
         let side = add(self.slot(), Nanos(switches));
         times(side, 2 * alternations.max(1))
+    }
+}
+
+impl Costs {
+    /// Returns the expected time to create the objects of both sides, before the first of several pairs. Returns 0 if
+    /// the sides differ only in settings.
+    #[must_use]
+    pub fn creation(&self, candidates: &[Candidate], differ: &Row) -> Nanos {
+        let remade = differ.iter().map(|at| &candidates[*at]);
+        let remade = remade.filter(|one| one.toggle == Toggle::Remake);
+        // The sides have one object each, whatever the number of differences.
+        times(remade.map(|one| one.switch).max().unwrap_or_default(), 2)
     }
 }
 

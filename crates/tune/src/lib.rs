@@ -42,7 +42,7 @@ mod seeds;
 mod session;
 mod step;
 
-pub use baseline::{BottomRung, ROUNDS, STEADY_VISITS, Standing, VISITS, Visit, judge_visits};
+pub use baseline::{BottomRung, GoalState, ROUNDS, STEADY_VISITS, VISITS, Visit, judge_visits};
 pub use budget::{Clock, Costs, Row};
 pub use candidate::{
     Acts, Applicability, Before, Candidate, LoadShape, OperationShare, Prior, Toggle,
@@ -55,7 +55,9 @@ pub use outcome::{ERROR_STATEMENT, Ending, Gain, TOGETHER_STATEMENT};
 pub use page_candidate::{candidate_of_page, touched_settings};
 pub use plan::{TunePlan, TunePlanError};
 pub use proof::{Proof, ProofEnd};
-pub use record::{CandidateChange, KeptState, TuneId, TuneRecord, TuneState};
+pub use record::{
+    CandidateChange, ComparedArms, KeptState, ShownChange, TuneId, TuneRecord, TuneState,
+};
 pub use screen::{LEAST_CANDIDATES, Screen, Screened, matrix_order};
 pub use session::{ReplayError, SessionPhase, TuneSession, Unexpected};
 pub use step::{Incident, PairOrder, Stage, Step, StepOutcome, combine};

@@ -119,7 +119,9 @@ impl TunePlan {
         let pairs = self.costs.pair(&self.candidates, &differ, 1);
         let visit = times(self.costs.slot(), ROUNDS);
         let ends = add(self.costs.set_up, self.costs.set_back);
-        add(add(ends, visit), times(pairs, LEAST_PROOF + RESERVED))
+        let created = times(self.costs.creation(&self.candidates, &differ), 2);
+        let proofs = add(created, times(pairs, LEAST_PROOF + RESERVED));
+        add(add(ends, visit), proofs)
     }
 
     /// Returns the candidates to try, ordered by expected gain per minute. Also returns the reason for each candidate

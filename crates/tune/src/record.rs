@@ -6,7 +6,7 @@ use crate::outcome::Ending;
 use crate::plan::TunePlan;
 use crate::session::{ReplayError, TuneSession};
 use crate::step::{Incident, StepOutcome};
-use assay_model::change::Setting;
+use assay_model::change::{Arm, ArmDifference, Setting};
 use assay_model::{Facts, Load, Nanos, TargetInfo};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,29 @@ pub struct CandidateChange {
     pub was: String,
 }
 
+/// Objects that a session creates and compares, instead of settings of the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComparedArms {
+    /// Object without any change, under which the baseline is measured.
+    pub base: Arm,
+    /// For each candidate of the plan, the two objects that its page compares. `None` for a candidate that changes a
+    /// setting, and for a candidate that is not tried.
+    pub pages: Vec<Option<[Arm; 2]>>,
+}
+
+impl ComparedArms {
+    /// Returns the object that has the changes of a row of candidates. Returns `None` if the changes do not result in a
+    /// valid object.
+    #[must_use]
+    pub fn arm_of(&self, row: &Row) -> Option<Arm> {
+        let mut arm = self.base.clone();
+        for [now, changed] in row.iter().filter_map(|at| self.pages.get(*at)?.as_ref()) {
+            arm = ArmDifference::between(now, changed)?.applied_to(&arm)?;
+        }
+        Some(arm)
+    }
+}
+
 /// A session with its inputs and all outcomes, as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneRecord {
@@ -102,6 +125,9 @@ pub struct TuneRecord {
     pub plan: TunePlan,
     /// Change of each candidate, in the order of the plan; `None` for a candidate that is not tried.
     pub changes: Vec<Option<CandidateChange>>,
+    /// Objects that the session compares; `None` if it only changes settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arms: Option<ComparedArms>,
     /// Outcomes of the steps, in order.
     pub seen: Vec<StepOutcome>,
     /// Event that interrupted the session; `None` without an interruption.
@@ -121,7 +147,39 @@ pub struct TuneRecord {
     pub remarks: Vec<String>,
 }
 
+/// A change of a candidate as tables show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownChange {
+    /// Name of the setting, or of the properties of an object.
+    pub name: String,
+    /// Value before the session.
+    pub was: String,
+    /// New value; `None` removes the setting.
+    pub value: Option<String>,
+}
+
 impl TuneRecord {
+    /// Returns the change of a candidate for tables; `None` for a candidate that is not tried.
+    #[must_use]
+    pub fn shown_change(&self, candidate: usize) -> Option<ShownChange> {
+        if let Some(change) = self.changes.get(candidate)?.as_ref() {
+            return Some(ShownChange {
+                name: change.name.clone(),
+                was: change.was.clone(),
+                value: change.value.clone(),
+            });
+        }
+        let arms = self.arms.as_ref()?;
+        let [now, changed] = arms.pages.get(candidate)?.as_ref()?;
+        let difference = ArmDifference::between(now, changed)?;
+        let [name, was, value] = difference.describe(&arms.base);
+        Some(ShownChange {
+            name,
+            was,
+            value: Some(value),
+        })
+    }
+
     /// Rebuilds the session from all outcomes. The result also contains an interruption; use [`TuneRecord::resume`] to
     /// continue an interrupted session.
     ///

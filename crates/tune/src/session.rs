@@ -8,7 +8,7 @@ mod whole;
 
 pub use flow::SessionPhase;
 
-use crate::baseline::{ROUNDS, Standing, Visit};
+use crate::baseline::{GoalState, ROUNDS, Visit};
 use crate::budget::{Clock, Row, times};
 use crate::diagnosis::Diagnosis;
 use crate::left_out::LeftOut;
@@ -31,7 +31,7 @@ pub struct TuneSession {
     clock: Clock,
     phase: SessionPhase,
     visits: Vec<Visit>,
-    standings: Vec<Standing>,
+    standings: Vec<GoalState>,
     #[serde(default)]
     diagnosis: Option<Diagnosis>,
     /// Index of the sub-goal that the session improves.
@@ -230,7 +230,12 @@ impl TuneSession {
                     .symmetric_difference(&order.changed)
                     .copied()
                     .collect();
-                costs.pair(&self.plan.candidates, &differ, order.alternations)
+                let created = match order.number {
+                    1 => costs.creation(&self.plan.candidates, &differ),
+                    _ => Nanos(0),
+                };
+                let pair = costs.pair(&self.plan.candidates, &differ, order.alternations);
+                crate::budget::add(pair, created)
             }
             Step::Keep { .. } | Step::Revert => costs.set_back,
             Step::Done => Nanos(0),
@@ -312,7 +317,7 @@ impl TuneSession {
 
     /// Returns the state of each sub-goal after the last visit.
     #[must_use]
-    pub fn standings(&self) -> &[Standing] {
+    pub fn standings(&self) -> &[GoalState] {
         &self.standings
     }
 

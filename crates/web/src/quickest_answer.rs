@@ -66,18 +66,18 @@ impl Ready {
             }
         }
         let (took, answer) = quickest?;
-        let usual = self.probe_load(stop)?;
+        let usual = self.probe_load(load, stop)?;
         (took * LEAST_GAIN <= usual).then_some(answer)
     }
 
     /// Returns the shortest time in which the server answers the first request of the load.
-    fn probe_load(&self, stop: &dyn Fn() -> bool) -> Option<Duration> {
+    fn probe_load(&self, load: &Http, stop: &dyn Fn() -> bool) -> Option<Duration> {
         let target = self.target();
         let (request, address) = (target.requests.first()?, *target.addresses.first()?);
         let mut least: Option<Duration> = None;
         for _ in 0..PROBES {
             let took = match probe(request, address, target.tls.as_ref(), LIMIT, stop) {
-                Ok(probed) => probed.took,
+                Ok(probed) => time_of(&probed, load),
                 Err(_) if stop() => return None,
                 Err(_) => LIMIT,
             };
@@ -114,7 +114,10 @@ impl Ready {
             if !is_usable(&probed, load.keep_alive) {
                 return None;
             }
-            if least.as_ref().is_none_or(|least| probed.took < least.took) {
+            if least
+                .as_ref()
+                .is_none_or(|least| time_of(&probed, load) < time_of(least, load))
+            {
                 least = Some(probed);
             }
         }
@@ -136,7 +139,17 @@ impl Ready {
             ..load.clone()
         };
         let body = least.answer.body;
-        Some((least.took, QuickestAnswer { load, body }))
+        let took = time_of(&least, &load);
+        Some((took, QuickestAnswer { load, body }))
+    }
+}
+
+/// Returns the time that the load would measure for this answer. If the load keeps its connections open, this time does
+/// not include the handshakes: a TLS handshake takes longer than a small answer.
+fn time_of(probed: &Probed, load: &Http) -> Duration {
+    match load.keep_alive {
+        true => probed.answered,
+        false => probed.took,
     }
 }
 

@@ -8,7 +8,7 @@ mod verdicts;
 mod wifi;
 
 use super::advice::Own;
-use super::fleet::follow::{Followed, Way, follow_if_kept};
+use super::fleet::follow::{Followed, SurveyMethod, follow_if_kept};
 use crate::context::{self, print};
 use crate::global::Global;
 use crate::machine_source::MachineSource;
@@ -200,7 +200,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
             let followed = Followed {
                 host: &host,
                 at: context::now(),
-                way: Way::Here,
+                way: SurveyMethod::Here,
                 facts: &facts,
                 checked: &checked,
             };

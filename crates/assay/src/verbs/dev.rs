@@ -9,7 +9,7 @@ pub(super) mod schemas;
 
 use crate::cli;
 use crate::complete;
-use crate::context::{print, write_file};
+use crate::context::{self, print, write_file};
 use crate::status::Status;
 use anyhow::Context as _;
 use assay_loads::scratch::ScratchRegistry;
@@ -54,6 +54,9 @@ enum What {
         #[arg(long, value_name = "SECONDS")]
         within: Option<u64>,
     },
+    /// Run the commands of a load: started by measurements
+    #[command(hide = true)]
+    CommandHelper,
     /// Undo an unconfirmed change: started by systemd, cron or atd
     #[command(hide = true)]
     UndoUnconfirmed {
@@ -125,6 +128,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
             within,
         } => stand_by(journal, session, *within)?,
         What::UndoUnconfirmed { dir } => undo_unconfirmed(dir)?,
+        What::CommandHelper => run_command_helper()?,
     }
     Ok(Status::Ok)
 }
@@ -137,6 +141,14 @@ fn undo_unconfirmed(dir: &Path) -> anyhow::Result<()> {
             super::trial::told(&one)
         ))?;
     }
+    Ok(())
+}
+
+/// Runs the commands of a load until the assay process that measures ends or is interrupted.
+fn run_command_helper() -> anyhow::Result<()> {
+    let cancel = context::on_signals()?;
+    let requests = std::io::stdin().lock();
+    assay_loads::command_helper::serve(requests, std::io::stdout(), &cancel)?;
     Ok(())
 }
 

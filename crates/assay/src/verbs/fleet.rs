@@ -204,7 +204,7 @@ fn receive(machine: &str, global: &Global) -> anyhow::Result<Status> {
     let followed = follow::Followed {
         host: machine,
         at,
-        way: follow::Way::Collector,
+        way: follow::SurveyMethod::Collector,
         facts: &judged.facts,
         checked: &judged.checked,
     };

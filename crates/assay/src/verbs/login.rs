@@ -163,7 +163,7 @@ pub(super) struct Measured {
 }
 
 /// How to log in: the service and its parameters, the server, and the server processes that are watched.
-struct Way {
+struct LoginMethod {
     service: Service,
     how: How,
     server: server_knowledge::LoginServer,
@@ -189,7 +189,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
     let stop = || cancel.is_cancelled();
     let limit = Duration::from(args.limit);
     ensure!(args.limit.0 >= 1_000_000, "--limit must be at least 1ms");
-    let way = Way::new(args.service, args.how()?);
+    let way = LoginMethod::new(args.service, args.how()?);
     let modules = match (args.each_module, &way.how) {
         (false, _) => None,
         (true, How::Ssh(target, _)) => {
@@ -256,7 +256,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 
 impl Measured {
     /// Finds the causes of delays in the measured logins.
-    fn explain(&mut self, way: &Way, interrupted: bool) {
+    fn explain(&mut self, way: &LoginMethod, interrupted: bool) {
         self.parts = assay_login::summarize_parts(&self.logins);
         let whole = |logins: &[Login]| {
             logins
@@ -289,7 +289,7 @@ impl Measured {
 
 fn measure(
     args: &Args,
-    way: &Way,
+    way: &LoginMethod,
     limit: Duration,
     stop: &(dyn Fn() -> bool + Sync),
     meter: &mut Meter,
@@ -381,7 +381,7 @@ fn lines(
     startup::find_slowest_lines(target, part, limit, stop)
 }
 
-impl Way {
+impl LoginMethod {
     /// Determines the server and those of its processes that run on this machine.
     fn new(service: Service, how: How) -> Self {
         let (server, user) = match &how {

@@ -88,6 +88,12 @@ pub struct Args {
     /// With a URL: connections at once, at most [default: 8]
     #[arg(long, value_name = "N", conflicts_with = "load", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: Option<u32>,
+    /// With https://, accept any certificate
+    #[arg(long, conflicts_with_all = ["ca", "load"])]
+    insecure: bool,
+    /// With https://, trust the certificate authorities in this PEM file
+    #[arg(long, value_name = "FILE", conflicts_with = "load")]
+    ca: Option<PathBuf>,
     /// Read the goal from a TOML file; options given here override it
     #[arg(long, value_name = "FILE")]
     goal: Option<PathBuf>,

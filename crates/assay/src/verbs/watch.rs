@@ -6,7 +6,7 @@ mod units;
 
 use super::advice::Own;
 use super::check::{Threshold, accept_usual};
-use super::fleet::follow::{Followed, Way, follow};
+use super::fleet::follow::{Followed, SurveyMethod, follow};
 use super::fleet::{Known, Which, ask};
 use crate::context::{self, print};
 use crate::global::Global;
@@ -215,7 +215,7 @@ fn look(
         let followed = Followed {
             host: &name,
             at: context::now(),
-            way: Way::Here,
+            way: SurveyMethod::Here,
             facts: &facts,
             checked: &checked,
         };

@@ -5,6 +5,7 @@ use super::LESS;
 use super::planted::{Planted, json, names, until};
 use crate::common::ran;
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
 use std::process::{Child, Stdio};
 
 /// Default changes at which it is killed; `ASSAY_ATTACK` multiplies.
@@ -70,4 +71,41 @@ fn an_interrupted_session_reverts_and_keeps_what_was_measured() {
     let document = json(&ran);
     assert_eq!(document["state"], "stopped");
     assert!(!document["seen"].as_array().unwrap().is_empty());
+}
+
+/// A load with a process in the background. Writes the numbers of both processes to the file in its second argument.
+const WITH_CHILD: &str = r#"#!/bin/sh
+sleep 1000 &
+echo $$ $! > "$2.new" && mv "$2.new" "$2"
+sleep 0.3
+"#;
+
+/// Whether one of the processes still runs the load or its `sleep`. Zombies have no command line.
+fn runs(numbers: &str) -> bool {
+    let command = |pid: &str| fs::read_to_string(format!("/proc/{pid}/cmdline"));
+    let mut commands = numbers.split_whitespace().map(command);
+    commands.any(|line| line.is_ok_and(|line| line.contains("sleep") || line.contains("spawns")))
+}
+
+#[test]
+fn the_load_and_its_processes_end_with_assay() {
+    for how in [Signal::KILL, Signal::INT, Signal::TERM] {
+        let planted = Planted::new();
+        let program = planted.script("spawns", WITH_CHILD);
+        let numbers = planted.conf().with_file_name("numbers");
+        let load =
+            [&program, &planted.conf(), &numbers].map(|path| path.to_str().unwrap().to_owned());
+        let mut words = planted.words(LESS, &["fast"], &[]);
+        words[2] = load.join(" ");
+        let mut child = begin(&planted, &words);
+        until("a run of the load", || numbers.exists());
+        signal(&child, how);
+        child.wait().unwrap();
+        until("the end of the load", || {
+            !runs(&fs::read_to_string(&numbers).unwrap())
+        });
+        until("everything is reverted", || {
+            planted.is_as_before() && planted.has_no_open_session()
+        });
+    }
 }

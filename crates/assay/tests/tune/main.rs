@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod killed;
+mod objects;
 mod pieces;
 mod planted;
 mod printed;

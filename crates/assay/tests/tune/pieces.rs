@@ -107,16 +107,6 @@ fn several_pages_of_a_trial_are_one_session_that_one_command_reverts() {
     assert_eq!(ran.code, Some(0), "{}\n{document:#}", ran.stderr);
     assert!(document["gain"].as_f64().unwrap() > 0.05, "{document:#}");
     assert!(names(&document, "kept").is_empty() && planted.is_as_before());
-    // Two things that assay creates are compared alone.
-    let refused = planted
-        .home
-        .assay(&["trial", "cache-none", "image-aio-native", words[3]]);
-    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
-    assert!(
-        refused.stderr.contains("assay trial cache-none"),
-        "{}",
-        refused.stderr
-    );
 }
 
 #[test]
@@ -129,4 +119,30 @@ fn changes_that_were_proved_elsewhere_are_proved_together_only() {
     assert!(names(&document, "tried").is_empty(), "{document:#}");
     assert_eq!(planted.home.assay(&["tune", "--undo"]).code, Some(0));
     assert!(planted.is_as_before(), "{}", planted.text());
+}
+
+#[test]
+fn undo_is_not_stopped_by_another_setting_of_the_file() {
+    let planted = Planted::new();
+    let before = planted.text();
+    // Tried, but not kept.
+    let ran = planted.tune(LESS, &["fast", "idle"], &[]);
+    assert_eq!(names(&json(&ran), "kept"), ["fast"], "{}", ran.stderr);
+    fs::write(planted.conf(), planted.text().replace("idle=1", "idle=7")).unwrap();
+    let undone = planted.home.assay(&["tune", "--undo"]);
+    assert_eq!(undone.code, Some(0), "{}", undone.stderr);
+    assert_eq!(planted.text(), before.replace("idle=1", "idle=7"));
+    // Two are kept, and somebody else changes one of them: the other is reverted.
+    let ran = planted.tune(LESS, &["fast", "extra"], &["--whole"]);
+    assert_eq!(names(&json(&ran), "kept").len(), 2, "{}", ran.stderr);
+    let changed = planted.text().replace("extra = on", "extra = mine");
+    fs::write(planted.conf(), changed).unwrap();
+    let undone = planted.home.assay(&["tune", "--undo"]);
+    assert_eq!(undone.code, Some(1), "{}", undone.stderr);
+    let text = planted.text();
+    assert!(
+        text.contains("mode = slow") && text.contains("extra = mine"),
+        "{text}"
+    );
+    planted.forget_open_changes();
 }

@@ -24,7 +24,7 @@ exec sleep $t
 "#;
 
 /// A page that sets KEY to VALUE.
-const PAGE: &str = r#"+++
+pub const PAGE: &str = r#"+++
 title = "Set KEY of the planted program to VALUE"
 statement = "Set KEY to VALUE."
 predicts = "The run time changes."

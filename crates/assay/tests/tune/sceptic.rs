@@ -181,3 +181,64 @@ fn what_does_not_fit_the_load_is_refused() {
         assert!(ran.stderr.contains(hint), "{words:?}: {}", ran.stderr);
     }
 }
+
+/// Begins a session, and calls `disturb` when the change is in effect for the second time. Returns how the session ended.
+fn disturbed(planted: &Planted, disturb: impl FnOnce()) -> common::Ran {
+    let mut command = planted.home.command(&planted.words(LESS, &["fast"], &[]));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    for _ in 0..2 {
+        until("a change", || planted.text().contains("mode = fast"));
+        until("its end", || !planted.text().contains("mode = fast"));
+    }
+    disturb();
+    common::ran(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn records_that_disappear_end_the_session_and_nothing_stays_changed() {
+    for removes_journal in [true, false] {
+        let planted = Planted::new();
+        let state = planted.home.state();
+        let ran = disturbed(&planted, || {
+            if removes_journal {
+                // The session may write at this moment.
+                while fs::remove_dir_all(&state).is_err() && state.exists() {}
+            } else {
+                for end in ["", "-wal", "-shm"] {
+                    let _ = fs::remove_file(planted.home.dir.path().join(format!("store.db{end}")));
+                }
+            }
+        });
+        assert_eq!(ran.code, Some(2), "{}\n{}", ran.stderr, ran.stdout);
+        assert!(planted.is_as_before(), "{}", planted.text());
+    }
+}
+
+#[test]
+fn a_file_that_somebody_removes_is_not_created_again_and_can_be_forgotten() {
+    let planted = Planted::new();
+    let ran = disturbed(&planted, || fs::remove_file(planted.conf()).unwrap());
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(1), "{}\n{document:#}", ran.stderr);
+    assert_eq!(document["state"], "stopped");
+    assert!(!planted.conf().exists());
+    planted.home.assay(&["trial", "--recover", "--accept"]);
+    assert!(planted.has_no_open_session());
+}
+
+#[test]
+fn a_change_with_which_the_load_prints_an_error_is_left_out_although_the_load_succeeds() {
+    let planted = Planted::new();
+    let script = "#!/bin/sh\ngrep -q 'mode = fast' \"$1\" || exec sleep 0.1\necho 'no data' >&2\n";
+    let load = planted.script("complains", script);
+    let mut words = planted.words(LESS, &["fast"], &[]);
+    words[2] = format!("{} {}", load.display(), planted.conf().display());
+    let ran = planted.home.assay(&words);
+    let document = json(&ran);
+    assert_eq!(ran.code, Some(1), "{}\n{document:#}", ran.stderr);
+    assert_eq!(names(&document, "left_out"), ["fast"], "{document:#}");
+    let reason = document["left_out"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("no data"), "{reason}");
+    assert!(planted.is_as_before());
+}

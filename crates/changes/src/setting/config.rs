@@ -229,7 +229,10 @@ impl InFile {
         let damaged = match std::fs::read(&work.saved) {
             Ok(saved) if wanted.is_none() || is_former(&saved) => {
                 let ours = self.edit(&saved, self.value(now)?.as_deref());
-                return match now == saved || ours.is_ok_and(|ours| ours == now) {
+                // Otherwise some of the settings stay as another program set them.
+                let is_whole = self.same(self.value(&saved)?.as_deref(), original.value.as_deref());
+                let is_only_ours = ours.is_ok_and(|ours| ours == now);
+                return match now == saved || is_whole && is_only_ours {
                     true => Ok((saved, true)),
                     false => Ok((by_line()?, false)),
                 };
@@ -377,6 +380,32 @@ impl SettingKind for InFile {
         }
         self.tidy(host, work)?;
         self.reload(host)
+    }
+
+    fn restore_ours(
+        &self,
+        known: &[Option<String>],
+        original: Option<&str>,
+        now: Option<&str>,
+    ) -> Option<String> {
+        let Keys::Several(keys) = &self.keys else {
+            return None;
+        };
+        let parse = |value: Option<&str>| joined_settings::parse_values(value, keys.len());
+        let known: Vec<_> = known
+            .iter()
+            .filter_map(|one| parse(one.as_deref()))
+            .collect();
+        let (original, mut values) = (parse(original)?, parse(now)?);
+        let mut is_any_ours = false;
+        for (at, value) in values.iter_mut().enumerate() {
+            let is = |other: &Option<String>| self.same(value.as_deref(), other.as_deref());
+            if !is(&original[at]) && known.iter().any(|all| is(&all[at])) {
+                value.clone_from(&original[at]);
+                is_any_ours = true;
+            }
+        }
+        is_any_ours.then(|| joined_settings::join_values(&values))
     }
 
     /// Returns false if the service has a reload command. The file may be in its original state while the service still

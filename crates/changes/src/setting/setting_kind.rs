@@ -129,6 +129,18 @@ pub(crate) trait SettingKind: Send + Sync {
         one == other
     }
 
+    /// For several settings that change together, returns the value that restores those which assay set, and leaves the
+    /// others as they are. `known` contains all values that assay set. Returns `None` if another program changed all of
+    /// them, or for a single setting.
+    fn restore_ours(
+        &self,
+        _known: &[Option<String>],
+        _original: Option<&str>,
+        _now: Option<&str>,
+    ) -> Option<String> {
+        None
+    }
+
     /// Returns whether a value is always read back as it was written. If so, another value must come from another
     /// program. This is false for a kernel parameter, for example, because the kernel may round it.
     fn reads_as_written(&self) -> bool {

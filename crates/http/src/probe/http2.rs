@@ -24,6 +24,7 @@ impl Probing<'_> {
             headers: session.headers().to_vec(),
             start: session.take_start(),
             took: self.begin.elapsed(),
+            answered: self.opened.elapsed(),
             protocol: Protocol::Http2,
             most_streams: session.most_streams(),
         })

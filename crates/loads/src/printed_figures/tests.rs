@@ -153,3 +153,22 @@ fn a_missing_figure_is_named_beside_those_that_are_printed() {
         );
     }
 }
+
+#[test]
+fn lines_around_a_document_and_numbers_in_its_strings_are_figures() {
+    let output = "warm-up: 3 s\n{\"lat\": \"900us\", \"sent\": \"12.5 MB/s\", \"at\": \"2026-11-28\"}\n\
+                  mean latency: 250 us\n{\"done\": {\"rps\": 7}}\n";
+    let found = list_figures(output);
+    let of = |name: &str| {
+        found
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| *value)
+    };
+    assert_eq!(of("warm-up"), Some(3.0));
+    assert_eq!(of("lat"), Some(900.0 * 1e-6));
+    assert_eq!(of("sent"), Some(12.5e6));
+    assert_eq!(of("at"), None);
+    assert_eq!(of("mean-latency"), Some(250.0 * 1e-6));
+    assert_eq!(of("done.rps"), Some(7.0));
+}

@@ -8,6 +8,7 @@ use assay_loads::scratch::ScratchRegistry;
 use assay_model::{FactKind, Facts, OPEN_CHANGES};
 use jiff::Timestamp;
 use std::path::Path;
+use std::process::Command;
 
 /// External resources that every measurement needs, passed from the command line to the engine.
 #[derive(Clone, Copy)]
@@ -26,6 +27,9 @@ pub struct Environment<'a> {
     pub now: &'a dyn Fn() -> Timestamp,
     /// Version of assay, which is stored with the results.
     pub version: &'static str,
+    /// Function that returns the command of a helper process, which runs the commands of loads
+    /// ([`assay_loads::command_helper`]). `None` means that this process runs them.
+    pub command_helper: Option<fn() -> Command>,
 }
 
 impl<'a> Environment<'a> {

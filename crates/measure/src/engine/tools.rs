@@ -4,6 +4,7 @@
 use crate::engine::loads::OPERATION_LIMIT;
 use crate::engine::{EngineError, Environment};
 use assay_host::{Host, HostError};
+use assay_loads::command_helper::CommandHelper;
 use assay_loads::fio::Fio;
 use assay_loads::imap::Secret;
 use assay_model::Load;
@@ -25,6 +26,8 @@ pub struct Tools {
     /// Whether the expected response is read again before each slot. This is necessary if the configuration of the
     /// server changes between slots.
     changing: bool,
+    /// Process that runs the commands of loads; `None` if this process runs them.
+    command_helper: Option<CommandHelper>,
 }
 
 impl Tools {
@@ -52,6 +55,9 @@ impl Tools {
             match load {
                 Load::Fio { .. } if found.fio.is_none() => {
                     found.fio = Some(Fio::find(env.host, env.fio)?);
+                }
+                Load::Command { .. } => {
+                    found.command_helper = env.command_helper.map(CommandHelper::new);
                 }
                 Load::Imap { password_file, .. } => {
                     let secret = read_password(env.host, password_file)?;
@@ -97,6 +103,11 @@ impl Tools {
             remarks.map(|remark| format!("{}: {remark}", load.url))
         });
         each.collect()
+    }
+
+    /// Returns the process that runs the commands of loads; `None` if this process runs them.
+    pub(crate) fn command_helper(&self) -> Option<&CommandHelper> {
+        self.command_helper.as_ref()
     }
 
     /// Returns the password that was read from `file`.

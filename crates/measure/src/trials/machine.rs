@@ -11,7 +11,7 @@ use assay_changes::{ChangeSession, Switch};
 use assay_model::advice::SafetyRule;
 use assay_model::sample::Sample;
 use assay_model::trial::{DurabilityProof, Side, Trial, TrialPlan};
-use assay_model::{Change, Nanos, change};
+use assay_model::{Bytes, Change, Nanos, change};
 use std::path::Path;
 
 /// The machine with both sides ready for measuring.
@@ -33,12 +33,13 @@ enum Sides<'a> {
         now: Side,
     },
     /// Each side has its own target.
-    Arms(Box<[Arm<'a>; 2]>),
+    Arms(Box<[BuiltArm<'a>; 2]>),
 }
 
-struct Arm<'a> {
-    built: Built<'a>,
-    place: LoadTarget,
+/// An arm that is built, and the target that it provides for the load.
+pub(crate) struct BuiltArm<'a> {
+    pub(crate) built: Built<'a>,
+    pub(crate) place: LoadTarget,
 }
 
 impl<'a> Machine<'a> {
@@ -83,12 +84,16 @@ impl<'a> Machine<'a> {
                 // For A/A two equal objects, so that the difference of two equal objects is part of
                 // the noise.
                 let changed = if plan.aa { now } else { changed };
-                let mut build =
-                    |arm, side| build(trial, env, session, on.ground, &loader, arm, side, tell);
-                Sides::Arms(Box::new([
-                    build(now, Side::Now)?,
-                    build(changed, Side::Changed)?,
-                ]))
+                let site = ArmPlace {
+                    ground: on.ground,
+                    work: &loader.work,
+                    size: load_size(&plan.load),
+                };
+                let mut build = |arm, name| {
+                    tell(MeasureEvent::Making(name));
+                    build_arm(env, session, site, arm, name)
+                };
+                Sides::Arms(Box::new([build(now, "now")?, build(changed, "changed")?]))
             }
         };
         Ok(Self {
@@ -164,35 +169,38 @@ impl TrialBench for Machine<'_> {
     }
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    reason = "what `Machine::new` has, for a side"
-)]
-fn build<'a>(
-    trial: &Trial,
+/// Where arms are created, and how large they are.
+#[derive(Clone, Copy)]
+pub(crate) struct ArmPlace<'a> {
+    /// Open target of the user; `None` if the arms are services.
+    pub(crate) ground: Option<&'a OpenTarget>,
+    /// Directory of the scratch files, which receives links to the arms.
+    pub(crate) work: &'a Path,
+    /// Number of bytes that the load uses.
+    pub(crate) size: Bytes,
+}
+
+/// Builds an arm. `name` is unique among the arms that exist at the same time.
+pub(crate) fn build_arm<'a>(
     env: &Environment<'a>,
     session: &'a ChangeSession,
-    ground: Option<&OpenTarget>,
-    loader: &Loader<'_>,
+    place: ArmPlace<'_>,
     arm: &change::Arm,
-    side: Side,
-    tell: &mut Tell<'_>,
-) -> Result<Arm<'a>, TrialError> {
-    let name = match side {
-        Side::Now => "now",
-        Side::Changed => "changed",
-    };
-    tell(MeasureEvent::Making(name));
-    let place = assay_changes::side_by_side::ArmSite {
+    name: &str,
+) -> Result<BuiltArm<'a>, TrialError> {
+    let site = assay_changes::side_by_side::ArmSite {
         // A service has no directory; its copy is beside the scratch files.
-        dir: ground.map_or_else(|| loader.work.clone(), OpenTarget::through),
+        dir: place
+            .ground
+            .map_or_else(|| place.work.to_owned(), OpenTarget::through),
         name: name.to_owned(),
-        size: load_size(&trial.plan.load),
+        size: place.size,
     };
-    let built = assay_changes::side_by_side::build(env.host, session, arm, &place, env.cancel)?;
+    let work = place.work;
+    let built = assay_changes::side_by_side::build(env.host, session, arm, &site, env.cancel)?;
     let place = match built.endpoint() {
         Endpoint::Path(path) => {
-            let mut place = LoadTarget::at(&loader.work, name, &path)?;
+            let mut place = LoadTarget::at(work, name, &path)?;
             let fs = matches!(
                 arm,
                 change::Arm::Dataset { .. } | change::Arm::FileSystem { .. }
@@ -203,10 +211,10 @@ fn build<'a>(
             place
         }
         Endpoint::Nbd { socket, export } => LoadTarget::Nbd {
-            link: link(&loader.work, name, &socket)?,
+            link: link(work, name, &socket)?,
             export,
         },
         Endpoint::Address { host, port } => LoadTarget::Address { host, port },
     };
-    Ok(Arm { built, place })
+    Ok(BuiltArm { built, place })
 }

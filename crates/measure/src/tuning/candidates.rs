@@ -10,10 +10,10 @@ use assay_advice::{
 use assay_changes::inspect_setting;
 use assay_host::HostMut;
 use assay_model::advice::{Advice, Parameter, TargetKind, TrialSpec};
-use assay_model::change::Setting;
+use assay_model::change::{Arm, ArmDifference, Setting};
 use assay_model::{Change, Facts, Nanos, TargetInfo};
 use assay_tune::{
-    Acts, Applicability, Candidate, CandidateChange, Prior, Toggle, candidate_of_page,
+    Acts, Applicability, Candidate, CandidateChange, ComparedArms, Prior, Toggle, candidate_of_page,
 };
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub struct CandidateRequest<'a> {
     pub info: Option<&'a TargetInfo>,
     /// Facts of the machine.
     pub facts: &'a Facts,
+    /// Whether pages may be tried that compare objects which assay creates. Such a session keeps nothing.
+    pub objects: bool,
 }
 
 /// A candidate and the change of the machine that it stands for.
@@ -38,8 +40,16 @@ pub struct CandidateRequest<'a> {
 pub struct FoundCandidate {
     /// Candidate, as the planner receives it.
     pub candidate: Candidate,
-    /// Change of a setting; `None` if the candidate cannot be tried.
+    /// Change of a setting; `None` if the candidate cannot be tried, or compares objects.
     pub change: Option<CandidateChange>,
+    /// The two objects that the page compares; `None` for a change of a setting.
+    pub arms: Option<[Arm; 2]>,
+}
+
+/// Possible change of a candidate.
+enum FoundChange {
+    Setting(CandidateChange),
+    Arms([Arm; 2]),
 }
 
 /// Creates a candidate for every page that has a trial. Changes nothing on the machine.
@@ -49,7 +59,47 @@ pub fn find_candidates(request: CandidateRequest<'_>, host: &dyn HostMut) -> Vec
         .flat_map(|page| look_at(page, request, host))
         .collect();
     separate_conflicts(&mut found);
+    leave_out_other_objects(&mut found);
     found
+}
+
+/// Returns the objects that a session compares; `None` if no candidate compares objects. The first page decides how the
+/// object of the baseline is created.
+#[must_use]
+pub fn join_arms(found: &[FoundCandidate]) -> Option<ComparedArms> {
+    let [base, _] = found.iter().find_map(|one| one.arms.clone())?;
+    let pages = found.iter().map(|one| one.arms.clone()).collect();
+    Some(ComparedArms { base, pages })
+}
+
+/// Leaves out candidates whose object differs from the object of the first page in more than their own change.
+fn leave_out_other_objects(found: &mut [FoundCandidate]) {
+    let first = found.iter().position(|one| one.arms.is_some());
+    let Some((first, [base, _])) = first.and_then(|at| Some((at, found[at].arms.clone()?))) else {
+        return;
+    };
+    let name = found[first].candidate.id.clone();
+    for one in &mut found[first + 1..] {
+        let Some([now, changed]) = &one.arms else {
+            continue;
+        };
+        let change = ArmDifference::between(now, changed);
+        let change = change.filter(|change| change.explains(&base, now));
+        let applied = change.and_then(|change| change.applied_to(&base));
+        one.candidate.state = match applied {
+            Some(applied) if applied != base => continue,
+            Some(_) => Applicability::AlreadySo {
+                value: format!("the object of {name}, which is the baseline"),
+            },
+            None => Applicability::DoesNotApply {
+                why: format!(
+                    "it compares other objects than {name}, the first page: `assay trial {}`",
+                    one.candidate.id
+                ),
+            },
+        };
+        one.arms = None;
+    }
 }
 
 /// Time that writing a file is assumed to take, until the session has measured this time.
@@ -105,8 +155,11 @@ fn look_at_value(
         Ok(spec) => spec,
         Err(error) => {
             let candidate = unresolved(page, id, not(explain(&error, request)));
-            let change = None;
-            return FoundCandidate { candidate, change };
+            return FoundCandidate {
+                candidate,
+                change: None,
+                arms: None,
+            };
         }
     };
     let mut candidate = candidate_of_page(&id, page, &spec, Applicability::Applies);
@@ -116,14 +169,17 @@ fn look_at_value(
     {
         (candidate.toggle, candidate.switch) = (Toggle::Cheap, WRITTEN);
     }
-    let change = match settle(page, &spec, &mut candidate, given, request, host) {
-        Ok(change) => Some(change),
-        Err(state) => {
-            candidate.state = state;
-            None
-        }
-    };
-    FoundCandidate { candidate, change }
+    let (mut change, mut arms) = (None, None);
+    match settle(page, &spec, &mut candidate, given, request, host) {
+        Ok(FoundChange::Setting(found)) => change = Some(found),
+        Ok(FoundChange::Arms(found)) => arms = Some(found),
+        Err(state) => candidate.state = state,
+    }
+    FoundCandidate {
+        candidate,
+        change,
+        arms,
+    }
 }
 
 /// Returns whether a change of a configuration file needs no reload, because the program reads the file at each use.
@@ -166,7 +222,8 @@ fn unresolved(page: &Advice, id: String, state: Applicability) -> Candidate {
     }
 }
 
-/// Reads the current value of the setting that a page changes. The error is the reason why the setting cannot be tried.
+/// Reads the current value of the setting that a page changes, or returns the objects that a page compares. The error
+/// is the reason why the page cannot be tried.
 fn settle(
     page: &Advice,
     spec: &TrialSpec,
@@ -174,7 +231,7 @@ fn settle(
     given: &BTreeMap<String, String>,
     request: CandidateRequest<'_>,
     host: &dyn HostMut,
-) -> Result<CandidateChange, Applicability> {
+) -> Result<FoundChange, Applicability> {
     let not = |why: String| Applicability::DoesNotApply { why };
     let values = parameters(page, given).map_err(|error| not(error.to_string()))?;
     let about = applies(page, request.facts, request.info, &values, None);
@@ -182,16 +239,26 @@ fn settle(
         let why: Vec<&str> = reasons.iter().map(|one| one.otherwise.as_str()).collect();
         return Err(not(why.join("; ")));
     }
-    let Change::Set { setting, value } = &spec.change else {
-        return Err(not(format!(
-            "it is tried on two things side by side that assay creates, not on the machine itself: \
-             `assay trial {}`",
-            page.id
-        )));
+    let because = "acknowledged writes may be lost: it needs the flush test of a trial";
+    let unsafe_writes = spec.safety.map(|_| because.to_owned());
+    let (setting, value) = match &spec.change {
+        Change::Set { setting, value } => (setting, value),
+        Change::SideBySide { now, changed } if request.objects => {
+            // Nothing is kept, so that the page need not say how.
+            let never = page.acts.as_ref().and_then(|acts| acts.never.clone());
+            candidate.never_kept = unsafe_writes.or(never);
+            return Ok(FoundChange::Arms([now.clone(), changed.clone()]));
+        }
+        Change::SideBySide { .. } => {
+            return Err(not(format!(
+                "it is tried on two things side by side that assay creates, not on the machine itself: \
+                 name the pages with --only, or `assay trial {}`",
+                page.id
+            )));
+        }
     };
-    if spec.safety.is_some() {
-        let because = "acknowledged writes may be lost: it needs the flush test of a trial";
-        candidate.never_kept = Some(because.to_owned());
+    if unsafe_writes.is_some() {
+        candidate.never_kept = unsafe_writes;
     }
     let now = inspect_setting(host, setting, value.as_deref())
         .map_err(|error| not(format!("cannot be changed here: {error}")))?;
@@ -205,13 +272,13 @@ fn settle(
     if !matches!(setting, Setting::Config { .. } | Setting::ConfigKeys { .. }) {
         candidate.touches.push(now.identity);
     }
-    Ok(CandidateChange {
+    Ok(FoundChange::Setting(CandidateChange {
         setting: setting.clone(),
         value: value.clone(),
         name: now.name,
         found: now.value,
         was: now.shown,
-    })
+    }))
 }
 
 /// Prepares the trial of a page for the target of the session. If the page does not accept this kind of target, uses

@@ -1,6 +1,7 @@
 //! Implements the planner's driver on this machine: executes each step that the planner chooses. Slots and pairs are in
 //! `pair_slots.rs`, the diagnosis is in `load_limits.rs`.
 
+use super::arm_board::ArmBoard;
 use super::error::TuneError;
 use super::execute::TuneCommands;
 use super::judged_load::name_figures;
@@ -45,6 +46,8 @@ pub(super) struct MachineDriver<'a> {
     /// Trial that describes the load and its figures to the judge.
     pub(super) trial: Trial,
     pub(super) board: SwitchBoard<'a>,
+    /// Objects that the session compares; `None` if it only changes settings.
+    pub(super) arms: Option<ArmBoard<'a>>,
     /// Load and target; `None` until the load was prepared.
     pub(super) ready: Option<(Loader<'a>, LoadTarget)>,
     began: Duration,
@@ -54,6 +57,9 @@ pub(super) struct MachineDriver<'a> {
     pub(super) broken: u32,
     /// Samples of the last visit to the baseline, the unchanged machine.
     pub(super) baseline: Vec<Sample>,
+    /// Whether the load printed an error message on the unchanged machine although it succeeded; `None` until the
+    /// baseline is measured.
+    pub(super) complains: Option<bool>,
     /// Whether an event ended the session. Outcomes after this event are not stored for a resume.
     stopped: bool,
 }
@@ -64,11 +70,13 @@ impl<'a> MachineDriver<'a> {
         Self {
             trial,
             board,
+            arms: ArmBoard::of(&lent),
             ready: None,
             began,
             pairs: lent.record.seen.len() as u32,
             broken: 0,
             baseline: Vec::new(),
+            complains: None,
             stopped: false,
             lent,
         }
@@ -91,6 +99,9 @@ impl<'a> MachineDriver<'a> {
         Ok(match slot.sample.outcome {
             Outcome::Failed { error } => Some(error),
             Outcome::TimedOut { after } => Some(format!("the load did not end within {after}")),
+            // A program that fails early and returns 0 would count as fast.
+            _ if self.complains == Some(false) => complaint_of(&slot.sample)
+                .map(|line| format!("exit status 0, but it prints an error: {line}")),
             _ => None,
         })
     }
@@ -99,6 +110,12 @@ impl<'a> MachineDriver<'a> {
         self.lent.store.put_tune(self.lent.record)?;
         Ok(())
     }
+}
+
+/// Returns the error message that the load printed although it succeeded.
+fn complaint_of(sample: &Sample) -> Option<&String> {
+    let mut operations = (sample.workers.iter()).flat_map(|worker| worker.operations.values());
+    operations.find_map(|done| done.complaint.as_ref())
 }
 
 impl Driver for MachineDriver<'_> {
@@ -117,6 +134,7 @@ impl Driver for MachineDriver<'_> {
         (self.lent.tell)(TuneEvent::Step(&Step::Visit { wait, rounds }));
         self.wait(wait)?;
         self.baseline.clear();
+        self.enter_base()?;
         let mut figures = vec![Vec::new(); wants.len()];
         for _ in 0..rounds {
             self.pairs += 1;
@@ -127,6 +145,8 @@ impl Driver for MachineDriver<'_> {
             }
             let judged =
                 judge_slots_for_display(&self.trial, std::slice::from_ref(&slot), &[]).samples;
+            let complains = complaint_of(&slot.sample).is_some();
+            self.complains = Some(self.complains.unwrap_or(false) || complains);
             self.baseline.push(slot.sample);
             let found = &judged[0].figures;
             for (want, values) in wants.iter().zip(&mut figures) {
@@ -151,12 +171,16 @@ impl Driver for MachineDriver<'_> {
         (self.lent.tell)(TuneEvent::Step(&Step::TryAlone { candidate }));
         let row = Row::from([candidate]);
         self.pairs += 1;
-        let reads = match self.board.enter(&row, &Row::new()) {
+        if self.complains.is_none() {
+            // A resumed session has not measured the baseline itself.
+            let since = self.clocks();
+            let slot = self.slot(self.pairs, Side::Now, String::new(), since)?;
+            self.complains = Some(complaint_of(&slot.sample).is_some());
+        }
+        let reads = match self.enter_row(&row, &Row::new(), Side::Changed)? {
             Ok(reads) => reads,
-            Err(error) => match self.failed_switch(error, Side::Changed)? {
-                PairOutcome::FailedChanged { error } => return Ok(Some(error)),
-                _ => return Ok(None),
-            },
+            Err(PairOutcome::FailedChanged { error }) => return Ok(Some(error)),
+            Err(_) => return Ok(None),
         };
         let mut failure = self.failure_of_load(reads.clone())?;
         if failure.is_some() {
@@ -211,6 +235,9 @@ impl Driver for MachineDriver<'_> {
 
     fn revert(&mut self) -> Result<(), TuneError> {
         (self.lent.tell)(TuneEvent::Step(&Step::Revert));
+        if let Some(arms) = &mut self.arms {
+            arms.remove_all();
+        }
         // Settings that another program changed are not reverted, and are listed at the end.
         match self.board.revert_all().map_err(TuneError::from) {
             Ok(()) | Err(TuneError::Stopped(_)) => Ok(()),

@@ -10,7 +10,7 @@ use crate::engine::{Environment, MeasureEvent};
 use crate::runner::OpenTarget;
 use crate::trials::bench::monotonic_time;
 use assay_changes::fixes::StandBy;
-use assay_changes::{ChangeSession, Journal, RecoveryOutcome};
+use assay_changes::{ChangeSession, Foreign, Journal, RecoveryOutcome};
 use assay_host::HostMut;
 use assay_loads::scratch::Scratch;
 use assay_model::Load;
@@ -90,6 +90,14 @@ pub fn execute(
         tell(TuneEvent::Measuring(MeasureEvent::MovedFile(&astray)));
     }
     let closed = close_session(journal, env.host);
+    let closed = match &done {
+        // For example, the store is full: nobody would find the kept changes by the session.
+        Err(_) => closed.and_then(|left| {
+            revert_unrecorded(&mut record, env)?;
+            Ok(left)
+        }),
+        Ok(()) => closed,
+    };
     record.ended = Some((env.now)());
     record.state = match (&done, &record.incident) {
         (Ok(()), None) => TuneState::Complete,
@@ -114,6 +122,24 @@ pub fn execute(
         session,
         left_alone,
     })
+}
+
+/// Reverts changes that were kept, if the session could not record this.
+fn revert_unrecorded(record: &mut TuneRecord, env: &Environment<'_>) -> Result<(), TuneError> {
+    let KeptState::Kept { journal } = &record.kept else {
+        return Ok(());
+    };
+    let outcomes = env
+        .journal
+        .take_back_kept(journal, env.host, Foreign::Leave)?;
+    for one in outcomes {
+        if let RecoveryOutcome::Failed(error) | RecoveryOutcome::Doubtful(error) = one.outcome {
+            let what = one.what;
+            return Err(TuneError::NotReverted { what, error });
+        }
+    }
+    record.kept = KeptState::Nothing;
+    Ok(())
 }
 
 /// Executes steps until the session has ended. If an event occurs during a step, the next step reverts all changes.

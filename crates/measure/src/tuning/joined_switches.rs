@@ -144,13 +144,6 @@ fn join_setting(setting: &Setting, all: &[ConfigKey]) -> Setting {
 }
 
 impl SwitchGroup {
-    /// Returns whether at least one candidate of the row belongs to the group.
-    pub(super) fn touches(&self, row: &Row) -> bool {
-        self.members
-            .iter()
-            .any(|member| row.contains(&member.candidate))
-    }
-
     /// Returns the value of the setting if exactly the candidates of `row` are applied; `None` removes the setting.
     /// `original` is the value before any change.
     pub(super) fn value_of(&self, row: &Row, original: Option<&str>) -> Option<Option<String>> {

@@ -44,6 +44,8 @@ impl MachineDriver<'_> {
         objective: &Want,
         rounds: u32,
     ) -> Result<Diagnosis, TuneError> {
+        self.make_ready()?;
+        self.enter_base()?;
         while self.baseline.len() < ROUNDS as usize {
             self.pairs += 1;
             let since = self.clocks();
@@ -73,6 +75,10 @@ impl MachineDriver<'_> {
     ) -> Result<Result<BottomRung, String>, TuneError> {
         let env = self.lent.env;
         self.make_ready()?;
+        if self.arms.is_some() {
+            let why = "no floor is known: the load runs on objects that the session creates";
+            return Ok(Err(why.to_owned()));
+        }
         let bottom = match &self.trial.plan.load {
             Load::Http(_) => self.find_smallest_answer(),
             _ => find_bottom_load(&self.trial, |disk| OpenTarget::open(env.host, disk).ok()),

@@ -1,6 +1,7 @@
 //! Measures slots and pairs of a session, in which the load runs with a row of candidates in effect. `driver.rs`
 //! decides the order of these measurements.
 
+use super::arm_board::ArmBoard;
 use super::driver::MachineDriver;
 use super::error::TuneError;
 use crate::engine::{LoadTarget, MeasureEvent};
@@ -26,7 +27,14 @@ impl MachineDriver<'_> {
         if self.ready.is_some() {
             return Ok(());
         }
-        let loader = Loader::new(&self.trial, &self.lent.env, self.lent.scratch.dir(), false)?;
+        let over_nbd = self.arms.as_ref().is_some_and(ArmBoard::is_over_nbd);
+        let work = self.lent.scratch.dir();
+        let loader = Loader::new(&self.trial, &self.lent.env, work, over_nbd)?;
+        if self.arms.is_some() {
+            // Each row has an object of its own.
+            self.ready = Some((loader, LoadTarget::Itself));
+            return self.enter_base();
+        }
         let mut on = On {
             ground: self.lent.ground,
             scratch: self.lent.scratch,
@@ -54,6 +62,10 @@ impl MachineDriver<'_> {
         self.make_ready()?;
         let Some((loader, place)) = &self.ready else {
             return Err(TrialError::Unfit("a load that is ready").into());
+        };
+        let place = match &self.arms {
+            Some(arms) => arms.place().unwrap_or(place),
+            None => place,
         };
         let slot = self.run_load(
             (loader, place, &self.trial.plan),
@@ -112,9 +124,9 @@ impl MachineDriver<'_> {
         let (pair, since) = (self.pairs, self.clocks());
         let mut slots = Vec::new();
         for side in [first, first.other()] {
-            let reads = match self.board.enter(order.row(side), &differ) {
+            let reads = match self.enter_row(order.row(side), &differ, side)? {
                 Ok(reads) => reads,
-                Err(error) => return Ok((self.failed_switch(error, side)?, None)),
+                Err(failed) => return Ok((failed, None)),
             };
             let slot = self.slot(pair, side, reads, since)?;
             if side == Side::Changed
@@ -145,6 +157,44 @@ impl MachineDriver<'_> {
         Some([of(Side::Now)?, of(Side::Changed)?])
     }
 
+    /// Creates the object without any change, if the session compares objects, and directs the load at it.
+    pub(super) fn enter_base(&mut self) -> Result<(), TuneError> {
+        let Some(arms) = &mut self.arms else {
+            return Ok(());
+        };
+        match arms.enter(&Row::new(), &mut self.lent, &self.trial.plan.load) {
+            Ok(_) => Ok(()),
+            Err(_) if self.is_cancelled() => Err(TuneError::Stopped(Incident::Stop)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Applies a row of candidates. Returns the values of the settings, or the outcome of a pair for which the row of
+    /// this side cannot be applied.
+    pub(super) fn enter_row(
+        &mut self,
+        row: &Row,
+        differ: &Row,
+        side: Side,
+    ) -> Result<Result<String, PairOutcome>, TuneError> {
+        let mut reads = match self.board.enter(row, differ) {
+            Ok(reads) => reads,
+            Err(error) => return Ok(Err(self.failed_switch(error, side)?)),
+        };
+        if let Some(arms) = &mut self.arms {
+            match arms.enter(row, &mut self.lent, &self.trial.plan.load) {
+                Ok(object) if reads.is_empty() => reads = object,
+                Ok(object) => reads = format!("{object}; {reads}"),
+                Err(_) if self.is_cancelled() => return Err(TuneError::Stopped(Incident::Stop)),
+                Err(error) => {
+                    self.board.revert_all()?;
+                    return Ok(Err(failed_side(error.to_string(), side)));
+                }
+            }
+        }
+        Ok(Ok(reads))
+    }
+
     /// Handles a failed change of a setting. If the change cannot be made, its side of the pair failed. If another
     /// program made a change, the session ends with an error.
     pub(super) fn failed_switch(
@@ -159,11 +209,7 @@ impl MachineDriver<'_> {
             return Err(error.into());
         }
         self.board.revert_all()?;
-        let error = error.to_string();
-        Ok(match side {
-            Side::Now => PairOutcome::Failed { error },
-            Side::Changed => PairOutcome::FailedChanged { error },
-        })
+        Ok(failed_side(error.to_string(), side))
     }
 
     /// Counts consecutive pairs in which the load failed without the change. Ends the session after [`BROKEN`] of them.
@@ -203,6 +249,13 @@ impl TrialBench for SlotBench<'_, '_> {
 
     fn clocks(&self) -> Clocks {
         Clocks::read(self.loader.env.now)
+    }
+}
+
+fn failed_side(error: String, side: Side) -> PairOutcome {
+    match side {
+        Side::Now => PairOutcome::Failed { error },
+        Side::Changed => PairOutcome::FailedChanged { error },
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) struct SwitchBoard<'a> {
     session: &'a ChangeSession,
     host: &'a dyn HostMut,
     groups: Vec<SwitchGroup>,
+    changes: Vec<Option<CandidateChange>>,
     /// Open setting of each group; `None` before its first change.
     open: Vec<Option<OpenSwitch<'a>>>,
 }
@@ -38,6 +39,7 @@ impl<'a> SwitchBoard<'a> {
             host,
             open: groups.iter().map(|_| None).collect(),
             groups,
+            changes: changes.to_vec(),
         }
     }
 
@@ -152,17 +154,18 @@ impl<'a> SwitchBoard<'a> {
     }
 
     /// Applies a row and leaves its changes in the journal, so that [`ChangeSession::put_by`] can keep them. Closes all
-    /// other settings.
+    /// other settings. The journal then contains only settings that the row changes: another setting of the same file
+    /// may change later without a conflict.
     pub(super) fn leave(&mut self, row: &Row) -> Result<(), ChangeError> {
+        self.revert_all()?;
+        let kept = |(at, change): (usize, &Option<CandidateChange>)| {
+            change.clone().filter(|_| row.contains(&at))
+        };
+        let changes: Vec<_> = self.changes.iter().enumerate().map(kept).collect();
+        self.groups = group_changes(&changes);
+        self.open = self.groups.iter().map(|_| None).collect();
         for at in 0..self.groups.len() {
-            match self.groups[at].touches(row) {
-                true => {
-                    let of = |member: &super::joined_switches::GroupMember| member.candidate;
-                    let members: Row = self.groups[at].members.iter().map(of).collect();
-                    self.put(at, &members.intersection(row).copied().collect())?;
-                }
-                false => self.open[at] = None,
-            }
+            self.put(at, row)?;
         }
         for open in self.open.iter_mut().filter_map(Option::take) {
             open.switch.leave();

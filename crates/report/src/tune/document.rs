@@ -141,12 +141,12 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
     });
     let (order, known) = record.plan.diagnose(session.objective());
     let planned = order.iter().filter_map(|at| {
-        let change = record.changes.get(*at)?.as_ref()?;
+        let change = record.shown_change(*at)?;
         Some(PlannedPiece {
             advice: candidates[*at].id.clone(),
-            setting: change.name.clone(),
-            is: change.was.clone(),
-            would_be: change.value.clone(),
+            setting: change.name,
+            is: change.was,
+            would_be: change.value,
         })
     });
     // Before the search begins: candidates that are left out without a measurement.

@@ -5,7 +5,7 @@ use super::tried_section::describe_end;
 use assay_model::Nanos;
 use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
-use assay_tune::{Diagnosis, Ending, Stage, Standing, StepOutcome, TuneSession};
+use assay_tune::{Diagnosis, Ending, GoalState, Stage, StepOutcome, TuneSession};
 
 /// Formats the result of a step on one line; `None` if there is nothing to report. `before` is the session before the
 /// step.
@@ -56,10 +56,10 @@ fn format_visit(session: &TuneSession) -> Option<String> {
         .collect();
     let now = format_figure(want.metric().quantity, geometric_mean(&values)?);
     let standing = match session.standings().get(at)? {
-        Standing::Met { .. } => "met",
-        Standing::MetForNow { .. } => "met for now",
-        Standing::Missed { .. } => "missed",
-        Standing::Open => "to be improved",
+        GoalState::Met { .. } => "met",
+        GoalState::MetForNow { .. } => "met for now",
+        GoalState::Missed { .. } => "missed",
+        GoalState::Open => "to be improved",
     };
     Some(format!("baseline: {now}, wanted {want}: {standing}"))
 }

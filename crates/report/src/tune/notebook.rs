@@ -9,7 +9,7 @@ use assay_model::result::Interval;
 use assay_model::trial::Judgement;
 use assay_render::units::{format_duration, format_timestamp, format_value_with_unit};
 use assay_tune::{
-    ERROR_STATEMENT, Ending, KeptState, Proof, Stage, Standing, TOGETHER_STATEMENT, Want,
+    ERROR_STATEMENT, Ending, GoalState, KeptState, Proof, Stage, TOGETHER_STATEMENT, Want,
 };
 
 /// The report of a tuning session as headline, introduction and sections.
@@ -158,17 +158,17 @@ fn goal_section(view: &TuneView<'_>) -> Option<NotebookSection> {
     })
 }
 
-fn describe_standing(standing: &Standing) -> String {
+fn describe_standing(standing: &GoalState) -> String {
     let percent = |probability: f64| probability * 100.0;
     match standing {
-        Standing::Met { probability } => format!("met ({:.1} % sure)", percent(*probability)),
-        Standing::MetForNow { probability } => {
+        GoalState::Met { probability } => format!("met ({:.1} % sure)", percent(*probability)),
+        GoalState::MetForNow { probability } => {
             format!("met for now ({:.1} %)", percent(*probability))
         }
-        Standing::Missed { probability } => {
+        GoalState::Missed { probability } => {
             format!("missed ({:.1} % sure)", 100.0 - percent(*probability))
         }
-        Standing::Open => "has no end: as good as it gets".to_owned(),
+        GoalState::Open => "has no end: as good as it gets".to_owned(),
     }
 }
 

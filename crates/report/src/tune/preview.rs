@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// left out with the reasons, and the time.
 #[must_use]
 pub fn render_tune_preview(record: &TuneRecord, style: Style) -> String {
-    let (plan, changes) = (&record.plan, &record.changes);
+    let plan = &record.plan;
     let columns = style.columns();
     let mut out = style.bold("Goal");
     out.push('\n');
@@ -46,7 +46,7 @@ pub fn render_tune_preview(record: &TuneRecord, style: Style) -> String {
     let rows: Vec<Vec<String>> = order
         .iter()
         .filter_map(|at| {
-            let (candidate, change) = (&plan.candidates[*at], changes.get(*at)?.as_ref()?);
+            let (candidate, change) = (&plan.candidates[*at], record.shown_change(*at)?);
             Some(vec![
                 escape_line(&candidate.id),
                 escape_line(&change.name),

@@ -73,7 +73,7 @@ pub(crate) struct Dialect {
 
 /// Strategy by which the rows of a query are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum RowStrategy {
     /// Read rows by the index on time, newest first, until there are enough. Used for queries that match many rows.
     Time,
     /// Read rows by the indexes on machines and keys. Used for queries that match few rows.
@@ -81,9 +81,9 @@ pub(crate) enum Way {
 }
 
 /// Inverse of the fraction of matching rows above which the time index is used. If the fraction s of all rows matches,
-/// [`Way::Names`] reads s of all rows, and [`Way::Time`] reads the shown rows divided by s. Both cost about the same at
-/// 1/16 for a year of some hundred machines. The choice is made here, because query planners do not know how many keys
-/// start with a text.
+/// [`RowStrategy::Names`] reads s of all rows, and [`RowStrategy::Time`] reads the shown rows divided by s. Both cost
+/// about the same at 1/16 for a year of some hundred machines. The choice is made here, because query planners do not
+/// know how many keys start with a text.
 const SHARE: u64 = 16;
 
 /// Returns SQL that counts the matching keys, all keys, and all machines, as input for [`way`]. Its parameter is the
@@ -106,7 +106,7 @@ fn of_kind(ask: &Ask<'_>) -> String {
 
 /// Chooses the strategy for a query from the results of [`counts`]: the number of matching keys, of all keys and of all
 /// machines.
-pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
+pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> RowStrategy {
     let number = |count: i64| u64::try_from(count).unwrap_or(0);
     let asked = match ask.hosts.len() as u64 {
         0 => number(hosts),
@@ -114,18 +114,18 @@ pub(crate) fn way(ask: &Ask<'_>, [fitting, keys, hosts]: [i64; 3]) -> Way {
     };
     let part = number(fitting).saturating_mul(asked).saturating_mul(SHARE);
     match part >= number(keys).saturating_mul(number(hosts)) {
-        true => Way::Time,
-        false => Way::Names,
+        true => RowStrategy::Time,
+        false => RowStrategy::Names,
     }
 }
 
 /// Returns SQL for the columns of [`Found`]. `$1` and so on are the parameters from [`values`].
-pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
+pub(crate) fn sql(ask: &Ask<'_>, way: RowStrategy, dialect: Dialect) -> String {
     let schema = dialect.schema;
     // An expression has no index, which keeps the planner from using the wrong index.
     let (by_time, by_name) = match way {
-        Way::Time => ("", " + 0"),
-        Way::Names => (" + 0", ""),
+        RowStrategy::Time => ("", " + 0"),
+        RowStrategy::Names => (" + 0", ""),
     };
     let unread = match dialect.hashed {
         true => format!("md5(text) = md5('{UNREAD}')"),
@@ -143,8 +143,8 @@ pub(crate) fn sql(ask: &Ask<'_>, way: Way, dialect: Dialect) -> String {
         let wants = format!("span.{column}{by_name} IN ({numbers})");
         wanted.push(match way {
             // Not a join: looked up per row in a result that is computed once.
-            Way::Time => format!("({wants}) IS TRUE"),
-            Way::Names => wants,
+            RowStrategy::Time => format!("({wants}) IS TRUE"),
+            RowStrategy::Names => wants,
         });
     };
     if !ask.hosts.is_empty() {

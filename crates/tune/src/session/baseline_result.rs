@@ -1,7 +1,7 @@
 //! Decides after the baseline whether the goal is met, whether it is out of reach, or whether the search begins.
 
 use super::{SessionPhase, TuneSession};
-use crate::baseline::{self, Standing, judge_visits};
+use crate::baseline::{self, GoalState, judge_visits};
 use crate::budget::{add, times};
 use crate::outcome::Ending;
 use assay_model::advice::Guard;
@@ -15,7 +15,7 @@ impl TuneSession {
             .map(|(at, want)| judge_visits(want, at, &self.visits))
             .collect();
         let unmet =
-            |standing: &Standing| matches!(standing, Standing::Missed { .. } | Standing::Open);
+            |standing: &GoalState| matches!(standing, GoalState::Missed { .. } | GoalState::Open);
         let Some(objective) = self.standings.iter().position(unmet) else {
             self.judge_met();
             return;
@@ -54,15 +54,15 @@ impl TuneSession {
     /// Handles the case that all criteria seem to be met: decides "met", requests another visit, or ends the session if
     /// there is no time for another visit.
     fn judge_met(&mut self) {
-        let probability = |standing: &Standing| match standing {
-            Standing::Met { probability } | Standing::MetForNow { probability } => *probability,
-            Standing::Missed { .. } | Standing::Open => 0.0,
+        let probability = |standing: &GoalState| match standing {
+            GoalState::Met { probability } | GoalState::MetForNow { probability } => *probability,
+            GoalState::Missed { .. } | GoalState::Open => 0.0,
         };
         let least = self.standings.iter().map(probability).fold(1.0, f64::min);
         if self
             .standings
             .iter()
-            .all(|standing| matches!(standing, Standing::Met { .. }))
+            .all(|standing| matches!(standing, GoalState::Met { .. }))
         {
             return self.end(Ending::Met { probability: least });
         }
@@ -87,7 +87,7 @@ impl TuneSession {
             let known = |metric| self.guards.iter().any(|guard| guard.metric == metric);
             let met = matches!(
                 self.standings[at],
-                Standing::Met { .. } | Standing::MetForNow { .. }
+                GoalState::Met { .. } | GoalState::MetForNow { .. }
             );
             let (Some(criterion), false) = (want.criterion(), at == self.objective) else {
                 continue;

@@ -4,7 +4,7 @@
 use super::TuneSession;
 use super::sizes::{SCREEN_ERROR, SHRINK, fit, next_level};
 use crate::baseline;
-use crate::budget::{Row, times};
+use crate::budget::{Row, add, times};
 use crate::candidate::Toggle;
 use crate::left_out::LeftOut;
 use crate::proof::{ENOUGH, Proof, ProofEnd, alternations_for, least_patience};
@@ -290,9 +290,10 @@ impl TuneSession {
                 .min(MOST_AT_FIRST << (2 * self.round))
                 .min(many.max(1));
             let pair = self.plan.costs.pair(all, &differ, alternations);
-            let fits = fit(left, pair);
+            let created = self.plan.costs.creation(all, &differ);
+            let fits = fit(Nanos(left.0.saturating_sub(created.0)), pair);
             if fits < LEAST_PROOF {
-                let needs = times(pair, LEAST_PROOF);
+                let needs = add(created, times(pair, LEAST_PROOF));
                 self.left_out
                     .insert(candidate, LeftOut::NoTime { needs, left });
                 continue;

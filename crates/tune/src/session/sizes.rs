@@ -97,19 +97,25 @@ impl TuneSession {
         let whole = match row.is_empty() {
             true => {
                 let likely: Row = self.order.iter().take(2).copied().collect();
-                times(
-                    self.plan.costs.pair(&self.plan.candidates, &likely, 1),
-                    RESERVED,
+                add(
+                    self.plan.costs.creation(&self.plan.candidates, &likely),
+                    times(
+                        self.plan.costs.pair(&self.plan.candidates, &likely, 1),
+                        RESERVED,
+                    ),
                 )
             }
             false => {
                 let share = Nanos((self.plan.budget.0 as f64 * WHOLE_SHARE) as u64);
                 let size = self.whole_size(share, (1.0, RESERVED));
-                times(
-                    self.plan
-                        .costs
-                        .pair(&self.plan.candidates, &row, size.alternations),
-                    size.pairs,
+                add(
+                    self.plan.costs.creation(&self.plan.candidates, &row),
+                    times(
+                        self.plan
+                            .costs
+                            .pair(&self.plan.candidates, &row, size.alternations),
+                        size.pairs,
+                    ),
                 )
             }
         };
@@ -135,6 +141,8 @@ impl TuneSession {
         let slots = slots.clamp(least, MAX_PAIRS * MOST_ALTERNATIONS);
         let row = self.accepted_row();
         let one = self.plan.costs.pair(&self.plan.candidates, &row, 1);
+        let created = self.plan.costs.creation(&self.plan.candidates, &row);
+        let time = Nanos(time.0.saturating_sub(created.0));
         let slots = slots.min(fit(time, one));
         let alternations = slots.div_ceil(MAX_PAIRS).clamp(1, MOST_ALTERNATIONS);
         Size {

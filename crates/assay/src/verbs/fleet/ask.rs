@@ -1,7 +1,7 @@
 //! Collects bundles from machines over ssh with progress, evaluates the rules on them, and stores them.
 
 use super::Which;
-use super::follow::{Followed, Way, follow};
+use super::follow::{Followed, SurveyMethod, follow};
 use crate::context;
 use crate::global::Global;
 use crate::machine_source::How;
@@ -173,7 +173,7 @@ pub fn ask_telling(
             Some(Followed {
                 host: &machine.name,
                 at: judged.at,
-                way: Way::Collector,
+                way: SurveyMethod::Collector,
                 facts: &judged.facts,
                 checked: &judged.checked,
             })

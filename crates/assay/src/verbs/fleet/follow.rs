@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 /// How the survey was made. If a method cannot collect a fact, the fact does not count as removed.
 #[derive(Clone, Copy)]
-pub enum Way {
+pub enum SurveyMethod {
     /// By the shell collector of this version, over ssh.
     Collector,
     /// By this program on the machine itself.
@@ -25,7 +25,7 @@ pub struct Followed<'a> {
     /// Time when the survey was made.
     pub at: Timestamp,
     /// How the survey was made.
-    pub way: Way,
+    pub way: SurveyMethod,
     /// Facts of the survey.
     pub facts: &'a Facts,
     /// Findings of the whole catalogue, including accepted ones.
@@ -62,8 +62,8 @@ fn said(kept: anyhow::Result<()>) {
 
 fn keep(store: &mut Store, one: &Followed<'_>) -> anyhow::Result<()> {
     let way = match one.way {
-        Way::Collector => "collector",
-        Way::Here => "here",
+        SurveyMethod::Collector => "collector",
+        SurveyMethod::Here => "here",
     };
     let scope = format!("assay {} {way}", env!("CARGO_PKG_VERSION"));
     let (seen, lost) = collect_seen(one.facts, one.checked);

@@ -5,10 +5,10 @@ use super::Args;
 use crate::global::Global;
 use crate::status::Status;
 use crate::verbs::tune::{PagesRequest, run_pages};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use assay_measure::trials::Candidate;
+use assay_model::Advice;
 use assay_model::advice::RiskLevel;
-use assay_model::{Advice, Load};
 
 /// Runs the session. `first` is the first page that applies to the target. Its load is used for all pages.
 pub(super) fn run(
@@ -25,17 +25,6 @@ pub(super) fn run(
         ensure!(!is_given, "{option} works with one page of advice");
     }
     let plan = first.plan;
-    if let Load::Command { argv, .. } = &plan.load
-        && argv
-            .iter()
-            .any(|word| word.contains("{host}") || word.contains("{port}"))
-    {
-        bail!(
-            "{} compares two services that assay starts: try it alone, `assay trial {}`",
-            plan.advice,
-            plan.advice
-        );
-    }
     if !args.quiet {
         eprintln!(
             "{} pages under the load of {} ({}): one session, as `assay tune` runs it",

@@ -6,7 +6,7 @@ use super::past_trials::{Seen, print_all};
 use crate::context;
 use crate::global::Global;
 use crate::input;
-use crate::remote::{NamedFile, Remote, RemoteWork, SentFile, Value, Way};
+use crate::remote::{NamedFile, Remote, RemoteConnection, RemoteWork, SentFile, Value};
 use crate::status::Status;
 use assay_model::trial::TrialState;
 use assay_render::text::escape_line;
@@ -102,7 +102,7 @@ pub(in crate::verbs) fn report_after_loss(remote: &Remote) {
 /// Prints the plan of the other machine, and asks whether to begin. Returns the exit status if the trial should not
 /// begin.
 pub(in crate::verbs) fn agree_there(
-    way: &mut Way<'_>,
+    way: &mut RemoteConnection<'_>,
     asked: &mut RemoteWork,
     global: &Global,
 ) -> anyhow::Result<Option<Status>> {
@@ -122,7 +122,7 @@ pub(in crate::verbs) fn agree_there(
 }
 
 fn carry(
-    way: &mut Way<'_>,
+    way: &mut RemoteConnection<'_>,
     asked: &RemoteWork,
     args: &Args,
     global: &Global,

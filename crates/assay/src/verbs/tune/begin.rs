@@ -13,7 +13,9 @@ use anyhow::Context as _;
 use assay_host::{Host as _, LiveHost};
 use assay_measure::engine::Environment;
 use assay_measure::runner::OpenTarget;
-use assay_measure::tuning::{CandidateRequest, FoundCandidate, TuneCommands, find_candidates};
+use assay_measure::tuning::{
+    CandidateRequest, FoundCandidate, TuneCommands, find_candidates, join_arms,
+};
 use assay_model::secrets::withhold_in_words;
 use assay_model::target::is_url;
 use assay_model::{Advice, Load, Nanos, TargetInfo};
@@ -26,6 +28,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const SECOND: u64 = 1_000_000_000;
+/// Remark of a session that compares objects.
+const OBJECTS_REMARK: &str = "The session compared objects that assay created. Nothing was kept; the page of each \
+    advice says how the change is made.";
 /// Maximum time between two checks whether the goal is met. In a short session, the time is shorter.
 const BETWEEN_VISITS: Nanos = Nanos(300 * SECOND);
 
@@ -126,6 +131,7 @@ fn settle(
         target: target.as_deref(),
         info: info.as_ref(),
         facts: &facts,
+        objects: !args.only.is_empty(),
     };
     let mut found = find_candidates(request, env.host);
     if let Some(server) = &server {
@@ -154,9 +160,14 @@ fn settle(
         None => context::random_seed()?,
     };
     let guard_command = commands.guard.as_deref().map(withhold_in_words);
+    let arms = join_arms(&found);
+    let remarks = match &arms {
+        Some(_) => vec![OBJECTS_REMARK.to_owned()],
+        None => Vec::new(),
+    };
     let (candidates, changes) = found
         .into_iter()
-        .map(|FoundCandidate { candidate, change }| (candidate, change))
+        .map(|one: FoundCandidate| (one.candidate, one.change))
         .unzip();
     let mut plan = TunePlan {
         goal,
@@ -171,7 +182,8 @@ fn settle(
         budget: args.budget(),
         between_visits: BETWEEN_VISITS.min(Nanos(args.budget().0 / 20)),
         together: args.whole,
-        keep_nothing: args.keep_nothing,
+        // Objects that assay creates show what helps; they are not the user's.
+        keep_nothing: args.keep_nothing || arms.is_some(),
         screen: true,
         seed,
     };
@@ -193,13 +205,14 @@ fn settle(
         guard_command,
         plan,
         changes,
+        arms,
         seen: Vec::new(),
         incident: None,
         error: None,
         journal: None,
         kept: KeptState::Nothing,
         undone: Row::new(),
-        remarks: Vec::new(),
+        remarks,
     })
 }
 

@@ -85,6 +85,8 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
             url: target.clone(),
             connections: args.connections.unwrap_or(CONNECTIONS),
             rate: args.rate,
+            insecure: args.insecure,
+            ca: args.ca.as_deref().map(authorities_file).transpose()?,
             ..Http::default()
         };
         http.check()
@@ -109,6 +111,14 @@ pub(super) fn read_load(args: &Args, goal: &Goal) -> anyhow::Result<Load> {
         workload,
         size: Some(args.size.unwrap_or(SIZE)),
     })
+}
+
+/// Returns the absolute path of the file of `--ca`, because a resumed session may start in another directory.
+fn authorities_file(path: &Path) -> anyhow::Result<String> {
+    let path = std::path::absolute(path).context("cannot use the file of --ca")?;
+    let name = path.into_os_string().into_string();
+    name.ok()
+        .context("the path of --ca is not valid UTF-8; use a symlink with a UTF-8 name")
 }
 
 /// Returns the figure of the goal if the load prints this figure, with its regular expression from the goal file.

@@ -43,6 +43,9 @@ struct GoalPart {
     load: Option<String>,
     rate: Option<f64>,
     connections: Option<u32>,
+    #[serde(default)]
+    insecure: bool,
+    ca: Option<String>,
     while_ok: Option<String>,
     #[serde(default)]
     only: Vec<String>,
@@ -103,6 +106,9 @@ fn merge(args: &Args, file: GoalFile, place: &Path) -> anyhow::Result<Args> {
         merged.load = goal.load;
         merged.rate = args.rate.or(goal.rate);
         merged.connections = args.connections.or(goal.connections);
+        merged.insecure |= goal.insecure;
+        let ca = goal.ca.map(|ca| relative_to(place, ca).into());
+        merged.ca = merged.ca.or(ca);
     }
     if args.want.is_empty() {
         merged.want = goal.want;

@@ -98,6 +98,7 @@ impl LocalServer {
                 );
                 one.candidate.state = Applicability::DoesNotApply { why };
                 one.change = None;
+                one.arms = None;
             }
         }
     }

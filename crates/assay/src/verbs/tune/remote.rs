@@ -7,7 +7,7 @@ use super::past_sessions::print_one;
 use crate::context;
 use crate::global::Global;
 use crate::input;
-use crate::remote::{NamedFile, RemoteWork, SentFile, Value, Way};
+use crate::remote::{NamedFile, RemoteConnection, RemoteWork, SentFile, Value};
 use crate::status::Status;
 use assay_store::Store;
 use assay_tune::{KeptState, TuneId, TuneState};
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<Status> {
 }
 
 fn carry(
-    way: &mut Way<'_>,
+    way: &mut RemoteConnection<'_>,
     asked: &RemoteWork,
     args: &Args,
     global: &Global,
@@ -107,6 +107,10 @@ fn describe_work(args: &Args, global: &Global) -> anyhow::Result<RemoteWork> {
     if let Some(goal) = &args.goal {
         let name = goal.to_string_lossy();
         asked.files.push(send_file("--goal", &name, "a goal")?);
+    }
+    if let Some(ca) = &args.ca {
+        let name = ca.to_string_lossy();
+        asked.files.push(send_file("--ca", &name, "certificates")?);
     }
     for (option, session) in [
         ("--resume", &args.resume),

@@ -21,7 +21,10 @@ pub(super) fn run(
         prints: prints.cloned(),
         timing,
     };
-    command::run(&request, meter.cancel)
+    match meter.tools.command_helper() {
+        Some(helper) => helper.run(&request, meter.cancel),
+        None => command::run(&request, meter.cancel),
+    }
 }
 
 /// Replaces `{host}`, `{port}` and `{path}` in an argument of the command by the values of the target.
