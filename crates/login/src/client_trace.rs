@@ -17,6 +17,8 @@ pub struct Clues {
     pub commands: Vec<(String, String)>,
     /// Time spent on each key that was offered and rejected.
     pub refused_keys: Vec<Nanos>,
+    /// Authentication methods that the server refused after a try.
+    pub refused_methods: Vec<String>,
     /// Authentication methods that the server offers.
     pub methods: Option<String>,
     /// The authorized key has a forced command.

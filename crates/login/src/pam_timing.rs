@@ -5,7 +5,7 @@
 mod stamped_stack;
 
 use crate::pipe::{PipeOutput, ProgramLines};
-use crate::ssh::{MARK, SAY, SshTarget};
+use crate::ssh::{MARK, PRINT_MARK, SshTarget};
 use crate::{LoginError, LoginPart};
 use assay_model::Nanos;
 use serde::Serialize;
@@ -127,7 +127,7 @@ fn log_in(
         "-o",
         proxy,
     ];
-    let mut lines = ProgramLines::start(target.command(&own, &[SAY])).map_err(start)?;
+    let mut lines = ProgramLines::start(target.command(&own, &[PRINT_MARK])).map_err(start)?;
     let end = Instant::now() + limit;
     let mut said = Vec::new();
     loop {

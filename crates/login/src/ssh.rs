@@ -2,6 +2,7 @@
 //! starts; assay records when the line arrives.
 
 pub mod control_master;
+mod interactive_shell;
 mod transcript;
 
 pub use transcript::Transcript;
@@ -10,6 +11,7 @@ use crate::pipe::{From, PipeOutput, ProgramLines};
 use crate::watch::{PreparedWatch, RunningWatch, WatchedServer};
 use crate::{Login, LoginError, LoginPart, activity};
 use assay_model::Nanos;
+use interactive_shell::{BEGINS, open_interactive_shell};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -152,24 +154,7 @@ pub enum RemoteSession {
 
 /// Remote command that prints [`MARK`]. The command contains the mark in two parts, so that a trace of the command does
 /// not contain the mark.
-pub(crate) const SAY: &str = "printf '%s-%s\\n' assay-login is-there";
-/// Text that the remote side prints when the session is established and the interactive shell starts.
-const BEGINS: &str = "assay-shell-begins";
-/// Runs the user's own shell as an interactive shell. An interactive shell with `-c` writes no history and shows no
-/// prompt. So the command runs by name what bash, zsh and fish run for a prompt; bash before 4.4 cannot expand PS1 by
-/// name. The shell then ends as on `exit`. `/bin/sh` interprets the quotes, because the user's shell may have other
-/// rules.
-const SAY_AS_PERSON: &str = concat!(
-    "exec /bin/sh -c 'printf \"%s-%s\\n\" assay-shell begins; p=; case \"${SHELL##*/}\" in ",
-    // A function does not run the trap DEBUG for each of its commands.
-    "bash|rbash) p=\"assay_p() { for assay_c in \\\"\\${PROMPT_COMMAND[@]}\\\"; do eval \\\"\\$assay_c\\\"; done; ",
-    "case \\$BASH_VERSION in [1-3].*|4.[0-3].*) ;; ",
-    "*) eval \\\": \\\\\\\"\\\\\\${PS1@P}\\\\\\\"\\\";; esac; }; assay_p;\";; ",
-    "zsh) p=\"for f in precmd \\$precmd_functions; do typeset -f \\$f >/dev/null && \\$f; done; ",
-    "print -rP -- \\\"\\$PS1\\$RPS1\\\" >/dev/null;\";; ",
-    "fish) p=\"emit fish_prompt; fish_prompt >/dev/null;\";; esac; ",
-    "exec \"${SHELL:-/bin/sh}\" -l -i -c \"$p printf %s-%s\\\\\\\\n assay-login is-there; exit\"'"
-);
+pub(crate) const PRINT_MARK: &str = "printf '%s-%s\\n' assay-login is-there";
 /// Longest end of a session that is waited for.
 const LONGEST_LOGOUT: Duration = Duration::from_secs(30);
 
@@ -186,8 +171,11 @@ pub fn login(
 ) -> Result<Login, LoginError> {
     let own = ["-vvv", "-o", "ControlMaster=no", "-o", "ControlPath=none"];
     let command = match session {
-        RemoteSession::Command => target.command(&[&own[..], &["-T"]].concat(), &[SAY]),
-        RemoteSession::Person => target.command(&[&own[..], &["-tt"]].concat(), &[SAY_AS_PERSON]),
+        RemoteSession::Command => target.command(&[&own[..], &["-T"]].concat(), &[PRINT_MARK]),
+        RemoteSession::Person => {
+            let shell = open_interactive_shell();
+            target.command(&[&own[..], &["-tt"]].concat(), &[&shell])
+        }
     };
     let prepared = PreparedWatch::new(server);
     let begin = Instant::now();

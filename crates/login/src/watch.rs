@@ -314,7 +314,7 @@ impl Watcher {
             all.push(Candidate {
                 side: ConnectionSide::Server,
                 pid,
-                process: process.name.clone(),
+                process: process.label(),
                 activity,
             });
         }

@@ -1,6 +1,6 @@
 //! Measures a share of a file server. Writes and reads one file with each kind of protection, and compares the rates
-//! with the local disk, the network and the client's CPU. The program `smbclient` transfers the file; nothing is
-//! mounted. The text of a result is in `assay`.
+//! with the local disk, the network and the client's CPU. The program `smbclient` transfers the file over SMB, module
+//! `nfs_client` over NFS; nothing is mounted. The text of a result is in `assay`.
 #![allow(
     clippy::disallowed_methods,
     reason = "this crate starts smbclient, measures time and owns its files"

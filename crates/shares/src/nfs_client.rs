@@ -154,7 +154,7 @@ impl<'a> NfsClient<'a> {
         let mut results = Results(&reply);
         let status = results.number().ok_or_else(|| self.damaged())?;
         if status != 0 {
-            return Err(self.status(status));
+            return Err(self.mount_status(status));
         }
         let directory = results
             .bytes(HANDLE)
@@ -406,25 +406,35 @@ impl<'a> NfsClient<'a> {
         }
     }
 
+    /// Describes the status of a reply of mountd. Servers answer "permission denied" for a path that they do not export
+    /// as well.
+    fn mount_status(&self, status: u32) -> ShareError {
+        match status {
+            1 | 13 | NO_ENTRY => self.refused(&format!(
+                "the server has no such export or directory, or does not offer it to this machine. `showmount -e {}` \
+                 lists its exports. Run as root: most exports require a low port.",
+                self.url.host()
+            )),
+            other => self.status(other),
+        }
+    }
+
     /// Describes the status of a reply of NFS or mountd, which have the same numbers.
     fn status(&self, status: u32) -> ShareError {
         let caller = self.caller();
         let why = match status {
             1 | 13 => format!(
-                "permission denied for user {} and group {}, or no such export for this machine. An export maps root \
-                 to nobody unless it has no_root_squash: give a user who may write there with ?uid=UID&gid=GID, and run \
-                 as root for the low port that exports require.",
+                "permission denied for user {} and group {}. An export maps root to nobody unless it has \
+                 no_root_squash: give a user who may write there with ?uid=UID&gid=GID.",
                 caller.uid, caller.gid
             ),
-            NO_ENTRY => format!(
-                "the server has no such export or directory. `showmount -e {}` lists its exports.",
-                self.url.host()
-            ),
+            NO_ENTRY => "the directory was removed on the server.".to_owned(),
             20 => "the path is not a directory.".to_owned(),
             28 => "the file system is full. Take a smaller file with --size.".to_owned(),
             30 => "the export is read-only.".to_owned(),
             69 => "the quota of the user is used up. Take a smaller file with --size.".to_owned(),
-            70 => "the directory was removed on the server.".to_owned(),
+            70 => "the directory is no longer the one that was opened: it was removed or its export changed."
+                .to_owned(),
             10_006 => "the server failed; its log shows why.".to_owned(),
             other => format!("the server answers with the error {other} of NFS 3."),
         };

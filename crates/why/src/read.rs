@@ -57,6 +57,8 @@ pub(crate) struct MachineReader {
     progress: SharedProgress,
     thing: WatchSubject,
     looks: u64,
+    /// Time on the monotonic clock at which the current snapshot began, in seconds.
+    began: f64,
     group_dirs: Option<GroupDirs>,
     processes: ProcessTable,
     disks: disks::DiskTexts,
@@ -75,6 +77,9 @@ pub(crate) struct MachineReader {
 /// One in this many snapshots is thorough: it also reads expensive files.
 const SELDOM: u64 = 5;
 
+/// Seconds after which a snapshot is late: other programs keep the CPUs busy, or there are very many processes.
+const LATE: f64 = 0.8;
+
 impl MachineReader {
     pub(crate) fn new(host: Arc<dyn Host>, progress: SharedProgress, thing: WatchSubject) -> Self {
         Self {
@@ -82,6 +87,7 @@ impl MachineReader {
             progress,
             thing,
             looks: 0,
+            began: clock_seconds(),
             group_dirs: None,
             processes: ProcessTable::default(),
             disks: disks::DiskTexts::default(),
@@ -113,6 +119,7 @@ impl MachineReader {
 
     /// Takes a snapshot. `at_ms` is its time in milliseconds since the first snapshot.
     pub(crate) fn look(&mut self, at_ms: u64) -> MachineSnapshot {
+        self.began = clock_seconds();
         let mut look = MachineSnapshot {
             at_ms,
             ..MachineSnapshot::default()
@@ -129,6 +136,12 @@ impl MachineReader {
         cpu::read(self, &mut look);
         memory::read(self, &mut look);
         network::read(self, &mut look);
+        if self.looks == 0 {
+            // No process is known yet, and the queues of all looks count.
+            let pids = self.names("/proc");
+            let pids: Vec<u32> = pids.iter().filter_map(|pid| pid.parse().ok()).collect();
+            self.find_networks(&pids);
+        }
         sockets::read(self, &mut look);
         storage::read(self, &mut look);
         file_systems::read(self, &mut look);
@@ -145,9 +158,8 @@ impl MachineReader {
         let users = locks.complete(self, &mut look, &table);
         table.want(users);
         self.polled_locks = locks;
-        if self.is_thorough() {
-            let pids = table.list_busiest_first();
-            self.networks = NetworkNamespaces::find(self, &pids);
+        if self.is_thorough() && self.looks > 0 {
+            self.find_networks(&table.list_busiest_first());
         }
         if self.looks == 1 {
             inotify_users::read(self, &mut look);
@@ -168,6 +180,17 @@ impl MachineReader {
         look
     }
 
+    /// Finds the network namespaces of these processes. Sockets of a new one are read in the next snapshot.
+    fn find_networks(&mut self, pids: &[u32]) {
+        let before = self.networks.list();
+        let mut networks = std::mem::take(&mut self.networks);
+        networks.find(self, pids);
+        self.networks = networks;
+        if self.networks.list() != before {
+            self.last_sockets = None;
+        }
+    }
+
     /// Lists the directories of the socket tables, with the label of a process in each network namespace; `None` for
     /// assay's own namespace.
     fn list_networks(&self) -> Vec<(String, Option<String>)> {
@@ -177,6 +200,11 @@ impl MachineReader {
     /// Returns whether expensive and rarely changing sources are read in this snapshot.
     fn is_thorough(&self) -> bool {
         self.looks.is_multiple_of(SELDOM)
+    }
+
+    /// Returns whether the current snapshot has taken so long that searches of all processes go on in a later one.
+    fn is_late(&self) -> bool {
+        clock_seconds() - self.began > LATE
     }
 
     /// Returns whether sources that cost some milliseconds are read: in the first snapshot and in every second one.
@@ -342,6 +370,12 @@ impl MachineReader {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.current = None;
     }
+}
+
+/// Returns the time of the monotonic clock in seconds.
+fn clock_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Parses a table with lines `NAME VALUE…`.

@@ -180,8 +180,14 @@ fn start_worker(
             if sender.send(look).is_err() {
                 return;
             }
-            for _ in 1..SAMPLES {
-                std::thread::sleep(pace.interval / SAMPLES);
+            let step = pace.interval / SAMPLES;
+            let end = next + pace.interval;
+            for number in 1..SAMPLES {
+                // A long look leaves less time for samples.
+                if number > 1 && Instant::now() + step > end {
+                    break;
+                }
+                std::thread::sleep(step);
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }

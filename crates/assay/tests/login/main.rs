@@ -5,6 +5,7 @@ mod causes;
 #[path = "../common/mod.rs"]
 mod common;
 mod failures;
+mod pam_logins;
 mod planted_table;
 mod uncommon_logins;
 

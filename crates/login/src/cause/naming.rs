@@ -170,15 +170,14 @@ fn name_sleep(
             "try it: assay trial dovecot-pam-order",
         );
     }
-    let refused = matches!(share.part, LoginPart::Method(_) | LoginPart::User);
     let slow = ["pam_faildelay", "pam_unix"]
         .into_iter()
         .find_map(|module| {
             let line = pam_line(known, module)?;
             let waits = line.kind == "auth" && !line.arguments.iter().any(|word| word == "nodelay");
-            (refused && waits).then_some(line)
+            waits.then_some(line)
         });
-    if let Some(line) = slow {
+    if let Some(line) = slow.filter(|_| may_follow_refusal(kind, share, login, known)) {
         return name_cause(
             "pam-fail-delay",
             &format!("PAM waits on purpose after a refusal ({})", line.module),
@@ -197,6 +196,39 @@ fn name_sleep(
             false => "look for delays in the server's configuration and its modules",
         },
     )
+}
+
+/// Returns whether PAM may have refused an attempt before this sleep. sshd itself sleeps too, in its process `[net]`
+/// and after any attempt that has not succeeded yet.
+fn may_follow_refusal(
+    kind: LoginKind,
+    share: &ActivityShare,
+    login: &Login,
+    known: &ServerKnowledge,
+) -> bool {
+    match (&share.part, kind) {
+        (LoginPart::Method(_) | LoginPart::User, LoginKind::Ssh)
+            if share.process.ends_with("[net]") =>
+        {
+            false
+        }
+        // A method that was cut off has no answer yet.
+        (LoginPart::Method(method), LoginKind::Ssh) => {
+            let asks_pam = matches!(&method[..], "password" | "keyboard-interactive");
+            let refused = login.clues.refused_methods.contains(method);
+            let is_in = login
+                .phases
+                .iter()
+                .any(|phase| phase.part == LoginPart::Session);
+            asks_pam && (refused || !is_in)
+        }
+        // sshd tries an empty password first.
+        (LoginPart::User, LoginKind::Ssh) => known
+            .setting("permitemptypasswords")
+            .is_none_or(|value| value == "yes"),
+        (LoginPart::Method(_) | LoginPart::User, _) => true,
+        _ => false,
+    }
 }
 
 fn name_cpu(share: &ActivityShare, login: &Login) -> Named {

@@ -193,6 +193,104 @@ fn what_sshd_sleeps_after_a_slow_request_belongs_to_the_request() {
     );
 }
 
+/// A stack in which a refusal waits, behind a program.
+fn with_pam_unix() -> ServerKnowledge {
+    ServerKnowledge {
+        pam: Some(vec![
+            pam("auth", "pam_exec", &["/usr/local/bin/alert"], 1),
+            pam("auth", "pam_unix", &[], 2),
+        ]),
+        ..known()
+    }
+}
+
+#[test]
+fn what_sshd_sleeps_after_a_slow_module_is_no_refusal() {
+    let method = || LoginPart::Method("keyboard-interactive".to_owned());
+    let slept = ActivityShare {
+        process: "sshd [net]".to_owned(),
+        ..share(method(), Activity::Sleep, 2 * SECOND)
+    };
+    let ran = share(method(), program(&["/usr/local/bin/alert"]), 2 * SECOND);
+    let phases = [(method(), 4 * SECOND), (LoginPart::Session, SECOND / 100)];
+    let one = login(&phases, vec![ran, slept]);
+    let found = explain(LoginKind::Ssh, &[one], &with_pam_unix());
+    assert_eq!(
+        (ids(&found), found.causes[0].took),
+        (vec!["pam-exec"], Nanos(4 * SECOND))
+    );
+}
+
+#[test]
+fn a_delay_of_pam_follows_a_refusal() {
+    let method = |name: &str| LoginPart::Method(name.to_owned());
+    let password = || method("password");
+    for (part, process, refused, is_in, empty, id) in [
+        (password(), "sshd [pam]", true, true, "no", "pam-fail-delay"),
+        (
+            password(),
+            "sshd [priv]",
+            true,
+            false,
+            "no",
+            "pam-fail-delay",
+        ),
+        // The time limit passed before the answer.
+        (
+            password(),
+            "sshd [pam]",
+            false,
+            false,
+            "no",
+            "pam-fail-delay",
+        ),
+        // A module that sleeps, and the login succeeds.
+        (password(), "sshd [pam]", false, true, "no", "server-sleeps"),
+        (password(), "sshd [net]", true, false, "no", "server-sleeps"),
+        // PAM does not take part.
+        (
+            method("publickey"),
+            "sshd [priv]",
+            true,
+            true,
+            "no",
+            "server-sleeps",
+        ),
+        (
+            LoginPart::User,
+            "sshd [priv]",
+            false,
+            true,
+            "no",
+            "server-sleeps",
+        ),
+        (
+            LoginPart::User,
+            "sshd [priv]",
+            false,
+            true,
+            "yes",
+            "pam-fail-delay",
+        ),
+    ] {
+        let slept = ActivityShare {
+            process: process.to_owned(),
+            ..share(part.clone(), Activity::Sleep, 3 * SECOND)
+        };
+        let mut phases = vec![(part.clone(), 3 * SECOND)];
+        phases.extend(is_in.then_some((LoginPart::Session, SECOND / 100)));
+        let mut one = login(&phases, vec![slept]);
+        if let (LoginPart::Method(name), true) = (&part, refused) {
+            one.clues.refused_methods.push(name.clone());
+        }
+        let mut known = with_pam_unix();
+        let setting = ("permitemptypasswords".to_owned(), empty.to_owned());
+        known.sshd.as_mut().unwrap().push(setting);
+        let found = explain(LoginKind::Ssh, &[one], &known);
+        assert_eq!(ids(&found), [id], "{part:?} {process} {refused} {is_in}");
+    }
+}
+
 #[test]
 fn a_wait_without_evidence_has_no_cause() {
     for part in [

@@ -1,6 +1,6 @@
 //! Logs in over an existing connection (OpenSSH `ControlMaster`), for comparison with new connections.
 
-use super::{SAY, SshTarget};
+use super::{PRINT_MARK, SshTarget};
 use crate::LoginError;
 use crate::pipe::{From, PipeOutput, ProgramLines};
 use assay_model::Nanos;
@@ -33,7 +33,7 @@ pub fn time_logins(
     for _ in 0..times {
         let own = ["-o", "ControlMaster=no", "-o", &path, "-T"];
         let begin = Instant::now();
-        let mut lines = ProgramLines::start(target.command(&own, &[SAY])).map_err(start)?;
+        let mut lines = ProgramLines::start(target.command(&own, &[PRINT_MARK])).map_err(start)?;
         wait(target, &mut lines, limit, stop)?;
         took.push(begin.elapsed().into());
     }

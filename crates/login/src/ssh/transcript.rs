@@ -103,6 +103,11 @@ impl Transcript {
             self.offered = None;
         } else if let Some(methods) = after("Authentications that can continue: ") {
             clues.methods = Some(methods);
+            if let LoginPart::Method(tried) = &self.part
+                && !clues.refused_methods.contains(tried)
+            {
+                clues.refused_methods.push(tried.clone());
+            }
             if let Some(since) = self.offered.take() {
                 clues.refused_keys.push(Nanos(at.0.saturating_sub(since.0)));
             }
@@ -287,6 +292,24 @@ mod tests {
         );
         assert!(transcript.complaint().contains("Permission denied"));
         let login = transcript.cut(Nanos(2100));
+        assert!(login.clues.refused_methods.is_empty());
         assert_eq!(login.total(), Nanos(2100));
+    }
+
+    #[test]
+    fn a_method_that_is_refused_is_recorded_once() {
+        let mut transcript = Transcript::default();
+        for line in [
+            // The answer to the method `none`.
+            "debug1: Authentications that can continue: publickey,password",
+            "debug1: Next authentication method: publickey",
+            "debug1: Authentications that can continue: publickey,password",
+            "debug1: Authentications that can continue: publickey,password",
+            "debug1: Next authentication method: password",
+            "Authenticated to localhost ([127.0.0.1]:2222) using \"password\".",
+        ] {
+            transcript.line(Nanos(1), line);
+        }
+        assert_eq!(transcript.finish().clues.refused_methods, ["publickey"]);
     }
 }

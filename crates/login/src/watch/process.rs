@@ -52,6 +52,16 @@ impl Process {
             .collect()
     }
 
+    /// Returns the name for evidence. A process of sshd has its role in brackets, as in its title `sshd: USER [net]`.
+    pub fn label(&self) -> String {
+        let words = match self.name.starts_with("sshd") {
+            true => self.words(),
+            false => Vec::new(),
+        };
+        let role = words.last().and_then(|title| find_role(title));
+        role.map_or_else(|| self.name.clone(), |role| format!("{} {role}", self.name))
+    }
+
     /// Returns the kernel function in which the process waits; empty if unreadable.
     pub fn wait_channel(&self) -> String {
         fs::read_to_string(format!("/proc/{}/wchan", self.pid)).unwrap_or_default()
@@ -74,6 +84,12 @@ impl Process {
             .iter()
             .any(|part| exe.to_string_lossy().contains(part))
     }
+}
+
+/// Returns the role in brackets at the end of a title of sshd. A user's name in the title may contain brackets too.
+fn find_role(title: &str) -> Option<&'static str> {
+    const ROLES: [&str; 4] = ["[net]", "[pam]", "[priv]", "[accepted]"];
+    ROLES.into_iter().find(|role| title.ends_with(role))
 }
 
 /// Numbers of system calls that wait for descriptors, and the argument with the number of descriptors.
@@ -198,6 +214,19 @@ mod tests {
             "230 0x0 0x0 0x7ff 0x7ff 0x0 0x0 0x7ff 0x7f4"
         ));
         assert!(!is_wait_for_time("running") && !is_wait_for_time(""));
+    }
+
+    #[test]
+    fn the_role_of_sshd_is_the_end_of_its_title() {
+        for (title, role) in [
+            ("sshd: anna [net]", Some("[net]")),
+            ("sshd-session: anna [priv]", Some("[priv]")),
+            ("sshd: [net] [pam]", Some("[pam]")),
+            ("sshd: anna@pts/0", None),
+            ("sshd: [net]a", None),
+        ] {
+            assert_eq!(find_role(title), role, "{title}");
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl DescriptorOwners {
             return owners;
         }
         let is_unknown = wanted.iter().any(|link| !self.known.contains_key(link));
-        let pids = match is_unknown && reader.looks >= self.next_search {
+        let pids = match is_unknown && reader.looks >= self.next_search && !reader.is_late() {
             true => table.list_busiest_first(),
             false => Vec::new(),
         };
@@ -133,7 +133,7 @@ fn search(
     let begin = thread_seconds();
     let mut links = 0;
     for pid in pids.iter().copied().filter(|pid| *pid != own) {
-        if thread_seconds() - begin > LONGEST {
+        if thread_seconds() - begin > LONGEST || reader.is_late() {
             break;
         }
         for number in reader.names(&format!("/proc/{pid}/fd")) {

@@ -53,25 +53,31 @@ pub(super) fn list_awaited(reader: &mut MachineReader) -> Vec<AwaitedLock> {
     parse_locks(&text)
 }
 
-/// Parses lines `N: FLOCK ADVISORY WRITE PID FILE START END` of holders, and lines `N: -> FLOCK …` of waiters.
+/// Parses lines `N: FLOCK ADVISORY WRITE PID FILE START END` of holders, and lines `N: -> FLOCK …` of waiters. Only the
+/// line of the holder names the file of a lease.
 fn parse_locks(text: &str) -> Vec<AwaitedLock> {
-    let mut holders: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut holders: BTreeMap<&str, (u32, &str)> = BTreeMap::new();
     let mut found = Vec::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
             [number, "->", _, _, _, pid, file, ..] => {
+                let holder = holders.get(number);
+                let file = match (file.starts_with("<none>"), holder) {
+                    (true, Some((_, file))) => file,
+                    _ => file,
+                };
                 if let Ok(waiter) = pid.parse() {
                     found.push(AwaitedLock {
                         waiter,
-                        holder: holders.get(number).copied(),
+                        holder: holder.map(|(pid, _)| *pid),
                         file: file.to_owned(),
                     });
                 }
             }
-            [number, _, _, _, pid, ..] => {
+            [number, _, _, _, pid, file, ..] => {
                 if let Ok(pid) = pid.parse() {
-                    holders.insert(number, pid);
+                    holders.insert(number, (pid, file));
                 }
             }
             _ => {}
@@ -98,6 +104,11 @@ mod tests {
             .collect();
         assert_eq!(all, [(71, Some(70)), (72, None)]);
         assert_eq!(found[0].file, "fe:00:12");
+        let lease = parse_locks(
+            "1: LEASE  BREAKING  READ 70 fe:00:12 0 EOF\n1: -> LEASE  BREAKER   READ 71 <none>:0 0 EOF\n",
+        );
+        assert_eq!(lease[0].holder, Some(70));
+        assert_eq!(lease[0].file, "fe:00:12");
     }
 
     #[test]

@@ -198,7 +198,8 @@ impl ProcessTable {
         let most = SCAN_SECONDS[usize::from(!self.all.is_empty())];
         while let Some(pid) = scan.next_pid() {
             self.scan_process(reader, pid, &mut scan);
-            if scan.read.is_multiple_of(CLOCK_EVERY) && thread_seconds() - begin > most {
+            let is_over = || thread_seconds() - begin > most || reader.is_late();
+            if scan.read.is_multiple_of(CLOCK_EVERY) && is_over() {
                 break;
             }
         }
@@ -241,6 +242,7 @@ impl ProcessTable {
             scan.sleeping.push(SleepingProcess {
                 pid,
                 start: stat.start,
+                threads: stat.threads,
                 is_database: database_sessions::is_session(&stat.name),
             });
         }

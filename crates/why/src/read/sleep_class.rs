@@ -4,7 +4,7 @@
 
 /// Kernel functions as `/proc/PID/wchan` shows them, and the class of waiting. Names must be equal, except for a
 /// compiler suffix after a `.`.
-const CLASSES: [(&str, &[&str]); 8] = [
+const CLASSES: [(&str, &[&str]); 10] = [
     (
         "slow-reader",
         &[
@@ -43,6 +43,8 @@ const CLASSES: [(&str, &[&str]); 8] = [
             "wait_for_response",
         ],
     ),
+    ("supervisor", &["seccomp_do_user_notification"]),
+    ("page-server", &["handle_userfault"]),
     (SEMAPHORE, &["do_semtimedop", "__do_semtimedop"]),
     // The other end of a named pipe: a reader may be idle, a writer is not.
     (OPEN, &["wait_for_partner"]),
@@ -270,6 +272,11 @@ mod tests {
             classify_sleep("locks_lock_inode_wait.part.0"),
             Some("file-lock")
         );
+        assert_eq!(
+            classify_sleep("seccomp_do_user_notification.isra.0"),
+            Some("supervisor")
+        );
+        assert_eq!(classify_sleep("handle_userfault"), Some("page-server"));
         for idle in [
             "ep_poll",
             "do_epoll_wait",

@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// CPU seconds for reading the tables from which they are no longer read at every snapshot.
 const EXPENSIVE: f64 = 0.002;
 /// Socket tables of a network namespace, each with its name in the `sockstat` files.
-const TABLES: [(&str, &str); 4] = [
+pub(super) const TABLES: [(&str, &str); 4] = [
     ("udp", "UDP"),
     ("udp6", "UDP6"),
     ("tcp", "TCP"),
@@ -95,10 +95,13 @@ pub(super) fn read(reader: &mut MachineReader, look: &mut MachineSnapshot) {
     for ((port, network), (queue, inode)) in seen.listeners {
         let (id, name) = match network {
             None => (port.to_string(), format!("port {port}")),
-            Some(owner) => (
-                format!("{port} of {owner}"),
-                format!("port {port} in the network namespace of {owner}"),
-            ),
+            Some(owner) => {
+                reader.networks.keep(&owner);
+                (
+                    format!("{port} of {owner}"),
+                    format!("port {port} in the network namespace of {owner}"),
+                )
+            }
         };
         let mut entity = Entity::new(EntityKind::Listener, id, name);
         entity.set("queue", queue);
@@ -140,7 +143,7 @@ fn scan_tables(reader: &mut MachineReader, sockets: f64) -> SeenSockets {
 }
 
 /// Returns whether a namespace has sockets of this kind, according to its `sockstat` files.
-fn has_sockets(text: &str, kind: &str) -> bool {
+pub(super) fn has_sockets(text: &str, kind: &str) -> bool {
     let start = format!("{kind}: inuse 0");
     !text
         .lines()

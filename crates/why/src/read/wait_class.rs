@@ -2,11 +2,13 @@
 
 /// Kernel functions and the class of waiting that they indicate. Earlier rows take precedence; within a row, the
 /// innermost matching function of the stack is returned.
-const CLASSES: [(&str, &[&str]); 16] = [
+const CLASSES: [(&str, &[&str]); 18] = [
     (
         "file-scanner",
         &["fanotify_handle_event", "fanotify_get_response"],
     ),
+    ("supervisor", &["seccomp_do_user_notification"]),
+    ("page-server", &["handle_userfault"]),
     (
         "file-system-frozen",
         &[
@@ -112,6 +114,7 @@ const CLASSES: [(&str, &[&str]); 16] = [
             "fuse_",
             "p9_client",
             "v9fs_",
+            "autofs_wait",
         ],
     ),
     (
@@ -154,7 +157,7 @@ const CLASSES: [(&str, &[&str]); 16] = [
         ],
     ),
     (
-        "lock",
+        LOCK,
         &[
             "mutex",
             "rwsem",
@@ -180,9 +183,83 @@ const CLASSES: [(&str, &[&str]); 16] = [
     ("cpu-limit", &["throttle_cfs_rq_work"]),
 ];
 
+/// Class of waits for a lock of the kernel.
+pub(super) const LOCK: &str = "lock";
+
+/// Functions that take a lock of the kernel, and what the lock protects. Newer kernels leave the functions of the lock
+/// itself out of a stack, so the innermost function is the one that takes the lock.
+const LOCKS: [(&str, &[&str]); 3] = [
+    (
+        "the memory mappings that all threads of a program share",
+        &[
+            "lock_mm_and_find_vma",
+            "__vma_start_write",
+            "vm_mmap_pgoff",
+            "__vm_munmap",
+            "do_mprotect_pkey",
+            "madvise_do_behavior",
+            "do_madvise",
+            "do_mremap",
+            "__do_sys_mremap",
+            "__do_sys_brk",
+            "__x64_sys_brk",
+            "do_user_addr_fault",
+            "do_mlock",
+            "__mm_populate",
+            "dup_mmap",
+            "exit_mmap",
+        ],
+    ),
+    (
+        "a directory",
+        &[
+            "path_openat",
+            "open_last_lookups",
+            "do_unlinkat",
+            "do_rmdir",
+            "do_renameat2",
+            "lock_rename",
+            "filename_create",
+            "iterate_dir",
+            "walk_component",
+            "lookup_slow",
+        ],
+    ),
+    (
+        "a file",
+        &[
+            "fdget_pos",
+            "__fdget_pos",
+            "do_truncate",
+            "chmod_common",
+            "chown_common",
+            "ext4_buffered_write_iter",
+            "ext4_file_write_iter",
+            "ext4_dio_write_iter",
+            "ext4_fallocate",
+            "generic_file_write_iter",
+            "shmem_file_write_iter",
+            "xfs_ilock",
+            "btrfs_inode_lock",
+        ],
+    ),
+];
+
+/// Returns what a lock protects that is taken in this function; `None` if the function takes none.
+pub(super) fn name_lock(function: &str) -> Option<&'static str> {
+    let name = function.split('.').next().unwrap_or_default();
+    let known = LOCKS.iter().find(|(_, known)| known.contains(&name));
+    known.map(|(protected, _)| *protected)
+}
+
 /// Returns the class of waiting and the function that indicates it. `functions` is the stack,
 /// innermost first.
 pub(super) fn classify_stack<'a>(functions: &[&'a str]) -> (&'static str, &'a str) {
+    if let Some(innermost) = functions.first()
+        && name_lock(innermost).is_some()
+    {
+        return (LOCK, innermost);
+    }
     for (class, known) in CLASSES {
         let tells = |function: &&&str| known.iter().any(|known| function.contains(known));
         if let Some(function) = functions.iter().find(tells) {
@@ -220,10 +297,27 @@ mod tests {
         let read = "[<0>] folio_wait_bit_common+0x1/0x2\n[<0>] filemap_read+0x1/0x2\n";
         assert_eq!(classify_stack(&parse_stack(read)).0, "disk");
         assert_eq!(classify_stack(&["rwsem_down_write_slowpath"]).0, "lock");
+        // Linux 6.18: threads that map memory, programs that rename files, writers of one file, and a writer whose
+        // disk is slow.
+        for (stack, class) in [
+            (&["__vm_munmap", "__x64_sys_munmap"][..], "lock"),
+            (&["do_renameat2", "__x64_sys_rename"], "lock"),
+            (&["ext4_buffered_write_iter", "vfs_write"], "lock"),
+            (&["btrfs_inode_lock.isra.0", "btrfs_buffered_write"], "lock"),
+            (
+                &["io_schedule", "folio_wait_bit", "ext4_buffered_write_iter"],
+                "disk",
+            ),
+        ] {
+            assert_eq!(classify_stack(stack).0, class, "{stack:?}");
+        }
         assert_eq!(
             classify_stack(&["rpc_wait_bit_killable", "nfs_file_fsync"]).0,
             "network-share"
         );
+        // stat(2) below the folder of an automounter that does not answer.
+        let mounts = ["autofs_wait", "autofs_mount_wait", "autofs_d_manage"];
+        assert_eq!(classify_stack(&mounts).0, "network-share");
         assert_eq!(classify_stack(&[]), ("other", ""));
         assert!(parse_stack("damaged\n[<0>] \n").len() <= 1);
     }

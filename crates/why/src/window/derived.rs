@@ -23,6 +23,7 @@ pub(super) fn complete(window: &mut WatchWindow, thing: &WatchSubject) {
     complete_guest_disks(window, thing);
     add_counted_syncs(window);
     complete_processes(window);
+    mark_groups_at_limit(window);
     complete_group_waits(window);
     add_memory_left(window);
     add_owners(window);
@@ -308,6 +309,8 @@ fn complete_processes(window: &mut WatchWindow) {
             "swap",
             "network-share",
             "file-scanner",
+            "supervisor",
+            "page-server",
             "lock",
             "frozen",
             "slow-reader",
@@ -333,6 +336,23 @@ fn complete_processes(window: &mut WatchWindow) {
         process.texts.insert("what".to_owned(), kind.to_owned());
     }
     set(&mut window.machine, "cpu.hogs_share", hogs.min(1.0));
+}
+
+/// Marks the processes of a group that is at its memory limit: they read again what the group had to drop.
+fn mark_groups_at_limit(window: &mut WatchWindow) {
+    let is_at_limit = |group: &&WatchedEntity| {
+        group.number("mem.reached_max") >= 1.0 && group.number("mem.share") >= 0.9
+    };
+    let groups = window.of_kind(EntityKind::Group).filter(is_at_limit);
+    let groups: Vec<String> = groups.map(|group| group.id.clone()).collect();
+    let all = window.entities.iter_mut();
+    for process in all.filter(|entity| entity.kind == EntityKind::Process) {
+        let own = process.texts.get("groups").map_or("", String::as_str);
+        let is_marked = groups
+            .iter()
+            .any(|group| own.lines().any(|path| is_below(path, group)));
+        set(process, "group_at_limit", f64::from(u8::from(is_marked)));
+    }
 }
 
 /// Adds to each group the waiting of the processes in it and in its subgroups.

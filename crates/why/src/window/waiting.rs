@@ -104,6 +104,8 @@ pub(super) fn add_waiting(window: &mut WatchWindow, thing: &WatchSubject) {
         "dirty-limit",
         "network-share",
         "file-scanner",
+        "supervisor",
+        "page-server",
         "zfs",
         "raid",
         "journal",
@@ -207,6 +209,15 @@ fn name_idle_transactions(window: &WatchWindow) -> String {
     }
 }
 
+/// Names what the lock of the kernel protects for which most tasks wait.
+fn name_most_awaited_lock(window: &WatchWindow) -> String {
+    let known = window
+        .of_kind(EntityKind::Process)
+        .filter_map(|process| Some((process.number("wait.lock"), process.texts.get("lock_of")?)));
+    let most = known.max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map_or_else(|| "something unknown".to_owned(), |(_, text)| text.clone())
+}
+
 /// Parameters of a text about the largest consumers: name of the text, number by which processes are ranked, minimum of
 /// the number, and its format.
 type ConsumerList<'a> = (&'a str, &'a str, f64, &'a dyn Fn(f64) -> String);
@@ -214,12 +225,14 @@ type ConsumerList<'a> = (&'a str, &'a str, f64, &'a dyn Fn(f64) -> String);
 /// Names the largest consumers of each resource, in texts of the machine.
 pub(super) fn add_consumers(window: &mut WatchWindow) {
     let idle = name_idle_transactions(window);
+    let lock = name_most_awaited_lock(window);
     let texts = &mut window.machine.texts;
     texts.insert("idle_transactions".to_owned(), idle);
+    texts.insert("lock_of".to_owned(), lock);
     let percent = |value: f64| format!("{:.0} % of a CPU", value * 100.0);
     let bytes = |value: f64| format!("{:.1} MB/s", value / 1e6);
     let tasks = |value: f64| format!("{:.0} % of the time", value * 100.0);
-    let lists: [ConsumerList<'_>; 14] = [
+    let lists: [ConsumerList<'_>; 16] = [
         ("top.cpu", "cpu", 0.05, &percent),
         ("top.io", "io", 1e4, &bytes),
         ("top.read", "io.read", 1e4, &bytes),
@@ -231,6 +244,8 @@ pub(super) fn add_consumers(window: &mut WatchWindow) {
         ("top.pinned", "pinned_queue", 0.05, &tasks),
         ("top.network-share", "wait.network-share", 0.01, &tasks),
         ("top.file-scanner", "wait.file-scanner", 0.01, &tasks),
+        ("top.supervisor", "wait.supervisor", 0.01, &tasks),
+        ("top.page-server", "wait.page-server", 0.01, &tasks),
         ("top.lock", "wait.lock", 0.01, &tasks),
         ("top.journal", "wait.journal", 0.01, &tasks),
         ("top.memory", "memory", 64e6, &|value| {

@@ -37,6 +37,8 @@ pub(super) fn cases() -> Vec<Case> {
             )],
         ),
         ("file-scanner", &[], &[], leak(vec![waiter("file-scanner")])),
+        ("supervisor", &[], &[], leak(vec![waiter("supervisor")])),
+        ("page-server", &[], &[], leak(vec![waiter("page-server")])),
         (
             "mount-sync",
             &[("mounts.sync", 1.0)],

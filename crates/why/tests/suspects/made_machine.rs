@@ -138,6 +138,8 @@ pub(super) fn waiter(class: &'static str) -> Part {
         "lock" => &[("wait.lock", 2.0)],
         "network-share" => &[("wait.network-share", 2.0)],
         "file-scanner" => &[("wait.file-scanner", 2.0)],
+        "supervisor" => &[("wait.supervisor", 2.0)],
+        "page-server" => &[("wait.page-server", 2.0)],
         "zfs" => &[("wait.zfs", 2.0)],
         "journal" => &[("wait.journal", 2.0)],
         "file-system-frozen" => &[("wait.file-system-frozen", 2.0)],

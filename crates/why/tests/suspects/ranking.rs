@@ -1,6 +1,6 @@
 //! Which of several suspects comes first, and which stays quiet beside another.
 
-use super::made_machine::{BUSY_DISK, Part, Values, looks, suspected};
+use super::made_machine::{BUSY_DISK, Part, READER, Values, looks, suspected};
 use assay_why::EntityKind::{Connection, Disk, Listener, Process};
 use assay_why::WatchSubject;
 
@@ -37,6 +37,30 @@ fn a_server_that_accepts_nothing_is_named_beside_one_that_accepts_much() {
     assert_eq!(found_on_machine(busy, &[HANGING, idle]), ["accept-queue"]);
     let working = owner(&[("cpu_total", 0.4), ("queue_total", 0.0)]);
     assert_eq!(found_on_machine(busy, &[HANGING, working]), [""; 0]);
+}
+
+#[test]
+fn a_program_that_reads_again_what_its_group_dropped_is_not_to_blame() {
+    let limit: Values = &[
+        ("mem.reached_max_total", 200.0),
+        ("mem.max", 5e7),
+        ("mem.current", 4.9e7),
+    ];
+    let disk: Part = (Disk, "sda", BUSY_DISK, &[]);
+    let place = |found: &[String], page: &str| found.iter().position(|id| id == page);
+    let group: Part = (assay_why::EntityKind::Group, "/jobs/backup", limit, &[]);
+    let found = found_on_machine(&[], &[READER, disk, group]);
+    let hog = place(&found, "io-hog");
+    assert!(
+        place(&found, "memory-limit") < hog || hog.is_none(),
+        "{found:?}"
+    );
+    let other: Part = (assay_why::EntityKind::Group, "/jobs/other", limit, &[]);
+    let found = found_on_machine(&[], &[READER, disk, other]);
+    assert!(
+        place(&found, "io-hog") < place(&found, "memory-limit"),
+        "{found:?}"
+    );
 }
 
 #[test]

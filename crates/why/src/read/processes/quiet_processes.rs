@@ -5,12 +5,15 @@ use super::super::MachineReader;
 use super::super::sleep_class::waits_for_others;
 use super::database_sessions::read_state;
 use super::lasting::ProcessLimits;
+use super::list_threads;
 use super::user_tasks::UserTasks;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Maximum number of quiet processes that one scan examines.
 const MOST: usize = 250;
+/// Maximum number of threads of a quiet process, besides the first, that one scan examines.
+const MOST_THREADS: usize = 4;
 /// Number of open files below which no limit is near.
 const FEW_FILES: u64 = 16;
 
@@ -19,6 +22,7 @@ const FEW_FILES: u64 = 16;
 pub(super) struct SleepingProcess {
     pub(super) pid: u32,
     pub(super) start: u64,
+    pub(super) threads: u64,
     /// Whether the process may be a database session.
     pub(super) is_database: bool,
 }
@@ -44,11 +48,12 @@ impl QuietProcesses {
         let order = all.iter().cycle().skip(first).take(all.len().min(MOST));
         let mut chosen = Vec::new();
         for one in order {
+            if reader.is_late() {
+                break;
+            }
             self.last = one.pid;
-            let wchan = reader.text_once(&format!("/proc/{}/wchan", one.pid));
-            let wchan = wchan.unwrap_or_default();
-            let call = || reader.text_once(&format!("/proc/{}/syscall", one.pid));
-            if waits_for_others(wchan.trim(), call)
+            if is_held(reader, &format!("/proc/{}", one.pid))
+                || has_held_thread(reader, one)
                 || (one.is_database && read_state(reader, one.pid).is_some())
                 || self.is_at_limit(reader, one, users)
             {
@@ -85,4 +90,28 @@ impl QuietProcesses {
         let share = open.zip(limits.files);
         share.is_some_and(|(open, most)| open as f64 >= 0.98 * most)
     }
+}
+
+/// Returns whether a task waits for another program. `dir` is its directory below `/proc`.
+fn is_held(reader: &mut MachineReader, dir: &str) -> bool {
+    let wchan = reader.text_once(&format!("{dir}/wchan"));
+    let wchan = wchan.unwrap_or_default();
+    waits_for_others(wchan.trim(), || reader.text_once(&format!("{dir}/syscall")))
+}
+
+/// Returns whether a thread besides the first waits for another program. Each scan examines a part of the threads.
+fn has_held_thread(reader: &mut MachineReader, one: &SleepingProcess) -> bool {
+    if one.threads < 2 {
+        return false;
+    }
+    let threads = list_threads(reader, one.pid);
+    let others = threads.iter().filter(|thread| **thread != one.pid);
+    let looks = usize::try_from(reader.looks).unwrap_or(0);
+    let first = looks * MOST_THREADS % threads.len().max(1);
+    let part = others
+        .cycle()
+        .skip(first)
+        .take(MOST_THREADS.min(threads.len()));
+    part.into_iter()
+        .any(|thread| is_held(reader, &format!("/proc/{}/task/{thread}", one.pid)))
 }

@@ -6,8 +6,8 @@ use super::super::sleep_class::{
     FUTEX, OPEN, WRITE, classify_sleep, describe_sleep, is_timer, is_write, opens_to_write,
     parse_contended_lock, parse_descriptor,
 };
-use super::super::wait_class::{classify_stack, parse_stack};
-use super::stat_line::StatLine;
+use super::super::wait_class::{LOCK, classify_stack, name_lock, parse_stack};
+use super::stat_line::parse_state;
 use super::{SAMPLED_THREADS, list_threads};
 use crate::machine_snapshot::Entity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,8 +98,7 @@ impl SampledStates {
         is_close: bool,
     ) {
         let line = reader.text(&format!("{dir}/stat"));
-        let stat = line.and_then(|line| StatLine::parse(&line));
-        match stat.map(|stat| (stat.state, stat.is_kernel())) {
+        match line.and_then(|line| parse_state(&line)) {
             Some(('D', _)) => self.add_wait(reader, pid, dir, weight),
             Some(('t', _)) => *self.traced.entry(pid).or_default() += weight,
             Some(('R', _)) => *self.ready.entry(pid).or_default() += weight,
@@ -188,6 +187,13 @@ impl SampledStates {
         for ((_, class), wait) in self.waits.range((pid, "")..(pid + 1, "")) {
             entity.set(&format!("wait.{class}"), wait.threads / samples);
             let function = wait.function.clone();
+            if *class == LOCK
+                && let Some(protected) = name_lock(&function)
+            {
+                entity
+                    .texts
+                    .insert("lock_of".to_owned(), protected.to_owned());
+            }
             entity.texts.insert("waits_in".to_owned(), function);
         }
         for (place, threads) in self.sleeps.get(&pid).into_iter().flatten() {

@@ -28,13 +28,24 @@ pub(super) struct StatLine {
 /// PF_KTHREAD in the flags (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
+/// Returns the state of a thread, and whether the kernel owns it; `None` if the line is damaged. Samples need nothing
+/// else of a line, and there are many.
+pub(super) fn parse_state(text: &str) -> Option<(char, bool)> {
+    let close = text.rfind(')')?;
+    let mut words = text.get(close + 1..)?.trim_start().splitn(8, ' ');
+    let state = words.next()?.chars().next()?;
+    // The flags are field 9 of the manual, the state is field 3.
+    let flags: u64 = words.nth(5)?.parse().ok()?;
+    Some((state, flags & KERNEL_THREAD != 0))
+}
+
 impl StatLine {
     /// Parses a line; None if it is damaged.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let open = text.find('(')?;
         let close = text.rfind(')')?;
         let name = text.get(open + 1..close)?;
-        let words: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
+        let words: Vec<&str> = text.get(close + 1..)?.trim().split(' ').collect();
         // The state is field 3 of the manual.
         let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
         let cpu_ticks = number(14)?.saturating_add(number(15)?);
@@ -92,9 +103,12 @@ mod tests {
             (11, 15, 99)
         );
         assert_eq!((stat.major_faults, stat.resident_pages), (3, 12));
+        assert_eq!(parse_state(line), Some(('S', false)));
         for end in 0..line.len() {
-            let _ = StatLine::parse(&line[..end]);
+            let _ = (StatLine::parse(&line[..end]), parse_state(&line[..end]));
         }
         assert!(StatLine::parse(")(").is_none());
+        let thread = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0\n";
+        assert_eq!(parse_state(thread), Some(('S', true)));
     }
 }
