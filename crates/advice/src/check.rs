@@ -73,6 +73,7 @@ fn rule(rule: &Check) -> Result<(), Found> {
             !edit.line.is_empty(),
             edit.comment.is_some(),
             edit.mode.is_some(),
+            edit.create.is_some(),
         ];
         let empty = |words: &Option<Words>| {
             let words = words.as_ref();
@@ -80,7 +81,14 @@ fn rule(rule: &Check) -> Result<(), Found> {
         };
         let wrong = match () {
             () if ways.iter().filter(|way| **way).count() > 1 => {
-                "an edit sets a value, drops, replaces or adds words, or changes a line or a mode: one of these"
+                "an edit sets a value, drops, replaces or adds words, changes a line or a mode, or creates a file: one of these"
+            }
+            () if edit
+                .create
+                .as_deref()
+                .is_some_and(|text| !text.ends_with('\n') || !edit.key.starts_with("/etc/")) =>
+            {
+                "an edit that creates a file has a path below /etc as key, and a text of whole lines"
             }
             () if edit
                 .mode

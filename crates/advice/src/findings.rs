@@ -338,6 +338,13 @@ impl<'a> Rule<'a> {
             words(name).or_else(|| known.then(|| vec!["unknown".to_owned()]))
         };
         let fill = |text: &str| finding_text::fill(text, &or_unknown);
+        // A value that would add a line or a placeholder is left out; a file with a placeholder is never created.
+        let plain = |name: &str| {
+            let harmless =
+                |word: &String| !word.contains(|one: char| one.is_control() || one == '{');
+            words(name).filter(|words| words.iter().all(harmless))
+        };
+        let fill_file = |text: &str| finding_text::fill(text, &plain);
         let all = |steps: &[String]| steps::fill_steps(steps, &words);
         let fix = match (&self.check.not_actionable, &self.check.remedy) {
             (Some(why), _) => Fix::NotHere(fill(why)),
@@ -349,6 +356,7 @@ impl<'a> Rule<'a> {
                     .iter()
                     .map(|edit| Edit {
                         key: fill(&edit.key),
+                        create: edit.create.as_deref().map(fill_file),
                         line: edit
                             .line
                             .iter()

@@ -112,3 +112,22 @@ fn the_example_of_how_to_write_one_is_a_page() {
     let said = applies(&advice, &facts, None, &BTreeMap::new(), None);
     assert!(matches!(said, Applicability::Applies { .. }), "{said:?}");
 }
+
+/// The book names how many questions have a fix.
+#[test]
+fn the_share_of_questions_with_a_fix_is_counted() {
+    let catalogue = Catalogue::builtin().unwrap();
+    let all = catalogue.all();
+    let checks = all.iter().filter_map(|page| page.check.as_ref());
+    let has_edits = |check: &&assay_model::finding::Check| {
+        let remedy = check.remedy.as_ref();
+        remedy.is_some_and(|remedy| !remedy.edits.is_empty())
+    };
+    let (asked, fixed) = (checks.clone().count(), checks.filter(has_edits).count());
+    let figures = format!(
+        "{fixed} of the {asked} questions ({} %)",
+        (fixed * 100 + asked / 2) / asked
+    );
+    let chapter = std::fs::read_to_string(docs().join("check.md")).unwrap();
+    assert!(chapter.contains(&figures), "docs/src/check.md: {figures}");
+}

@@ -12,6 +12,7 @@ mod draft_edits;
 mod error;
 mod line_diff;
 mod line_edits;
+mod new_files;
 mod outside;
 mod overlay;
 mod plan;

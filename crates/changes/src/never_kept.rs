@@ -87,6 +87,7 @@ pub fn never_kept(setting: &Setting, value: Option<&str>) -> Option<&'static str
         Setting::Sysctl { .. }
         | Setting::Sysfs { .. }
         | Setting::FileMode { .. }
+        | Setting::NewFile { .. }
         | Setting::Command { .. } => None,
     }
 }
@@ -100,6 +101,7 @@ pub fn survives_reboot(setting: &Setting) -> bool {
         | Setting::Config { .. }
         | Setting::ConfigKeys { .. }
         | Setting::FileMode { .. }
+        | Setting::NewFile { .. }
         | Setting::Command { .. } => true,
         Setting::ModuleParameter { .. }
         | Setting::Sysctl { .. }

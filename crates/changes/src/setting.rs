@@ -7,6 +7,7 @@ pub(crate) mod file_mode;
 pub(crate) mod joined_settings;
 mod kernel;
 mod mount;
+mod new_file;
 mod setting_kind;
 mod setting_workspace;
 mod table;
@@ -37,6 +38,7 @@ pub(crate) fn place(host: &dyn HostMut, setting: &Setting) -> Result<PathBuf, Ch
             config::place(host, file)
         }
         Setting::FileMode { file, .. } => file_mode::place(host, file),
+        Setting::NewFile { file, .. } => new_file::place(host, file),
         Setting::ZfsProperty { dataset, .. } => Ok(PathBuf::from(dataset)),
         Setting::Command { .. } => Ok(PathBuf::new()),
     }
@@ -58,6 +60,15 @@ pub(crate) fn open_knob(setting: &Setting, place: &Path) -> Box<dyn SettingKind>
             property: property.clone(),
         }),
         Setting::FileMode { .. } => Box::new(file_mode::FileMode { name, file: place }),
+        Setting::NewFile {
+            validate, reload, ..
+        } => Box::new(new_file::NewFile {
+            name,
+            file: place,
+            validate: validate.clone(),
+            reload: reload.clone(),
+            seen: std::sync::Mutex::default(),
+        }),
         Setting::MountOption { choices, .. } => Box::new(mount::OneOf {
             name,
             mountpoint: place,
@@ -139,6 +150,7 @@ pub fn setting_name(setting: &Setting) -> String {
             format!("{} in {file}", names.join(", "))
         }
         Setting::FileMode { file, .. } => format!("permissions of {file}"),
+        Setting::NewFile { file, .. } => format!("the new file {file}"),
         Setting::Command { apply, .. } => apply.join(" "),
     }
 }

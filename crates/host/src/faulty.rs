@@ -129,6 +129,28 @@ impl<H: HostMut + ?Sized> HostMut for Faulty<'_, H> {
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         self.path(&seen.path, || self.inner.exchange(from, seen))
     }
+    fn check_directory(&self, dir: &Path) -> Result<(), HostError> {
+        self.path(dir, || self.inner.check_directory(dir))
+    }
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.path(path, || self.inner.create_new(path, bytes))
+    }
+    fn rename_new(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.path(to, || self.inner.rename_new(from, to))
+    }
+    fn take_away(&self, aside: &Path, seen: &FileVersion) -> Result<(), HostError> {
+        self.path(&seen.path, || self.inner.take_away(aside, seen))
+    }
+    fn create_directory(&self, path: &Path) -> Result<Option<KnownFile>, HostError> {
+        self.path(path, || self.inner.create_directory(path))
+    }
+    fn remove_directory(
+        &self,
+        path: &Path,
+        known: Option<&KnownFile>,
+    ) -> Result<Removed, HostError> {
+        self.path(path, || self.inner.remove_directory(path, known))
+    }
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
         self.path(Path::new("/run"), || self.inner.locks(lasting))
     }

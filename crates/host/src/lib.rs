@@ -22,6 +22,7 @@ pub mod lockdir;
 pub mod lockfile;
 pub mod loops;
 pub mod netns;
+mod new_files;
 mod output;
 pub mod path_json;
 mod permissions;

@@ -218,6 +218,21 @@ impl HostMut for Recorded {
             }
         }
     }
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        match self.exists(path)? {
+            true => Err(HostError::path(path, "File exists")),
+            false => {
+                self.files().insert(path.to_owned(), bytes.to_vec());
+                Ok(())
+            }
+        }
+    }
+    fn rename_new(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        let bytes = self.read(from)?;
+        self.create_new(to, &bytes)?;
+        self.files().remove(from);
+        Ok(())
+    }
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         let bytes = self.read(from)?;
         let mut files = self.files();

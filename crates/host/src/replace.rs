@@ -7,7 +7,7 @@
 mod attributes;
 mod swap;
 
-pub(crate) use swap::exchange;
+pub(crate) use swap::{exchange, take_away};
 
 use crate::MAX_BYTES;
 use crate::directory_owner;

@@ -4,7 +4,7 @@ use crate::error::HostError;
 use crate::held::{Identity, Removed};
 use crate::lockdir::LockDirectory;
 use crate::replace::{self, FileVersion, Times};
-use crate::{Host, KnownFile, LiveHost, Permissions, Root, permissions};
+use crate::{Host, KnownFile, LiveHost, Permissions, Root, new_files, permissions};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::path::{Path, PathBuf};
@@ -64,6 +64,63 @@ pub trait HostMut: Host {
     /// # Errors
     /// The file was replaced or written since it was read; as rename(2).
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError>;
+
+    /// Checks that a new file can be created in a directory: only this user and root may write there.
+    ///
+    /// # Errors
+    /// Another user may write to the directory or to one of its parents; the directory is a link, does not exist, or
+    /// has a flag of chattr(1).
+    fn check_directory(&self, _dir: &Path) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// Creates a file with these bytes that belongs to this user and that all users may read, whatever the umask is.
+    ///
+    /// # Errors
+    /// The file exists, the path contains a link, or this is not a live machine.
+    fn create_new(&self, path: &Path, _bytes: &[u8]) -> Result<(), HostError> {
+        Err(HostError::path(path, "no file can be created here"))
+    }
+
+    /// Renames the file `from` atomically to a name in the same directory that no file has.
+    ///
+    /// # Errors
+    /// [`HostError::is_meanwhile`] if the name exists; as rename(2).
+    fn rename_new(&self, _from: &Path, to: &Path) -> Result<(), HostError> {
+        Err(HostError::path(to, "no file can be created here"))
+    }
+
+    /// Removes the file `seen`, if it was not modified since it was read. `aside` is a temporary name in the same
+    /// directory.
+    ///
+    /// # Errors
+    /// [`HostError::is_meanwhile`] if the file was replaced or written since it was read; as rename(2).
+    fn take_away(&self, _aside: &Path, seen: &FileVersion) -> Result<(), HostError> {
+        self.remove_file(&seen.path)
+    }
+
+    /// Creates a directory that belongs to this user and that all users may read. Returns its identity, or `None` if
+    /// the name exists already.
+    ///
+    /// # Errors
+    /// As mkdir(2), or the path contains a link.
+    fn create_directory(&self, _path: &Path) -> Result<Option<KnownFile>, HostError> {
+        Ok(None)
+    }
+
+    /// Removes a directory if it is empty and still the one that assay created. `known` is `None` if assay was killed
+    /// before it recorded the identity. Returns [`Removed::Another`] for any other object, and for a directory with
+    /// content.
+    ///
+    /// # Errors
+    /// As rmdir(2).
+    fn remove_directory(
+        &self,
+        _path: &Path,
+        _known: Option<&KnownFile>,
+    ) -> Result<Removed, HostError> {
+        Ok(Removed::Absent)
+    }
 
     /// Returns permission bits and owner of a file or directory. The path must not contain a link.
     ///
@@ -199,6 +256,34 @@ impl HostMut for LiveHost {
 
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         replace::exchange(from, seen)
+    }
+
+    fn check_directory(&self, dir: &Path) -> Result<(), HostError> {
+        new_files::check_directory(dir)
+    }
+
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        new_files::create(path, bytes)
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        new_files::rename(from, to)
+    }
+
+    fn take_away(&self, aside: &Path, seen: &FileVersion) -> Result<(), HostError> {
+        replace::take_away(aside, seen)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<Option<KnownFile>, HostError> {
+        new_files::create_directory(path)
+    }
+
+    fn remove_directory(
+        &self,
+        path: &Path,
+        known: Option<&KnownFile>,
+    ) -> Result<Removed, HostError> {
+        new_files::remove_directory(path, known)
     }
 
     fn permissions(&self, path: &Path) -> Result<Permissions, HostError> {

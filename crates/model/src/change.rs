@@ -90,6 +90,18 @@ pub enum Setting {
         /// Path of the file or directory, without symbolic links.
         file: String,
     },
+    /// A file that does not exist yet, such as a drop-in of a service. The value is its text; `None` means that the
+    /// file does not exist. An existing file is rejected.
+    NewFile {
+        /// Path of the file. Its directory need not exist.
+        file: String,
+        /// Command that validates the file, as in `Config`.
+        #[serde(default)]
+        validate: Vec<String>,
+        /// Command that makes the service reload, as in `Config`.
+        #[serde(default)]
+        reload: Vec<String>,
+    },
     /// A setting that the user's commands read and change.
     Command {
         /// Command that prints the current value.

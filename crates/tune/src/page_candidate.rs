@@ -95,7 +95,9 @@ fn usual_cost(change: &Change) -> ToggleCost {
         Change::SideBySide { .. } => ToggleCost::Recreate,
         Change::Set { setting, .. } => match setting {
             Setting::MountOption { .. } => ToggleCost::Remount,
-            Setting::Config { .. } | Setting::ConfigKeys { .. } => ToggleCost::Reload,
+            Setting::Config { .. } | Setting::ConfigKeys { .. } | Setting::NewFile { .. } => {
+                ToggleCost::Reload
+            }
             _ => ToggleCost::Live,
         },
     }
@@ -145,6 +147,7 @@ fn name_settings(setting: &Setting) -> Vec<String> {
             .map(|ConfigKey { section, key }| name_key(file, section, key))
             .collect(),
         Setting::FileMode { file, .. } => vec![format!("mode/{file}")],
+        Setting::NewFile { file, .. } => vec![file.clone()],
         Setting::Command { read, .. } => vec![format!("command/{}", read.join(" "))],
     }
 }

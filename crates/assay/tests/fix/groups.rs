@@ -50,7 +50,7 @@ const SAME: &str = "only the name and the value differ from the sysctls that are
 const BELOW: &str = "`running_values_follow_their_file` fixes it";
 
 /// Rules whose edits are not tried here, with the reason.
-const NOT_HERE: [(&str, &str); 22] = [
+const NOT_HERE: [(&str, &str); 24] = [
     (
         "socket-opens-root-service",
         "systemd-analyze needs the unit of the package; `fixture_plans` plans it",
@@ -58,6 +58,14 @@ const NOT_HERE: [(&str, &str); 22] = [
     (
         "guest-cpu-old-model",
         "the finding depends on the processor of the machine; `fixture_plans` plans it",
+    ),
+    (
+        "md-nobody-told",
+        "needs an array, which /proc/mdstat shows; `fixture_plans` plans it",
+    ),
+    (
+        "md-check-off",
+        "needs an array, which /proc/mdstat shows; `fixture_plans` plans it",
     ),
     ("sysctl-tcp-timestamps-off", BELOW),
     ("sysctl-router-takes-redirects", BELOW),
@@ -92,6 +100,7 @@ pub fn rules() -> BTreeSet<&'static str> {
     all.map(|fault| fault.rule)
         .chain(elsewhere)
         .chain(super::permissions::rules())
+        .chain(super::drop_ins::rules())
         .collect()
 }
 

@@ -7,6 +7,7 @@ mod by_hand;
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+mod drop_ins;
 mod file_groups;
 mod groups;
 mod line_groups;

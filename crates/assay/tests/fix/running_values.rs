@@ -80,3 +80,31 @@ fn running_values_follow_their_file() {
     }
     assert_eq!(bed.look(OWN_SYSCTL), before);
 }
+
+/// A running value that no file sets is lost at the next boot: the fix also creates a file, and undo removes it.
+#[test]
+fn a_running_value_without_a_file_gets_one() {
+    const SCRIPT: &str = r#"set -e
+sysctl --quiet --write net.ipv4.tcp_syncookies=0
+"$1" check --fix sysctl-tcp-syncookies-off --yes --json
+file=/etc/sysctl.d/99-assay-net.ipv4.tcp_syncookies.conf
+sysctl --quiet --write net.ipv4.tcp_syncookies=0
+sysctl --quiet --load "$file"
+sysctl -n net.ipv4.tcp_syncookies >&2
+sysctl --quiet --write net.ipv4.tcp_syncookies=1
+"$1" check --undo --yes > /dev/null
+[ ! -e "$file" ]
+sysctl -n net.ipv4.tcp_syncookies >&2
+"#;
+    let Some(bed) = Bed::new() else { return };
+    let argv = ["sh", "-c", SCRIPT, "sh", sent()];
+    let mut command = bed.command_in(&["-m", "-n"], &argv);
+    command.env("BED_KERNEL", "own");
+    let ran = ended(command);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let files = document["files"].as_array().unwrap();
+    assert_eq!(files.len(), 2, "{document}");
+    assert_eq!(files[0]["new"], true, "{document}");
+    assert_eq!(ran.stderr.lines().collect::<Vec<_>>(), ["1", "0"]);
+}

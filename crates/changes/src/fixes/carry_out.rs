@@ -237,6 +237,8 @@ fn open_setting<'a>(
     let switch = Switch::open(session, host, &setting).map_err(FixError::Change)?;
     let original = switch.original();
     let same = match file.is_running_value() {
+        // The setting itself refuses a file that exists.
+        _ if file.is_new() => original.value.is_none(),
         true => {
             let before = String::from_utf8_lossy(&file.before);
             original.value.as_deref().map(str::trim) == Some(before.trim())

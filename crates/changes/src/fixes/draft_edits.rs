@@ -1,6 +1,7 @@
 //! Drafts a plan: finds which line of which file to change for a finding, and the new value.
 
 use crate::fixes::line_edits::{ModeChange, edit_line, find_line_above, find_real, read_mode};
+use crate::fixes::new_files::find_new_path;
 use crate::fixes::overlay::Overlay;
 use crate::fixes::plan::{FileChange, RUNNING_VALUES};
 use crate::fixes::program;
@@ -9,7 +10,7 @@ use assay_host::Host;
 use assay_model::FactPlace;
 use assay_model::change::{ConfigKey, ConfigLanguage};
 use assay_model::finding::{Configured, Edit, Finding, Fix, ModeBits, Seen};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Value of an edit's `beside` if the fact's line is the head of a block, and the setting belongs in this block.
@@ -50,12 +51,26 @@ impl<'a> Draft<'a> {
             Fix::AfterReading => return Err("the page says what there is to know".to_owned()),
         };
         let (mut changed, mut refused) = (None, None);
-        for edit in edits {
+        // Settings that have or get the right value in a file. A running value alone is lost at the next boot.
+        let mut in_file = BTreeSet::new();
+        let (new, lines): (Vec<&Edit>, Vec<&Edit>) =
+            edits.iter().partition(|edit| edit.create.is_some());
+        for edit in lines.into_iter().chain(new) {
             let Some(seen) = find_edit_evidence(finding, edit) else {
                 continue;
             };
-            match self.edit(edit, seen) {
-                Ok(done) => *changed.get_or_insert(false) |= done,
+            let planned = match &edit.create {
+                Some(_) if in_file.contains(name_setting(&edit.fact)) => continue,
+                Some(text) => self.create_file(edit, text),
+                None => self.edit(edit, seen),
+            };
+            match planned {
+                Ok(done) => {
+                    *changed.get_or_insert(false) |= done;
+                    if edit.create.is_some() || matches!(seen.place, FactPlace::File { .. }) {
+                        in_file.insert(name_setting(&edit.fact));
+                    }
+                }
                 Err(why) => {
                     refused.get_or_insert(why);
                 }
@@ -170,6 +185,7 @@ impl<'a> Draft<'a> {
         };
         if let Some(file) = self.files.get(&real)
             && (file.language != ConfigLanguage::Lines
+                || file.is_new()
                 || file.keys.iter().any(|(known, _)| meets(known)))
         {
             return Err(unfit());
@@ -185,6 +201,39 @@ impl<'a> Draft<'a> {
             text,
             changed,
         );
+        Ok(true)
+    }
+
+    /// Plans a new file.
+    fn create_file(&mut self, edit: &Edit, text: &str) -> Result<bool, String> {
+        let path = &edit.key;
+        // A placeholder without a value stays as it is.
+        if path.contains('{') || text.contains('{') {
+            return Err("what the file must contain is not known here".to_owned());
+        }
+        if self
+            .files
+            .values()
+            .any(|file| file.path == *path && file.is_new())
+        {
+            return Ok(false);
+        }
+        let (real, missing) = find_new_path(&self.work, path)?;
+        self.work.create(real.clone(), text.into(), &missing);
+        let program = edit.program;
+        let file = FileChange {
+            path: path.clone(),
+            real: real.clone(),
+            program,
+            language: ConfigLanguage::Lines,
+            keys: Vec::new(),
+            missing: Some(missing),
+            before: Vec::new(),
+            after: text.into(),
+            validate: program::validate(program, &real),
+            reload: program::reload(self.host, program, &real),
+        };
+        self.files.insert(real, file);
         Ok(true)
     }
 
@@ -211,7 +260,7 @@ impl<'a> Draft<'a> {
         if self
             .files
             .get(&real)
-            .is_some_and(|file| file.language != language)
+            .is_some_and(|file| file.language != language || file.is_new())
         {
             return Err(format!("{path} is changed in another way already"));
         }
@@ -268,6 +317,7 @@ impl<'a> Draft<'a> {
                 program,
                 language,
                 keys: Vec::new(),
+                missing: None,
                 before: text,
                 after: Vec::new(),
                 validate: match running {
@@ -284,6 +334,11 @@ impl<'a> Draft<'a> {
         file.keys.push((key, to));
         self.work.write(real, new);
     }
+}
+
+/// Returns the name of the setting that a fact is about. A running value and its line in a file are one setting.
+fn name_setting(fact: &str) -> &str {
+    fact.strip_suffix(".configured").unwrap_or(fact)
 }
 
 /// Fails for a file that a package upgrade would overwrite.
@@ -414,6 +469,7 @@ mod tests {
             line: Vec::new(),
             comment: None,
             mode: None,
+            create: None,
         }
     }
 

@@ -70,8 +70,10 @@ pub struct FileChange {
     pub program: Configured,
     /// Configuration language in which the file is edited.
     pub language: ConfigLanguage,
-    /// The settings to change, with their new values; `None` removes a setting.
+    /// The settings to change, with their new values; `None` removes a setting. Empty for a new file.
     pub keys: Vec<(ConfigKey, Option<String>)>,
+    /// The directories of a new file that do not exist, the outermost first; `None` for an existing file.
+    pub missing: Option<Vec<PathBuf>>,
     /// Contents that the file has now.
     pub before: Vec<u8>,
     /// Contents that the file gets.
@@ -95,6 +97,12 @@ impl FileChange {
         self.real.starts_with(RUNNING_VALUES)
     }
 
+    /// Whether the file does not exist before the change.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.missing.is_some()
+    }
+
     /// Returns the change as a journal setting and the new value; `None` removes the setting.
     pub(crate) fn setting(&self) -> (Setting, Option<String>) {
         if let (true, [(ConfigKey { key, .. }, value)]) = (self.is_running_value(), &self.keys[..])
@@ -104,6 +112,17 @@ impl FileChange {
         let file = self.real.to_string_lossy().into_owned();
         let language = self.language;
         let (validate, reload) = (self.validate.clone(), self.reload.clone());
+        if self.is_new() {
+            let setting = Setting::NewFile {
+                file,
+                validate,
+                reload,
+            };
+            return (
+                setting,
+                Some(String::from_utf8_lossy(&self.after).into_owned()),
+            );
+        }
         match &self.keys[..] {
             [(one, value)] => {
                 let ConfigKey { section, key } = one.clone();
@@ -214,7 +233,10 @@ impl FixPlan {
     pub(crate) fn without<'a>(&self, host: &'a dyn Host) -> Overlay<'a> {
         let mut without = Overlay::new(host);
         for file in &self.files {
-            without.write(file.real.clone(), file.before.clone());
+            match &file.missing {
+                Some(missing) => without.hide(file.real.clone(), missing),
+                None => without.write(file.real.clone(), file.before.clone()),
+            }
         }
         for mode in &self.modes {
             without.set_mode(mode.real.clone(), mode.before);
@@ -354,6 +376,95 @@ fn describe_finding(finding: &Finding) -> String {
 mod tests {
     use super::*;
     use std::path::Path;
+
+    const ASLR: &str = "/etc/sysctl.d/99-assay-kernel.randomize_va_space.conf";
+
+    /// Plans the fix of `sysctl-aslr-off`.
+    fn plan_aslr(machine: &assay_host::Recorded) -> FixPlan {
+        let catalogue = assay_advice::Catalogue::builtin().unwrap();
+        let page = catalogue.get("sysctl-aslr-off").unwrap();
+        plan(machine, &catalogue.all(), page).unwrap()
+    }
+
+    /// A file is created only for a value that no line of a file determines which assay may change.
+    #[test]
+    fn a_new_file_overrides_a_package_and_keeps_a_running_value() {
+        let (line, running) = (
+            "kernel.randomize_va_space=0\n",
+            "/proc/sys/kernel/randomize_va_space",
+        );
+        let machine = assay_host::Recorded::new;
+        let own = "/etc/sysctl.d/own.conf";
+        for (machine, wanted) in [
+            (
+                machine().file("/usr/lib/sysctl.d/50-vendor.conf", line),
+                vec![ASLR],
+            ),
+            (machine().file(running, "0\n"), vec![ASLR, running]),
+            (machine().file(own, line), vec![own]),
+            (
+                machine().file(own, line).file(running, "0\n"),
+                vec![own, running],
+            ),
+        ] {
+            let plan = plan_aslr(&machine);
+            let files: Vec<&str> = plan.files.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(files, wanted);
+            assert_eq!(plan.by_hand, []);
+            for file in &plan.files {
+                assert_eq!(file.is_new(), file.path == ASLR);
+                let (setting, value) = file.setting();
+                assert_eq!(matches!(setting, Setting::NewFile { .. }), file.is_new());
+                assert!(value.is_some());
+            }
+        }
+    }
+
+    /// The options of all files are joined, and the last one counts.
+    #[test]
+    fn a_new_file_overrides_module_options_of_a_package() {
+        let catalogue = assay_advice::Catalogue::builtin().unwrap();
+        let (pages, page) = (catalogue.all(), catalogue.get("zfs-nocacheflush").unwrap());
+        let machine = assay_host::Recorded::new().file(
+            "/usr/lib/modprobe.d/zfs.conf",
+            "options zfs zfs_nocacheflush=1\n",
+        );
+        let plan = plan(&machine, &pages, page).unwrap();
+        let files: Vec<&str> = plan.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(files, ["/etc/modprobe.d/zz-assay-zfs_nocacheflush.conf"]);
+    }
+
+    #[test]
+    fn a_file_of_that_name_is_left_to_the_user() {
+        let machine = assay_host::Recorded::new()
+            .file(
+                "/usr/lib/sysctl.d/50-vendor.conf",
+                "kernel.randomize_va_space=0\n",
+            )
+            .file(ASLR, "# theirs\n");
+        let plan = plan_aslr(&machine);
+        assert!(!plan.does_something());
+        assert_eq!(plan.by_hand.len(), 1);
+    }
+
+    #[test]
+    fn a_machine_with_a_new_file_is_seen_without_it() {
+        let catalogue = assay_advice::Catalogue::builtin().unwrap();
+        let pages = catalogue.all();
+        let machine = assay_host::Recorded::new().file(
+            "/usr/lib/sysctl.d/50-vendor.conf",
+            "kernel.randomize_va_space=0\n",
+        );
+        let plan = plan_aslr(&machine);
+        let after = String::from_utf8(plan.files[0].after.clone()).unwrap();
+        let machine = machine.file(ASLR, after);
+        assert!(
+            plan.problems(&machine, &plan.without(&machine), &pages)
+                .is_empty()
+        );
+        let seen = count_findings(&check(&plan.without(&machine), &pages));
+        assert_eq!(seen, plan.before);
+    }
 
     #[test]
     fn a_machine_that_was_changed_is_seen_without_the_change() {

@@ -40,6 +40,7 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
         Configured::Fstab => "mounts",
         Configured::Exports => "nfs",
         Configured::Modprobe => "kernel modules",
+        Configured::Mdadm => "mdadm",
         Configured::Smartd => "smartd",
         Configured::Nut => "nut",
         Configured::Apcupsd => "apcupsd",
@@ -92,6 +93,7 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
             None => &[],
         },
         Configured::Tftpd | Configured::Memcached | Configured::Grub => &["sh", "-n", "{file}"],
+        Configured::Mdadm if file.starts_with("/etc/default") => &["sh", "-n", "{file}"],
         Configured::Chrony => &["chronyd", "-p", "-f", "{file}"],
         Configured::Sudo => &["visudo", "-c", "-q", "-f", "{file}"],
         Configured::Apt => &["apt-config", "dump"],
@@ -118,6 +120,7 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         | Configured::Fstab
         | Configured::Exports
         | Configured::Modprobe
+        | Configured::Mdadm
         | Configured::Smartd
         | Configured::Nut
         | Configured::Apcupsd
@@ -197,6 +200,10 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         Configured::Memcached => command("systemctl restart memcached"),
         Configured::Chrony => command("systemctl restart chrony"),
         Configured::Journald => command("systemctl restart systemd-journald"),
+        Configured::Mdadm if file.real.starts_with("/etc/default") => {
+            Some("read at the next check of the arrays".to_owned())
+        }
+        Configured::Mdadm => command("systemctl restart mdmonitor"),
         Configured::Smartd => command("systemctl restart smartmontools"),
         Configured::Nut => command("systemctl restart nut-driver.target nut-server nut-monitor"),
         Configured::Apcupsd => command("systemctl restart apcupsd"),

@@ -65,9 +65,13 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
             escape_line(&real)
         ),
     };
+    let name = match file.is_new() {
+        true => format!("{name} (new file)"),
+        false => name,
+    };
     out.push('\n');
     style.write_paragraph(out, "", 0, &name);
-    for hunk in file.hunks().iter().map(Hunk::shown) {
+    for hunk in shown_hunks(file) {
         let width = (hunk.line + hunk.before.len()).to_string().len().max(4);
         let mut line = |sign: &str, colour: &str, number: String, text: &str| {
             let room = style.columns().saturating_sub(INDENT + width + 3).max(8);
@@ -114,6 +118,24 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
     style.write_paragraph(out, "  ", INDENT + 2, &read);
 }
 
+/// Returns the lines that change, without other statements in them. The text of a new file comes from the page, so it is
+/// shown completely.
+fn shown_hunks(file: &FileChange) -> Vec<Hunk> {
+    let mut hunks = file.hunks();
+    for hunk in &mut hunks {
+        match file.is_new() {
+            true => {
+                let lines = hunk.after.iter();
+                hunk.after = lines
+                    .map(|line| assay_model::secrets::withhold_in_text(line))
+                    .collect();
+            }
+            false => *hunk = hunk.shown(),
+        }
+    }
+    hunks
+}
+
 /// JSON document of a plan and its result.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Document")]
@@ -156,6 +178,9 @@ struct File<'a> {
     path: &'a str,
     /// Path with symbolic links resolved.
     real: String,
+    /// Whether the file is created.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    new: bool,
     lines: Vec<Lines>,
     /// Command that checks the configuration.
     validate: &'a [String],
@@ -219,13 +244,12 @@ fn describe_mode(mode: &ModeChange) -> FileMode<'_> {
 }
 
 fn describe_file(file: &FileChange) -> File<'_> {
-    let hunks = file.hunks();
     File {
         path: &file.path,
         real: file.real.to_string_lossy().into_owned(),
-        lines: hunks
-            .iter()
-            .map(Hunk::shown)
+        new: file.is_new(),
+        lines: shown_hunks(file)
+            .into_iter()
             .map(|hunk| Lines {
                 line: hunk.line,
                 before: hunk.before,

@@ -100,31 +100,15 @@ impl InFile {
 
     /// Runs the service's own check on a file.
     fn validate(&self, host: &dyn HostMut, file: &Path) -> Result<(), ChangeError> {
-        if self.validate.is_empty() {
-            return Ok(());
-        }
-        let words: Vec<_> = self
-            .validate
-            .iter()
-            .map(|word| with_file(word, file))
-            .collect();
-        let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
-        run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
+        run_for_file(host, &self.name, &self.validate, file)
     }
 
     fn validates_candidates(&self) -> bool {
-        self.validate.iter().any(|word| word.contains(CANDIDATE))
+        validates_candidates(&self.validate)
     }
 
     fn reload(&self, host: &dyn HostMut) -> Result<(), ChangeError> {
-        if self.reload.is_empty() {
-            return Ok(());
-        }
-        let words: Vec<_> = (self.reload.iter())
-            .map(|word| with_file(word, &self.file))
-            .collect();
-        let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
-        run(host, &self.name, &argv, super::command::COMMAND_LIMIT).map(drop)
+        run_for_file(host, &self.name, &self.reload, &self.file)
     }
 
     /// Creates the candidate from the version of the file that was read.
@@ -264,6 +248,26 @@ fn original_times(original: &Original) -> Option<Times> {
 
 fn modification_time(times: Option<Times>) -> Option<(i64, i64)> {
     times.map(|times| times.modified)
+}
+
+/// Whether a command checks a candidate file instead of the installed configuration.
+pub(super) fn validates_candidates(validate: &[String]) -> bool {
+    validate.iter().any(|word| word.contains(CANDIDATE))
+}
+
+/// Runs a command of the service that reads the file; does nothing without a command.
+pub(super) fn run_for_file(
+    host: &dyn HostMut,
+    what: &str,
+    command: &[String],
+    file: &Path,
+) -> Result<(), ChangeError> {
+    if command.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<_> = command.iter().map(|word| with_file(word, file)).collect();
+    let argv: Vec<_> = words.iter().map(OsString::as_os_str).collect();
+    run(host, what, &argv, super::command::COMMAND_LIMIT).map(drop)
 }
 
 /// Replaces `{file}` in a word of a command line. The file name may contain any bytes.

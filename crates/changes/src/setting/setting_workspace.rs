@@ -3,9 +3,11 @@
 
 use crate::disk::{new_file, sync_dir};
 use crate::error::ChangeError;
+use assay_host::KnownFile;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Names and files that a session provides for the change of one setting.
 pub(crate) struct Work {
@@ -27,6 +29,16 @@ pub(crate) struct NotedCandidate {
     pub(crate) before: Option<String>,
 }
 
+/// A directory that assay creates for a new file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NotedDirectory {
+    /// Path of the directory.
+    #[serde(with = "assay_host::path_json")]
+    pub(crate) path: PathBuf,
+    /// Identity of the directory; `None` if assay was killed while it created the directory.
+    pub(crate) known: Option<KnownFile>,
+}
+
 impl Work {
     /// Returns the path of the note about the replacement. The note is removed with the session's directory.
     fn note(&self) -> PathBuf {
@@ -39,18 +51,32 @@ impl Work {
         candidate: &str,
         before: Option<&str>,
     ) -> Result<(), ChangeError> {
-        let path = self.note();
-        let aside = path.with_extension("candidate-new");
         let text = format!("{candidate} {}\n", before.unwrap_or("-"));
-        let note = || -> io::Result<()> {
-            remove_if_there(&aside)?;
-            let mut file = new_file(&aside)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&aside, &path)?;
-            path.parent().map_or(Ok(()), sync_dir)
-        };
-        note().map_err(ChangeError::journal(&path))
+        write_note(&self.note(), text.as_bytes())
+    }
+
+    /// Returns the path of the note about created directories. The note is removed with the session's directory.
+    fn directories_note(&self) -> PathBuf {
+        self.saved.with_extension("directories")
+    }
+
+    /// Records the directories that assay creates, the outermost first.
+    pub(crate) fn note_directories(&self, all: &[NotedDirectory]) -> Result<(), ChangeError> {
+        let path = self.directories_note();
+        let text =
+            serde_json::to_vec(all).map_err(|error| ChangeError::journal(&path)(error.into()))?;
+        write_note(&path, &text)
+    }
+
+    /// Reads the directories that assay created; usually none.
+    pub(crate) fn noted_directories(&self) -> Result<Vec<NotedDirectory>, ChangeError> {
+        let path = self.directories_note();
+        match std::fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map_err(|error| ChangeError::journal(&path)(error.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(ChangeError::journal(&path)(error)),
+        }
     }
 
     /// Reads the note; `None` if no replacement is complete.
@@ -80,8 +106,24 @@ impl Work {
     }
 }
 
+/// Writes a note atomically and durably.
+fn write_note(path: &Path, bytes: &[u8]) -> Result<(), ChangeError> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push("-new");
+    let aside = PathBuf::from(aside);
+    let write = || -> io::Result<()> {
+        remove_if_there(&aside)?;
+        let mut file = new_file(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&aside, path)?;
+        path.parent().map_or(Ok(()), sync_dir)
+    };
+    write().map_err(ChangeError::journal(path))
+}
+
 /// Removes a file. Returns whether it existed.
-fn remove_if_there(path: &std::path::Path) -> io::Result<bool> {
+fn remove_if_there(path: &Path) -> io::Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

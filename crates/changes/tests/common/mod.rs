@@ -154,6 +154,28 @@ impl HostMut for Deadly {
     fn exchange(&self, from: &Path, seen: &FileVersion) -> Result<(), HostError> {
         self.pass(true, || LiveHost.exchange(from, seen))
     }
+    fn check_directory(&self, dir: &Path) -> Result<(), HostError> {
+        self.pass(false, || LiveHost.check_directory(dir))
+    }
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+        self.pass(true, || LiveHost.create_new(path, bytes))
+    }
+    fn rename_new(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.pass(true, || LiveHost.rename_new(from, to))
+    }
+    fn take_away(&self, aside: &Path, seen: &FileVersion) -> Result<(), HostError> {
+        self.pass(true, || LiveHost.take_away(aside, seen))
+    }
+    fn create_directory(&self, path: &Path) -> Result<Option<KnownFile>, HostError> {
+        self.pass(true, || LiveHost.create_directory(path))
+    }
+    fn remove_directory(
+        &self,
+        path: &Path,
+        known: Option<&KnownFile>,
+    ) -> Result<Removed, HostError> {
+        self.pass(true, || LiveHost.remove_directory(path, known))
+    }
     fn locks(&self, lasting: bool) -> Result<Option<LockDirectory>, HostError> {
         match &self.locks {
             Some(locks) => LockDirectory::open(locks).map(Some),

@@ -10,6 +10,7 @@ mod attributes;
 mod common;
 mod driver;
 mod kept;
+mod new_file;
 
 use assay_changes::{ChangeError, Made, Switch};
 use assay_host::{Host as _, Limits, LiveHost, ProcessId};

@@ -99,6 +99,53 @@ fn exchange_by(from: &Path, seen: &FileVersion, means: Means) -> Result<(), Host
     }
 }
 
+/// Removes a file. `seen` is the state of the file when it was read, and `aside` is a temporary name in the same
+/// directory. The file gets this name first, so that an edit at this moment is noticed and put back.
+///
+/// # Errors
+/// [`HostError::is_meanwhile`] if another process replaced or wrote the file, or has it open for writing.
+pub(crate) fn take_away(aside: &Path, seen: &FileVersion) -> Result<(), HostError> {
+    let (directory, name) = open_parent(&seen.path)?;
+    if aside.parent() != seen.path.parent() {
+        let reason = format!("not in the directory of {}", seen.path.display());
+        return Err(HostError::path(aside, reason));
+    }
+    let (old, found) = open(&directory, name)?;
+    same(seen, &found)?;
+    if !is_content(&old, seen)? {
+        return Err(changed_meanwhile(seen));
+    }
+    let aside = directory_owner::last_component(aside)?;
+    if directory.look(aside)?.is_some() {
+        return Err(HostError::path(
+            &directory.shown().join(aside),
+            "the temporary name is in use",
+        ));
+    }
+    rustix::fs::renameat(&directory, name, &directory, aside)
+        .map_err(|error| fail(&seen.path)(error.into()))?;
+    directory.sync()?;
+    let swap = Swap {
+        directory: &directory,
+        name,
+        aside,
+        old: old.identity(),
+        new: old.identity(),
+    };
+    match inspect_old_file(&swap, seen) {
+        Ok(lease) => {
+            directory.remove(aside, swap.old)?;
+            drop(lease);
+            directory.sync()
+        }
+        Err(error) => {
+            let shown = directory.shown();
+            crate::new_files::rename(&shown.join(aside), &shown.join(name))?;
+            Err(error)
+        }
+    }
+}
+
 /// Checks that the old file is the file that was read, has the same content, and is not open for writing. While the
 /// returned lease exists, processes that open the file for writing wait.
 fn inspect_old_file(swap: &Swap<'_>, seen: &FileVersion) -> Result<Option<Lease>, HostError> {

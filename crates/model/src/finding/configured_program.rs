@@ -86,6 +86,8 @@ pub enum Configured {
     Exports,
     /// Parameters of kernel modules (modprobe.d).
     Modprobe,
+    /// mdadm: `mdadm.conf.d`, and the options of Debian's checks in /etc/default/mdadm.
+    Mdadm,
     /// smartd.
     Smartd,
     /// Network UPS Tools.
@@ -146,7 +148,9 @@ impl Configured {
             Self::Lighttpd | Self::Hostapd | Self::Vsftpd => ConfigLanguage::KeyValue,
             Self::Postgresql => ConfigLanguage::Postgresql,
             Self::Mariadb => ConfigLanguage::Mysql,
-            Self::Tftpd | Self::Memcached | Self::Grub | Self::Login => ConfigLanguage::Shell,
+            Self::Tftpd | Self::Memcached | Self::Grub | Self::Login | Self::Mdadm => {
+                ConfigLanguage::Shell
+            }
             Self::Fstab => ConfigLanguage::Fstab,
             Self::Libvirt => ConfigLanguage::KeyValue,
             Self::Exim => ConfigLanguage::Shell,

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// An edit of one setting. The place of a fact determines the file and the block. The edit sets a value, or drops,
 /// replaces or adds words of the value; without any of these, it deletes the line. If the key of the edit is missing in
-/// the line, the edit is skipped, provided that another edit of the page applies.
+/// the line, the edit is skipped, provided that another edit of the page applies. An edit that creates a file applies
+/// only if no line of a file that assay may change sets the fact: it is a default, a running value, or in a file of a
+/// package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
@@ -52,6 +54,10 @@ pub struct Edit {
     /// the files, separated by blanks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// Text of a new file, such as a drop-in of a service. `key` is the path of the file. An existing file is never
+    /// overwritten. `{property}` is replaced by a value of the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create: Option<String>,
 }
 
 /// Permission bits that a file gains or loses.

@@ -34,6 +34,7 @@ fn absent_word(setting: &Setting) -> &'static str {
     match setting {
         Setting::ZfsProperty { .. } => "inherited",
         Setting::Config { .. } | Setting::ConfigKeys { .. } => "no line for it",
+        Setting::NewFile { .. } => "no file",
         _ => "the default",
     }
 }
@@ -86,6 +87,7 @@ pub(crate) fn describe_setting(setting: &Setting) -> String {
             format!("{} in {}", names.join(", "), escape_line(file))
         }
         Setting::FileMode { file, .. } => format!("permissions of {}", escape_line(file)),
+        Setting::NewFile { file, .. } => format!("the new file {}", escape_line(file)),
         Setting::Command { apply, .. } => format!("what `{}` sets", join_arguments(apply)),
     }
 }
@@ -159,6 +161,7 @@ fn describe_scope(setting: &Setting) -> String {
         Setting::FileMode { file, .. } => {
             format!("the permissions of {}; not its content", escape_line(file))
         }
+        Setting::NewFile { file, .. } => format!("the file {}; no other file", escape_line(file)),
         Setting::Command { apply, undo, .. } => format!(
             "whatever `{}` and `{}` do; assay runs them and reads the value back",
             join_arguments(apply),

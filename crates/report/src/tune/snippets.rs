@@ -10,6 +10,7 @@ pub(super) fn describe_lifetime(setting: &Setting) -> &'static str {
         Setting::Config { .. }
         | Setting::ConfigKeys { .. }
         | Setting::FileMode { .. }
+        | Setting::NewFile { .. }
         | Setting::ZfsProperty { .. } => "until it is undone",
         Setting::Command { .. } => "as your command says",
         _ => "until the next boot",

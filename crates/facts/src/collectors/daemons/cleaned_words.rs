@@ -50,6 +50,7 @@ pub(crate) const PROFTPD: &str = "/etc/proftpd/conf.d";
 pub(crate) const SQUID: &str = "/etc/squid/conf.d";
 pub(crate) const HOSTAPD: &str = "/etc/hostapd";
 pub(crate) const JOURNALD: &str = "/etc/systemd/journald.conf.d";
+pub(crate) const MDADM: &str = "/etc/mdadm/mdadm.conf.d";
 pub(crate) const XINETD: &str = "/etc/xinetd.d";
 pub(crate) const APT: &str = "/etc/apt/apt.conf.d";
 pub(crate) const SOURCES: &str = "/etc/apt/sources.list.d";
@@ -58,8 +59,8 @@ pub(crate) const PHP: &str = "/etc/php";
 pub(crate) const PHP_FILES: &[&str] =
     &["*/fpm/php.ini", "*/apache2/php.ini", "*/fpm/pool.d/*.conf"];
 
-const DIRS: [&str; 11] = [
-    BIND, UNBOUND, MOSQUITTO, PROFTPD, SQUID, HOSTAPD, JOURNALD, XINETD, APT, SOURCES, PHP,
+const DIRS: [&str; 12] = [
+    BIND, UNBOUND, MOSQUITTO, PROFTPD, SQUID, HOSTAPD, JOURNALD, MDADM, XINETD, APT, SOURCES, PHP,
 ];
 
 /// Prefixes that are kept if a word begins with them; the rest of the word becomes `x`. The longest matching prefix

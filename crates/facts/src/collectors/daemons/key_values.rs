@@ -1,7 +1,7 @@
 //! Collects settings of programs with one `name value` pair per line. If several lines set the same name, the last one
 //! applies. The advice page that uses a setting explains it.
 
-use super::cleaned_words::{JOURNALD, PHP};
+use super::cleaned_words::{JOURNALD, MDADM, PHP};
 use super::lines::{Line, files, note, read};
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
@@ -15,7 +15,7 @@ struct KeyValues {
     keys: &'static [&'static str],
 }
 
-const PROGRAMS: [KeyValues; 12] = [
+const PROGRAMS: [KeyValues; 11] = [
     KeyValues {
         kind: "vsftpd",
         files: &["/etc/vsftpd.conf"],
@@ -85,11 +85,6 @@ const PROGRAMS: [KeyValues; 12] = [
         keys: &["minprotocol", "cipherstring"],
     },
     KeyValues {
-        kind: "mdadm",
-        files: &["/etc/mdadm/mdadm.conf"],
-        keys: &["mailaddr", "program"],
-    },
-    KeyValues {
         kind: "mdadm_check",
         files: &["/etc/default/mdadm"],
         keys: &["autocheck"],
@@ -115,6 +110,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         }
     }
     note_journald(g);
+    note_mdadm(g);
     note_php(g);
     php_pools(g);
     note_arrays(g);
@@ -162,6 +158,15 @@ fn note_journald(g: &mut Gather<'_>) {
     }
     let keys = ["storage", "forwardtosyslog"];
     note_last(g, ("journald", "settings"), &lines, &keys);
+}
+
+/// Notes the settings of mdadm's monitor. Files of mdadm.conf.d are read after the main file (mdadm.conf(5)).
+fn note_mdadm(g: &mut Gather<'_>) {
+    let mut lines = read(g, "mdadm", "/etc/mdadm/mdadm.conf", &['#', ';']);
+    for path in files(g, "mdadm", MDADM, &[".conf"]) {
+        lines.extend(read(g, "mdadm", &path, &['#', ';']));
+    }
+    note_last(g, ("mdadm", "settings"), &lines, &["mailaddr", "program"]);
 }
 
 /// Notes the settings of each installed PHP version.

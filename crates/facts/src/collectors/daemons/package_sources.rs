@@ -18,6 +18,12 @@ const OPTIONS: [&str; 5] = [
 /// Releases of Debian and Ubuntu that have a separate suite for security updates.
 const RELEASES: [&str; 6] = ["buster", "bullseye", "bookworm", "trixie", "jammy", "noble"];
 
+/// Debian's archive of security updates, and the keys of its package debian-archive-keyring.
+const ARCHIVE: &str = "http://security.debian.org/debian-security";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Components of Debian's archive.
+const COMPONENTS: [&str; 4] = ["main", "contrib", "non-free", "non-free-firmware"];
+
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_options(g);
     note_sources(g);
@@ -65,6 +71,7 @@ fn note_options(g: &mut Gather<'_>) {
 struct Source {
     uri: String,
     suites: Vec<String>,
+    components: Vec<String>,
     trusted: bool,
     place: FactPlace,
 }
@@ -120,7 +127,32 @@ fn note_sources(g: &mut Gather<'_>) {
     }
     if let Some(first) = first {
         note(g, ("apt", "security"), "source", security, &first.place);
+        if let Some(line) = security_line(&all, release) {
+            note(g, ("apt", "security"), "line", line, &first.place);
+        }
     }
+}
+
+/// Returns the line of Debian's archive of security updates for a release, with the components of the other sources.
+/// `None` for Ubuntu, whose archive depends on the architecture.
+fn security_line(all: &[Source], release: &str) -> Option<String> {
+    let suite = match release {
+        "buster" => "buster/updates".to_owned(),
+        "bullseye" | "bookworm" | "trixie" => format!("{release}-security"),
+        _ => return None,
+    };
+    let of_release = |source: &&Source| source.suites.iter().any(|suite| suite == release);
+    let named: Vec<&str> = all
+        .iter()
+        .filter(of_release)
+        .flat_map(|source| source.components.iter().map(String::as_str))
+        .collect();
+    let components = COMPONENTS.iter().filter(|one| named.contains(one));
+    let components: Vec<&str> = components.copied().collect();
+    (!components.is_empty()).then(|| {
+        let components = components.join(" ");
+        format!("deb [signed-by={KEYRING}] {ARCHIVE} {suite} {components}")
+    })
 }
 
 /// Parses `deb [option=value] uri suite component…`.
@@ -136,6 +168,7 @@ fn one_line(line: &Line) -> Option<Source> {
     Some(Source {
         uri,
         suites: vec![suite],
+        components: words.map(str::to_lowercase).collect(),
         trusted: options
             .split_whitespace()
             .any(|one| one.eq_ignore_ascii_case("trusted=yes")),
@@ -193,6 +226,10 @@ fn parse_stanzas(path: &str, text: &str) -> Vec<Source> {
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect(),
+            components: words("components")
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
             trusted,
             place: at_line(path, line),
         });
@@ -229,6 +266,8 @@ mod tests {
         assert_eq!(unchecked(3), Some(&true.into()));
         assert_eq!(unchecked(4), None);
         assert_eq!(g.facts.get("apt.security.source"), Some(&true.into()));
+        let line = g.facts.str("apt.security.line");
+        assert!(line.is_some_and(|line| line.ends_with(" bookworm-security main")));
         assert_eq!(
             g.facts.get("apt.option.unattended-upgrade.on"),
             Some(&false.into())
