@@ -131,7 +131,8 @@ fn note_mongodb(g: &mut Gather<'_>) {
         let mut addresses = one.value.split([',', ' ']).filter(|one| !one.is_empty());
         addresses.any(|address| !is_loopback(address) && !address.starts_with('/'))
     });
-    let by_flag = find(&all, "net.bindipall").filter(|one| one.value == "true");
+    let by_flag = find(&all, "net.bindipall")
+        .filter(|one| ["true", "yes", "on"].contains(&one.value.as_str()));
     if let Some(listens) = by_address.or(by_flag).or(bound) {
         let beyond = by_address.is_some() || by_flag.is_some();
         let asks =
