@@ -54,7 +54,9 @@ fn newest(host: &dyn Host) -> Option<(String, String)> {
     let mut versions = names(CLUSTERS);
     // 9.6 is older than 15.
     versions.sort_by_key(|version| {
-        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut parts = version
+            .split('.')
+            .map(|part| part.parse::<u32>().unwrap_or(0));
         (parts.next(), parts.next())
     });
     versions.into_iter().rev().find_map(|version| {

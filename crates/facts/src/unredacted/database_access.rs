@@ -46,7 +46,7 @@ fn note_postgresql(g: &mut Gather<'_>) {
                     let properties = [
                         ("trust", (rule.method == "trust" && used).into()),
                         ("remote", (rule.remote && listens).into()),
-                        ("world", rule.world.into()),
+                        ("world", (rule.world && used).into()),
                         (
                             "cleartext",
                             (rule.method == "password"

@@ -45,7 +45,7 @@ fn redis(g: &mut Gather<'_>) {
             let words = words(line);
             words
                 .first()
-                .is_some_and(|word| word == "include" || word == "aclfile")
+                .is_some_and(|word| word == "include" || word == "user")
         });
         instances.push((path, lines, !usual || includes));
     }

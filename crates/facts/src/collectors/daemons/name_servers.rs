@@ -218,7 +218,7 @@ fn note_unbound(g: &mut Gather<'_>) {
             .any(|word| matches!(word, "0.0.0.0/0" | "::/0" | "::0/0"));
         let allows = line
             .rest()
-            .any(|word| matches!(word, "allow" | "allow_snoop"));
+            .any(|word| matches!(word, "allow" | "allow_snoop" | "allow_setrd"));
         let open = world && allows && serves;
         note(
             g,

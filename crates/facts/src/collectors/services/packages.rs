@@ -19,11 +19,12 @@ pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{R
 pub(crate) const MOST: usize = 5000;
 
 /// Packages whose version is a fact, because a check uses it.
-pub(crate) const PACKAGES: [&str; 29] = [
+pub(crate) const PACKAGES: [&str; 30] = [
     "apcupsd",
     "apache2",
     "bind9",
     "dovecot-core",
+    "elasticsearch",
     "libgnutls30",
     "libgnutls30t64",
     "libssl1.1",

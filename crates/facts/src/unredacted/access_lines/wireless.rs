@@ -75,9 +75,10 @@ fn note_sign_in(
     if !methods.any(|one| METHODS.contains(&one)) {
         return;
     }
-    let checked = checks
-        .iter()
-        .any(|key| own.get(*key).is_some_and(|(value, _)| !value.is_empty()));
+    let checked = checks.iter().any(|key| {
+        own.get(*key)
+            .is_some_and(|(value, _)| !value.trim_matches('"').is_empty())
+    });
     found.add(g, !checked, place);
 }
 
@@ -197,6 +198,11 @@ mod tests {
                 supplicant,
                 "network={\n eap=TTLS\n ca_cert=\"hash://server/sha256/ab\"\n}\n",
                 "",
+            ),
+            (
+                supplicant,
+                "network={\n eap=TTLS PEAP\n ca_cert=\"\"\n}\n",
+                "wifi_sign_in.1.unverified 2",
             ),
             (supplicant, "network={\n eap=PWD\n}\n", ""),
             (
