@@ -29,6 +29,7 @@ mod machine_source;
 mod observation_log;
 mod open_changes;
 mod pages;
+mod postgresql_cluster;
 mod progress;
 mod remote;
 mod shape;

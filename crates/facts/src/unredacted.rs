@@ -36,6 +36,7 @@ mod open_ports;
 mod openssl_copies;
 mod pam_lines;
 mod pfsense;
+mod postgresql_files;
 mod resume;
 mod search_paths;
 mod served_files;

@@ -228,4 +228,7 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("nginx-weak-ciphers", 2),
     ("web-server-tls-1-0", 1),
     ("web-server-weak-ciphers", 2),
+    ("mariadb-never-flushed", 1),
+    ("unbound-without-validator", 1),
+    ("dhcpd-omapi-open", 1),
 ];

@@ -9,6 +9,7 @@
 mod access;
 mod daemons;
 mod misuse;
+mod servers;
 mod system;
 
 use assay_advice::{Catalogue, findings};
@@ -419,6 +420,7 @@ fn remedies_clear_their_findings_and_open_none() {
     let all = REMEDIES
         .iter()
         .chain(access::REMEDIES)
+        .chain(servers::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
         .chain(system::REMEDIES);

@@ -1,11 +1,20 @@
 //! Finds lines of servers and system files that admit everybody, or that switch the check of a server's certificate
 //! off. Each fact is one boolean property with the place of the line, never a name or an address.
 
+mod application_servers;
+mod clickhouse;
 mod containers;
+mod data_stores;
 mod directory;
+mod directory_databases;
+mod file_servers;
+mod management;
 mod network;
+mod resolvers;
 mod screens;
 mod system;
+mod tunnels;
+mod wireless;
 
 use super::lines_of_files::{Line, note};
 use crate::gather::{Gather, lossy};
@@ -22,6 +31,15 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     screens::collect(g);
     system::collect(g);
     containers::collect(g);
+    data_stores::collect(g);
+    clickhouse::collect(g);
+    file_servers::collect(g);
+    tunnels::collect(g);
+    wireless::collect(g);
+    application_servers::collect(g);
+    management::collect(g);
+    resolvers::collect(g);
+    directory_databases::collect(g);
 }
 
 /// The facts about one kind of line.

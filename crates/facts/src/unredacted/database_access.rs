@@ -2,13 +2,15 @@
 //! and MySQL. `collectors::services::databases` collects the durability settings.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
+use super::postgresql_files::{last_value, read_records, read_settings, split_record};
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL, Server};
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 
-const DIRS: [&str; 3] = [
+const DIRS: [&str; 4] = [
     "/etc/mysql/conf.d",
     "/etc/mysql/mariadb.conf.d",
+    "/etc/mysql/mysql.conf.d",
     "/etc/my.cnf.d",
 ];
 
@@ -31,14 +33,12 @@ fn note_postgresql(g: &mut Gather<'_>) {
             tls += 1;
             let path = format!("{dir}/{}/pg_hba.conf", lossy(&cluster));
             let listens = listens_beyond(g, &format!("{dir}/{}", lossy(&cluster)));
-            let lines = read(g, "postgresql.access", &path);
+            let lines = read_records(g, "postgresql.access", &path);
+            let records: Vec<Vec<String>> =
+                lines.iter().map(|line| split_record(&line.text)).collect();
             let mut before: Vec<Vec<&str>> = Vec::new();
-            for line in &lines {
-                let text = line.text.split('#').next().unwrap_or_default();
-                let words: Vec<&str> = text
-                    .split_whitespace()
-                    .map(|word| if word == "\"all\"" { "all" } else { word })
-                    .collect();
+            for (line, record) in lines.iter().zip(&records) {
+                let words: Vec<&str> = record.iter().map(String::as_str).collect();
                 if let Some(rule) = parse_access(&words) {
                     number += 1;
                     let used = !before.iter().any(|earlier| decides_all(earlier, &words));
@@ -46,7 +46,7 @@ fn note_postgresql(g: &mut Gather<'_>) {
                     let properties = [
                         ("trust", (rule.method == "trust" && used).into()),
                         ("remote", (rule.remote && listens).into()),
-                        ("world", rule.world.into()),
+                        ("world", (rule.world && used).into()),
                         (
                             "cleartext",
                             (rule.method == "password"
@@ -85,40 +85,16 @@ fn decides_all(earlier: &[&str], record: &[&str]) -> bool {
     let of_kind = record
         .first()
         .is_some_and(|own| *own == kind || (kind == "host" && own.starts_with("host")));
+    let own_mask = record.get(4).copied().unwrap_or_default();
     let of_address = match address {
         "all" => true,
+        "0.0.0.0" if earlier.get(4) == Some(&"0.0.0.0") => own.contains('.') && !own.contains(':'),
+        same if same == own && !same.contains('/') => earlier.get(4) == Some(&own_mask),
         "0.0.0.0/0" => own.contains('.') && !own.contains(':'),
         "::/0" => own.contains(':'),
         same => same == own && same.contains('/'),
     };
     of_kind && of_address
-}
-
-/// Returns the last value of a setting of a cluster, with its line.
-fn last_value<'a>(lines: &'a [Line], name: &str) -> Option<(&'a str, &'a Line)> {
-    let mut said = lines.iter().filter_map(|line| {
-        let text = line.text.split('#').next().unwrap_or_default().trim();
-        let end = text.find(|letter: char| letter == '=' || letter.is_whitespace())?;
-        let (key, value) = text.split_at(end);
-        let value = value.trim_start().trim_start_matches('=').trim();
-        key.eq_ignore_ascii_case(name)
-            .then_some((value.trim_matches('\''), line))
-    });
-    said.next_back()
-}
-
-/// Reads the settings of a cluster: its main file, conf.d, and the settings of ALTER SYSTEM.
-fn read_settings(g: &mut Gather<'_>, key: &str, main: &str) -> Vec<Line> {
-    let mut lines = read(g, key, main);
-    let dir = main.rsplit_once('/').map_or("", |(dir, _)| dir);
-    for path in files(g, key, &format!("{dir}/conf.d"), ".conf") {
-        lines.extend(read(g, key, &path));
-    }
-    if let Some(cluster) = dir.strip_prefix("/etc/") {
-        let path = format!("/var/lib/{cluster}/postgresql.auto.conf");
-        lines.extend(read(g, key, &path));
-    }
-    lines
 }
 
 /// Returns whether a cluster listens on addresses beyond this machine. Also returns true if a file that this collector
@@ -145,7 +121,9 @@ fn tls_of_postgresql(g: &mut Gather<'_>, path: &str, number: usize) {
             || matches!(value.as_str(), "f" | "n")
     });
     if let Some((value, line)) = last_value(&lines, "ssl_min_protocol_version") {
-        let old = matches!(value, "TLSv1" | "TLSv1.1" | "") && !off;
+        // The names are independent of case (guc.c, config_enum_lookup_by_name).
+        let value = value.to_ascii_lowercase();
+        let old = matches!(value.as_str(), "tlsv1" | "tlsv1.1" | "") && !off;
         note(
             g,
             "postgresql.tls",
@@ -272,7 +250,13 @@ impl Options {
                 .trim()
                 .trim_matches(['"', '\'']);
             let off = matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false");
-            match name.as_str() {
+            let name = name.strip_prefix("loose-").unwrap_or(&name);
+            // An option may be cut to a prefix that no other option has (my_getopt).
+            let name = match name.starts_with("skip-gr") && "skip-grant-tables".starts_with(name) {
+                true => "skip-grant-tables",
+                false => name,
+            };
+            match name {
                 "skip-grant-tables" => self.skip_grant_tables = (!off).then(|| line.place.clone()),
                 "skip-networking" => self.no_network = !off,
                 "bind-address" => self.bind = Some((value.to_owned(), line.place.clone())),

@@ -1,13 +1,30 @@
-//! Collects the TLS versions, the statistics page and the control socket of HAProxy.
+//! Collects the TLS versions, the statistics page, the control socket and missing timeouts of HAProxy.
 
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
 use assay_model::FactPlace;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MAIN: &str = "/etc/haproxy/haproxy.cfg";
 const DIR: &str = "/etc/haproxy/conf.d";
 const SECTIONS: [&str; 6] = [
     "global", "defaults", "frontend", "backend", "listen", "userlist",
+];
+
+/// Sections that a line without indentation begins.
+const PARTS: [&str; 12] = [
+    "global",
+    "defaults",
+    "frontend",
+    "backend",
+    "listen",
+    "userlist",
+    "peers",
+    "resolvers",
+    "program",
+    "cache",
+    "mailers",
+    "ring",
 ];
 
 /// A section of HAProxy's configuration, with its settings of the statistics page and its addresses.
@@ -21,6 +38,7 @@ struct Section {
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all = vec![MAIN.to_owned()];
     all.extend(files(g, "haproxy", DIR, ".cfg"));
+    note_timeouts(g, &all);
     let mut number = 0;
     // `ssl-server-verify none` of the global section is the default of all servers.
     let mut unverified = false;
@@ -106,9 +124,16 @@ fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
             .find(|pair| pair[0] == name)
             .map(|pair| pair[1])
     };
-    let network =
-        address.starts_with("ipv4@") || address.starts_with("ipv6@") || address.starts_with('*');
-    let local = address.contains("@127.") || address.contains("@[::1]") || address.contains("@::1");
+    // A socket file has a path; other prefixes are an open descriptor and an abstract name.
+    let bare = ["ipv4@", "ipv6@", "udp@"]
+        .into_iter()
+        .find_map(|start| address.strip_prefix(start))
+        .unwrap_or(address);
+    let network = !["/", "unix@", "abns@", "fd@", "sockpair@"]
+        .iter()
+        .any(|start| bare.starts_with(start))
+        && bare.contains(':');
+    let local = is_loopback(bare);
     let all = after("mode").is_some_and(|mode| mode.ends_with(['6', '7', '2', '3']));
     let open = after("level") == Some("admin") && (all || (network && !local));
     note(
@@ -118,6 +143,68 @@ fn note_socket(g: &mut Gather<'_>, words: &[&str], line: &Line, number: usize) {
         &line.place,
         &[("open", open.into())],
     );
+}
+
+/// A proxy of HAProxy, or a section with defaults: the timeouts that apply to it.
+struct Proxy {
+    kind: String,
+    timeouts: BTreeSet<String>,
+    place: FactPlace,
+}
+
+/// Notes proxies without a timeout for clients or servers. A proxy inherits from the `defaults` section before it, or
+/// from the one that it names; such a section starts from zero (HAProxy, section 4).
+fn note_timeouts(g: &mut Gather<'_>, paths: &[String]) {
+    let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let (mut inherited, mut proxies): (BTreeSet<String>, Vec<Proxy>) = Default::default();
+    let (mut section, mut name) = (String::new(), String::new());
+    for path in paths {
+        for line in read(g, "haproxy", path) {
+            let text = line.text.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let Some(first) = words.first() else { continue };
+            let parent = words.windows(2).find(|pair| pair[0] == "from");
+            let parent = parent.map(|pair| named.get(pair[1]).cloned().unwrap_or_default());
+            match (*first, section.as_str()) {
+                ("defaults", _) => {
+                    inherited = parent.unwrap_or_default();
+                    name = words.get(1).copied().unwrap_or_default().to_owned();
+                    named.insert(name.clone(), inherited.clone());
+                }
+                ("frontend" | "backend" | "listen", _) => proxies.push(Proxy {
+                    kind: (*first).to_owned(),
+                    timeouts: parent.unwrap_or_else(|| inherited.clone()),
+                    place: line.place.clone(),
+                }),
+                ("timeout", "defaults") => {
+                    let which = words.get(1).copied().unwrap_or_default().to_owned();
+                    inherited.insert(which);
+                    named.insert(name.clone(), inherited.clone());
+                }
+                ("timeout", "frontend" | "backend" | "listen") => {
+                    let which = words.get(1).copied().unwrap_or_default().to_owned();
+                    if let Some(proxy) = proxies.last_mut() {
+                        proxy.timeouts.insert(which);
+                    }
+                }
+                _ => {}
+            }
+            if PARTS.contains(first) && !line.text.starts_with([' ', '\t']) {
+                (*first).clone_into(&mut section);
+            }
+        }
+    }
+    for (number, proxy) in proxies.iter().enumerate() {
+        let wanted: &[&str] = match proxy.kind.as_str() {
+            "frontend" => &["client"],
+            "backend" => &["connect", "server"],
+            _ => &["client", "connect", "server"],
+        };
+        let missing = wanted.iter().any(|one| !proxy.timeouts.contains(*one));
+        let which = (number + 1).to_string();
+        let properties = [("without_timeouts", missing.into())];
+        note(g, "haproxy.proxy", &which, &proxy.place, &properties);
+    }
 }
 
 impl Section {
@@ -214,6 +301,29 @@ mod tests {
             (
                 "global\n stats socket ipv4@127.0.0.1:9999 level admin\n",
                 ".open",
+                false,
+            ),
+            (
+                "global\n stats socket ipv4@:9999 level admin\n",
+                ".open",
+                true,
+            ),
+            ("global\n stats socket :9999 level admin\n", ".open", true),
+            (
+                "defaults\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+                 defaults\n mode tcp\nlisten a\n bind :1\n",
+                ".without_timeouts",
+                true,
+            ),
+            (
+                "defaults x\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+                 defaults from x\n mode tcp\nlisten a\n bind :1\n",
+                ".without_timeouts",
+                false,
+            ),
+            (
+                "defaults\n timeout connect 5s\nfrontend a\n timeout client 1m\n",
+                ".without_timeouts",
                 false,
             ),
         ] {

@@ -39,6 +39,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                     ("world", client.is_world().into()),
                     ("writable", client.is_writable().into()),
                     ("blank_before_options", cut_off.into()),
+                    (
+                        "acknowledges_early",
+                        (client.is_async() && client.is_writable()).into(),
+                    ),
                 ];
                 note(
                     g,
@@ -53,6 +57,36 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     if is_there {
         g.facts
             .known("nfs.exports", number, FactKind::Configured, MAIN);
+    }
+    note_udp(g);
+}
+
+/// Notes whether the server answers by UDP (nfs.conf(5), nfsd: udp). Version 4 needs TCP.
+fn note_udp(g: &mut Gather<'_>) {
+    let mut all = vec!["/etc/nfs.conf".to_owned()];
+    all.extend(files(g, "nfs.server", "/etc/nfs.conf.d", ".conf"));
+    let (mut udp, mut version_3, mut section) = (None, true, String::new());
+    for path in all {
+        for line in read(g, "nfs.server", &path) {
+            let text = line.text.split('#').next().unwrap_or_default().trim();
+            if let Some(name) = text.strip_prefix('[') {
+                section = name.trim_end_matches(']').trim().to_ascii_lowercase();
+            }
+            let Some((name, value)) = text.split_once('=') else {
+                continue;
+            };
+            let value = value.trim().to_ascii_lowercase();
+            let on = ["y", "yes", "1", "t", "true", "on"].contains(&value.as_str());
+            match (section.as_str(), name.trim().to_ascii_lowercase().as_str()) {
+                ("nfsd", "udp") => udp = Some((on, line.place)),
+                ("nfsd", "vers3") => version_3 = on,
+                _ => {}
+            }
+        }
+    }
+    if let Some((on, place)) = udp {
+        let properties = [("udp", (on && version_3).into())];
+        note(g, "nfs.server", "settings", &place, &properties);
     }
 }
 
@@ -106,6 +140,13 @@ impl Client {
         matches!(self.host.as_str(), "" | "*" | "0.0.0.0/0" | "::/0") && !kerberos
     }
 
+    /// Whether the server answers before the data is on the disk.
+    fn is_async(&self) -> bool {
+        let mut last = self.options.iter().rev();
+        last.find(|one| *one == "async" || *one == "sync")
+            .is_some_and(|one| one == "async")
+    }
+
     fn is_writable(&self) -> bool {
         self.options
             .iter()
@@ -118,6 +159,21 @@ impl Client {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+
+    #[test]
+    fn options_that_lose_data() {
+        let exports = "/srv -async,rw h1 h2(sync)\n/b h3(ro,async)\n";
+        let host = Recorded::new()
+            .file(MAIN, exports)
+            .file("/etc/nfs.conf.d/a.conf", "[NFSD]\n UDP = y\n");
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let get = |key: &str| g.facts.get(key) == Some(&true.into());
+        assert!(get("nfs.export.1.acknowledges_early"));
+        assert!(!get("nfs.export.2.acknowledges_early"));
+        assert!(!get("nfs.export.3.acknowledges_early"));
+        assert!(get("nfs.server.settings.udp"));
+    }
 
     #[test]
     fn clients_of_a_line() {

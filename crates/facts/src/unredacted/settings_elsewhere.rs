@@ -41,15 +41,16 @@ fn redis(g: &mut Gather<'_>) {
         let mut lines = Vec::new();
         follow(g, &path, &mut lines, &mut included);
         let usual = ["/etc/redis/redis.conf", "/etc/valkey/valkey.conf"].contains(&path.as_str());
-        let includes = lines
-            .iter()
-            .any(|line| words(line).first().is_some_and(|word| word == "include"));
-        if !usual || includes {
-            instances.push((path, lines));
-        }
+        let includes = lines.iter().any(|line| {
+            let words = words(line);
+            words
+                .first()
+                .is_some_and(|word| word == "include" || word == "user")
+        });
+        instances.push((path, lines, !usual || includes));
     }
-    instances.retain(|(path, _)| !included.contains(path));
-    for (number, (_, lines)) in instances.iter().enumerate() {
+    instances.retain(|(path, ..)| !included.contains(path));
+    for (number, (_, lines, judged)) in instances.iter().enumerate() {
         let last = |key: &str| {
             lines
                 .iter()
@@ -60,12 +61,24 @@ fn redis(g: &mut Gather<'_>) {
             .iter()
             .map(|words| words.iter().map(String::as_str).collect())
             .collect();
-        if let Some(line) = last("protected-mode").or(last("bind")) {
+        let which = (number + 1).to_string();
+        for key in ["enable-module-command", "enable-debug-command"] {
+            if let Some(line) = last(key) {
+                let by_all = words(line).get(1).is_some_and(|word| word == "yes");
+                let bound = last("bind").map(words);
+                let beyond =
+                    bound.is_none_or(|bound| !bound[1..].iter().all(|one| is_loopback(one)));
+                let properties = [(key_of(key), (by_all && beyond).into())];
+                note(g, "redis_command", &which, &line.place, &properties);
+            }
+        }
+        let deciding = last("protected-mode").or(last("bind"));
+        if let Some(line) = deciding.filter(|_| *judged) {
             let open = redis_is_open(&split);
             note(
                 g,
                 "redis_instance",
-                &(number + 1).to_string(),
+                &which,
                 &line.place,
                 &[("open", open.into())],
             );
@@ -78,12 +91,51 @@ fn follow(g: &mut Gather<'_>, path: &str, lines: &mut Vec<Line>, included: &mut 
     for line in read(g, "redis_instance", path) {
         if let ["include", target] = words(&line).iter().map(String::as_str).collect::<Vec<_>>()[..]
         {
-            let target = target.to_owned();
-            if included.len() < MOST && !target.contains('*') && included.insert(target.clone()) {
-                follow(g, &target, lines, included);
+            for target in expand(g, target) {
+                if included.len() < MOST && included.insert(target.clone()) {
+                    follow(g, &target, lines, included);
+                }
             }
         }
+        // Accounts of a file of their own replace requirepass (redis.conf, aclfile).
+        if let ["aclfile", target] = words(&line).iter().map(String::as_str).collect::<Vec<_>>()[..]
+            && exists(g, target)
+        {
+            let accounts = read(g, "redis_instance", target);
+            lines.retain(|line| words(line).first().is_none_or(|word| word != "requirepass"));
+            lines.extend(accounts);
+            continue;
+        }
         lines.push(line);
+    }
+}
+
+/// Returns the files that an include names. Its last part may contain stars.
+fn expand(g: &mut Gather<'_>, target: &str) -> Vec<String> {
+    if !target.contains('*') {
+        return vec![target.to_owned()];
+    }
+    let Some((dir, pattern)) = target.rsplit_once('/') else {
+        return Vec::new();
+    };
+    match pattern.split_once('*') {
+        Some((start, end)) if !dir.contains('*') && !end.contains('*') => {
+            let mut all = files(g, "redis_instance", dir, end);
+            all.retain(|path| {
+                path.rsplit('/')
+                    .next()
+                    .is_some_and(|name| name.starts_with(start))
+            });
+            all
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn key_of(name: &str) -> &'static str {
+    match name {
+        "enable-module-command" => "modules",
+        _ => "debug",
     }
 }
 
@@ -99,6 +151,7 @@ fn words(line: &Line) -> Vec<String> {
 }
 
 fn memcached(g: &mut Gather<'_>) {
+    memcached_long(g);
     for path in MEMCACHED {
         let lines = read(g, "memcached_option", path);
         let Some(line) = lines
@@ -133,6 +186,28 @@ fn memcached(g: &mut Gather<'_>) {
             &line.place,
             &[("open", open.into()), ("udp", udp.into())],
         );
+    }
+}
+
+/// Notes the long options of Debian's memcached.conf: `--listen` adds to `-l`.
+fn memcached_long(g: &mut Gather<'_>) {
+    let lines = read(g, "memcached_option", "/etc/memcached.conf");
+    let starts = |start: &[&str]| {
+        let mut all = lines.iter().map(|line| line.text.trim());
+        all.any(|text| start.iter().any(|one| text.starts_with(one)))
+    };
+    let guarded = starts(&["-S", "--enable-sasl", "-s ", "-s/", "--unix-socket"]);
+    let mut listens = lines
+        .iter()
+        .filter(|line| line.text.trim().starts_with("--listen"));
+    let beyond = listens.find(|line| {
+        let list = line.text.trim().trim_start_matches("--listen");
+        let list = list.trim_start_matches(['=', ' ']);
+        list.split(',').any(|address| !is_loopback(address.trim()))
+    });
+    if let Some(line) = beyond {
+        let properties = [("open", (!guarded).into())];
+        note(g, "memcached_option", "long", &line.place, &properties);
     }
 }
 
@@ -304,10 +379,11 @@ fn bind(g: &mut Gather<'_>) {
         number += 1;
         let asked =
             recursion || !list.starts_with("allow-recursion") && !list.starts_with("allow-query");
-        // An address with `!` before it is left out, and the first that fits counts.
-        let open = members.iter().any(|one| is_world(one))
-            && !members.iter().any(|one| one.starts_with('!'))
-            && asked;
+        // The first member that fits counts, and `!` before a member leaves it out.
+        let first = members
+            .iter()
+            .find(|one| is_world(one.trim_start_matches('!')));
+        let open = first.is_some_and(|one| !one.starts_with('!')) && asked;
         let place = crate::collectors::daemons::lines::at_line(path, one.line);
         let properties = [("open", open.into()), ("list", list.as_str().into())];
         note(g, "bind_list", &number.to_string(), &place, &properties);
@@ -331,66 +407,85 @@ fn hostapd(g: &mut Gather<'_>) {
     access_points::note_files(g, "hostapd_file", all);
 }
 
-/// Notes PHP settings in conf.d, and settings that a pool sets for its workers.
+/// Settings of PHP that a check uses.
+const OF_PHP: [&str; 2] = ["display_errors", "allow_url_include"];
+
+/// Notes the settings of PHP outside of php.ini that apply: those of each pool, which take precedence, and those of
+/// conf.d where a pool has none of its own. Also notes which settings of php.ini have no effect for that reason.
 fn php(g: &mut Gather<'_>) {
     let mut number = 0;
-    for version in g
-        .list("php_extra", PHP)
-        .iter()
-        .map(|name| lossy(name))
-        .take(20)
-    {
+    let versions = g.list("php_extra", PHP);
+    for version in versions.iter().map(|name| lossy(name)).take(20) {
         for part in ["fpm", "apache2"] {
-            let mut last: BTreeMap<&str, (String, FactPlace)> = BTreeMap::new();
-            for path in files(
-                g,
-                "php_extra",
-                &format!("{PHP}/{version}/{part}/conf.d"),
-                ".ini",
-            ) {
-                for line in read(g, "php_extra", &path) {
-                    take(&line, |name| name.to_owned(), &mut last);
+            let dir = format!("{PHP}/{version}/{part}");
+            let main = read_php(g, &[format!("{dir}/php.ini")], &str::to_owned);
+            let more = files(g, "php_extra", &format!("{dir}/conf.d"), ".ini");
+            let more = read_php(g, &more, &str::to_owned);
+            let mut pools = Vec::new();
+            if part == "fpm" {
+                for path in files(g, "php_extra", &format!("{dir}/pool.d"), ".conf") {
+                    pools.push(read_php(g, &[path], &inner_name));
                 }
             }
-            for (name, (value, place)) in last {
-                number += 1;
-                note(
-                    g,
-                    "php_extra",
-                    &number.to_string(),
-                    &place,
-                    &[(name, value.into())],
-                );
-            }
-        }
-        for path in files(
-            g,
-            "php_extra",
-            &format!("{PHP}/{version}/fpm/pool.d"),
-            ".conf",
-        ) {
-            let mut last = BTreeMap::new();
-            for line in read(g, "php_extra", &path) {
-                let inner = |name: &str| {
-                    let inner = name
-                        .split_once('[')
-                        .map(|(_, inner)| inner.trim_end_matches(']'));
-                    inner.unwrap_or_default().to_owned()
-                };
-                take(&line, inner, &mut last);
-            }
-            for (name, (value, place)) in last {
-                number += 1;
-                note(
-                    g,
-                    "php_extra",
-                    &number.to_string(),
-                    &place,
-                    &[(name, value.into())],
-                );
+            for name in OF_PHP {
+                let everywhere =
+                    !pools.is_empty() && pools.iter().all(|pool| pool.contains_key(name));
+                let mut applied: Vec<&(String, FactPlace)> =
+                    pools.iter().filter_map(|pool| pool.get(name)).collect();
+                applied.extend(more.get(name).filter(|_| !everywhere));
+                for (value, place) in applied {
+                    number += 1;
+                    let which = number.to_string();
+                    let properties = [(name, value.as_str().into())];
+                    note(g, "php_extra", &which, place, &properties);
+                }
+                // Without any line, PHP shows errors (main.c, display_errors: default "1").
+                let unsaid = !main.contains_key(name) && !more.contains_key(name) && !everywhere;
+                let ini = format!("{dir}/php.ini");
+                if name == "display_errors" && unsaid && exists(g, &ini) {
+                    number += 1;
+                    let (which, place) = (number.to_string(), FactPlace::from(ini.as_str()));
+                    note(g, "php_extra", &which, &place, &[(name, "1".into())]);
+                }
+                if let Some((_, place)) = main.get(name) {
+                    let later = everywhere || more.contains_key(name);
+                    let which = format!("{}-{part}", version.replace('.', "-"));
+                    let properties = [(later_name(name), later.into())];
+                    note(g, "php", &which, place, &properties);
+                }
             }
         }
     }
+}
+
+fn later_name(name: &str) -> &'static str {
+    match name {
+        "display_errors" => "display_errors_later",
+        _ => "allow_url_include_later",
+    }
+}
+
+/// Returns the setting in the brackets of a pool's line, such as `php_flag[display_errors]`.
+fn inner_name(name: &str) -> String {
+    let inner = name
+        .split_once('[')
+        .map(|(_, inner)| inner.trim_end_matches(']'));
+    inner.unwrap_or_default().to_owned()
+}
+
+/// Reads the last value of each setting of these files.
+fn read_php(
+    g: &mut Gather<'_>,
+    paths: &[String],
+    name_of: &dyn Fn(&str) -> String,
+) -> BTreeMap<&'static str, (String, FactPlace)> {
+    let mut last = BTreeMap::new();
+    for path in paths {
+        for line in read(g, "php_extra", path) {
+            take(&line, name_of, &mut last);
+        }
+    }
+    last
 }
 
 /// If a check uses the setting on this line, stores the setting in `last`.
@@ -406,10 +501,11 @@ fn take(
     else {
         return;
     };
-    let name = name_of(name.trim()).to_lowercase();
+    // Names in ini files are case-sensitive.
+    let name = name_of(name.trim());
     let value = value.split(';').next().unwrap_or_default().trim();
     let value = value.trim_matches(['"', '\'']).to_lowercase();
-    for known in ["display_errors", "allow_url_include"] {
+    for known in OF_PHP {
         if name == known {
             last.insert(known, (value.clone(), line.place.clone()));
         }
@@ -449,6 +545,47 @@ mod tests {
                     ("/etc/b.conf", "bind 0.0.0.0\nprotected-mode no\n"),
                 ],
                 Some("redis_instance.1.open"),
+            ),
+            (
+                vec![
+                    (
+                        "/etc/redis/redis.conf",
+                        "bind *\nprotected-mode no\nrequirepass x\naclfile /etc/redis/u.acl\n",
+                    ),
+                    ("/etc/redis/u.acl", "user default on nopass ~* +@all\n"),
+                ],
+                Some("redis_instance.1.open"),
+            ),
+            (
+                vec![
+                    (
+                        "/etc/redis/redis.conf",
+                        "bind *\nprotected-mode no\naclfile /etc/redis/u.acl\n",
+                    ),
+                    ("/etc/redis/u.acl", "user default off\n"),
+                ],
+                None,
+            ),
+            (
+                vec![(
+                    "/etc/redis/redis.conf",
+                    "bind *\nrequirepass x\nenable-module-command yes\n",
+                )],
+                Some("redis_command.1.modules"),
+            ),
+            (
+                vec![(
+                    "/etc/redis/redis.conf",
+                    "bind *\nrequirepass x\nenable-module-command local\n",
+                )],
+                None,
+            ),
+            (
+                vec![(
+                    "/etc/memcached.conf",
+                    "-l 127.0.0.1\n--listen=10.0.0.5,::\n",
+                )],
+                Some("memcached_option.long.open"),
             ),
             (
                 vec![("/etc/sysconfig/memcached", "OPTIONS=\"-l 0.0.0.0\"\n")],
@@ -508,6 +645,16 @@ mod tests {
                 "/etc/named.conf",
                 "acl us { any; }; options { allow-recursion { us; }; };",
                 Some("bind_list.1.open"),
+            ),
+            (
+                "/etc/named.conf",
+                "acl us { !192.0.2.1; any; }; options { allow-recursion { us; }; };",
+                Some("bind_list.1.open"),
+            ),
+            (
+                "/etc/named.conf",
+                "acl us { !any; }; options { allow-recursion { us; }; };",
+                None,
             ),
             (
                 "/etc/named.conf",

@@ -70,6 +70,32 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         ];
         note(g, KIND, &number.to_string(), &line.place, &properties);
     }
+    note_users(g, &lines, beyond);
+}
+
+/// Notes users of version 3 whose line demands no key: `rouser [-s MODEL] USER noauth`.
+fn note_users(g: &mut Gather<'_>, lines: &[Words], beyond: bool) {
+    let users = lines
+        .iter()
+        .filter(|line| ["rouser", "rwuser"].contains(&line.first()));
+    for (number, line) in users.enumerate() {
+        let mut rest = line.words.get(1..).unwrap_or_default();
+        if rest.first().is_some_and(|word| word == "-s") {
+            rest = rest.get(2..).unwrap_or_default();
+        }
+        // Without a level, a user has to sign in.
+        let bare = rest
+            .get(1)
+            .is_some_and(|level| level.eq_ignore_ascii_case("noauth"));
+        let properties = [("without_key", (bare && beyond).into())];
+        note(
+            g,
+            "snmp_user",
+            &(number + 1).to_string(),
+            &line.place,
+            &properties,
+        );
+    }
 }
 
 /// Reads the usual files and the files that they include, in the order in which snmpd reads them.
@@ -336,6 +362,12 @@ mod tests {
                 vec!["writable 6"],
             ),
             ("all none none", "authcommunity log,net public", vec![]),
+            (
+                "all none none",
+                "rwuser -s usm admin noauth",
+                vec!["without_key 6"],
+            ),
+            ("all none none", "rouser admin priv", vec![]),
             (
                 "all none none",
                 "includeDir /etc/snmp/snmpd.conf.d",

@@ -217,6 +217,7 @@ fn settle(
         // With several pages, a value applies to the pages with this parameter.
         given.retain(|name, _| page.parameters.contains_key(name));
     }
+    crate::postgresql_cluster::enter_cluster(env.host, page, &mut given, str::to_owned);
     let options = TrialOptions {
         margin: args.margin,
         guards: args.guard.clone(),

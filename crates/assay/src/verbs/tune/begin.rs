@@ -125,6 +125,10 @@ fn settle(
     if let Some(server) = &server {
         server.enter_config(&pages, &mut given);
     }
+    for page in &pages {
+        let name_of = |name: &str| format!("{}.{name}", page.id);
+        crate::postgresql_cluster::enter_cluster(env.host, page, &mut given, name_of);
+    }
     let request = CandidateRequest {
         pages: &pages,
         given: &given,

@@ -65,8 +65,10 @@ const DIRS: [&str; 12] = [
 
 /// Prefixes that are kept if a word begins with them; the rest of the word becomes `x`. The longest matching prefix
 /// applies.
-pub(crate) const BEGINNINGS: [&str; 13] = [
+pub(crate) const BEGINNINGS: [&str; 15] = [
     "/",
+    "-l",
+    "-l127.",
     "127.",
     "localhost:",
     "udp:127.",
@@ -86,7 +88,7 @@ pub(crate) const WORDS: &str = "\
     -1 -l -m -s -u -v -::1 0 0.0.0.0 0.0.0.0/0 0/0 0777 1 10255 11211 127.0.0.1 127.0.0.0/8 127.0.0.1:631 \
     127.0.0.1:3128 2 3 * + :: ::/0 ::1 ::1/128 :631 *:631 0.0.0.0:631 localhost localhost:631 _local_ any all \
     none default @include @local @seclevel @system default@seclevel all@seclevel yes no true false on off enable \
-    enabled disable disabled allow deny allow_snoop accel access-control acl acl_file \
+    enabled disable disabled allow deny allow_snoop allow_setrd accel access-control acl acl_file \
     acquire::allowinsecurerepositories acquire::https::verify-host acquire::https::verify-peer acquire \
     allowinsecurerepositories https verify-host verify-peer address agentaddress agentaddresses allow-query \
     allow-query-cache allow-recursion allow-transfer allow-update allow_anonymous allow_url_include allowall \
@@ -121,7 +123,8 @@ pub(crate) const WORDS: &str = "\
     /location /limit /anonymous directory /directory xpack.security.enabled xpack apparmor selinux socket \
     socket_type wait stream tcp /usr/sbin/in.telnetd in.telnetd in.rshd in.rlogind in.rexecd /usr/sbin/in.rshd \
     /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
-    /etc/squid/conf.d/*.conf port1";
+    /etc/squid/conf.d/*.conf port1 net.bindip net.bindipall security.authorization security.keyfile \
+    storage.journal.enabled";
 
 /// Returns whether a path is one of `FILES` or lies in a directory whose files may be read.
 pub(crate) fn is_file(path: &str) -> bool {

@@ -80,7 +80,10 @@ pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
 
 /// Notes whether memcached is open to other machines. It listens on all addresses unless `-l` or a socket is set.
 fn note_memcached(g: &mut Gather<'_>) {
-    let lines = read(g, "memcached", MEMCACHED, &['#']);
+    let mut lines = read(g, "memcached", MEMCACHED, &['#']);
+    for line in &mut lines {
+        split_short_option(line);
+    }
     let Some(first) = lines.first() else { return };
     let with = |option: &str| lines.iter().filter(|line| line.first() == option).collect();
     let listens: Vec<&Line> = with("-l");
@@ -102,6 +105,18 @@ fn note_memcached(g: &mut Gather<'_>) {
     if let Some(line) = udp {
         let on = line.rest().next().is_some_and(|port| port != "0");
         note(g, ("memcached", "settings"), "udp", on && open, &line.place);
+    }
+}
+
+/// Separates a short option from its argument: `-l127.0.0.1`.
+fn split_short_option(line: &mut Line) {
+    let Some(first) = line.words.first_mut() else {
+        return;
+    };
+    let attached = first.starts_with("-l") || first.starts_with("-u");
+    if attached && first.len() > 2 {
+        let argument = first.split_off(2);
+        line.words.insert(1, argument);
     }
 }
 
@@ -131,7 +146,8 @@ fn note_mongodb(g: &mut Gather<'_>) {
         let mut addresses = one.value.split([',', ' ']).filter(|one| !one.is_empty());
         addresses.any(|address| !is_loopback(address) && !address.starts_with('/'))
     });
-    let by_flag = find(&all, "net.bindipall").filter(|one| one.value == "true");
+    let by_flag = find(&all, "net.bindipall")
+        .filter(|one| ["true", "yes", "on"].contains(&one.value.as_str()));
     if let Some(listens) = by_address.or(by_flag).or(bound) {
         let beyond = by_address.is_some() || by_flag.is_some();
         let asks =
@@ -303,6 +319,8 @@ mod tests {
                 "memcached.settings.open",
                 false,
             ),
+            (MEMCACHED, "-l127.0.0.1\n", "memcached.settings.open", false),
+            (MEMCACHED, "-l10.0.0.5\n", "memcached.settings.open", true),
             (
                 MEMCACHED,
                 "-s /run/m.sock\n",

@@ -123,7 +123,14 @@ fn note_rsyncd(g: &mut Gather<'_>) {
             continue;
         };
         let writable = matches!(value(line).as_str(), "no" | "false" | "0");
-        let guarded = module.contains_key("authusers") || module.contains_key("hostsallow");
+        // A list that names all hosts admits everybody.
+        let admits = |line: &Line| {
+            let list = value(line);
+            let mut hosts = list.split([' ', ',']).filter(|host| !host.is_empty());
+            hosts.any(|host| ["*", "0.0.0.0/0", "::/0"].contains(&host))
+        };
+        let named = module.get("hostsallow").is_some_and(|line| !admits(line));
+        let guarded = module.contains_key("authusers") || named;
         let open = writable && !guarded && !local;
         let which = (number + 1).to_string();
         note(g, ("rsyncd.module", &which), "open", open, &line.place);
@@ -145,12 +152,13 @@ mod tests {
     #[test]
     fn modules_of_rsync() {
         let text = "uid = nobody\n[a]\npath = /a\nread only = no\n[b]\nread only=false\nauth users = x\n\
-                    [c]\nread only = yes\n";
+                    [c]\nread only = yes\n[d]\nread only = no\nhosts allow = *\n";
         let found = facts(RSYNCD, text);
         let open = |number: u32| found.get(&format!("rsyncd.module.{number}.open"));
         assert_eq!(open(1), Some(&true.into()));
         assert_eq!(open(2), Some(&false.into()));
         assert_eq!(open(3), Some(&false.into()));
+        assert_eq!(open(4), Some(&true.into()));
     }
 
     #[test]

@@ -92,7 +92,12 @@ const PROGRAMS: [KeyValues; 11] = [
     KeyValues {
         kind: "redis_durability",
         files: &["/etc/redis/redis.conf", "/etc/valkey/valkey.conf"],
-        keys: &["stop-writes-on-bgsave-error", "appendonly", "appendfsync"],
+        keys: &[
+            "stop-writes-on-bgsave-error",
+            "appendonly",
+            "appendfsync",
+            "save",
+        ],
     },
 ];
 

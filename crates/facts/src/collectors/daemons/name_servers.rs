@@ -5,6 +5,7 @@ use super::lines::{Line, at_line, files, is_loopback, is_world, note, read};
 use super::nested::{Statement, read_braces};
 use crate::collectors::services::packages;
 use crate::gather::Gather;
+use std::collections::BTreeMap;
 
 /// Address lists of BIND that checks use.
 const LISTS: [&str; 4] = [
@@ -73,6 +74,8 @@ fn note_bind(g: &mut Gather<'_>) {
             number += 1;
             let which = number.to_string();
             let any = one.words.iter().any(|word| is_world(word)) && !local;
+            let any =
+                any && !(list == "allow-transfer" && each_zone_differs(&statements, path, one));
             note(g, ("bind.list", &which), "list", list, &place);
             let open = match list {
                 "allow-recursion" | "allow-query-cache" => any && recursion && asked,
@@ -132,6 +135,32 @@ fn zones_without_transfer_list(all: &[(String, Statement)]) -> Vec<(&str, usize)
         .collect()
 }
 
+/// Returns whether each zone below a list of a view, or of the options, has a list of its own, which takes precedence.
+fn each_zone_differs(all: &[(String, Statement)], path: &str, list: &Statement) -> bool {
+    let around = list.within.iter().rev().nth(1);
+    let Some((scope, head)) = around.filter(|(_, head)| {
+        head.first()
+            .is_some_and(|word| word == "view" || word == "options")
+    }) else {
+        return false;
+    };
+    let of_view = head.first().is_some_and(|word| word == "view");
+    let mut zones: BTreeMap<(&str, usize), bool> = BTreeMap::new();
+    for (file, one) in all {
+        let in_scope = !of_view || (file == path && one.within.iter().any(|(at, _)| at == scope));
+        let zone = one
+            .within
+            .iter()
+            .find(|(_, head)| head.first().is_some_and(|word| word == "zone"));
+        if let (Some((zone, _)), true, false) = (zone, in_scope, file.ends_with(".default-zones")) {
+            let view_lists = !of_view && view(one).is_some();
+            let own = first_word_of_block(one) == "allow-transfer";
+            *zones.entry((file, *zone)).or_default() |= own && !view_lists;
+        }
+    }
+    !zones.is_empty() && zones.values().all(|own| *own)
+}
+
 /// Returns the number of the `view` block around a statement; `None` outside of views.
 fn view(one: &Statement) -> Option<usize> {
     let mut blocks = one.within.iter();
@@ -177,8 +206,10 @@ fn note_unbound(g: &mut Gather<'_>) {
     };
     let beyond = |name: &str| {
         let of = of(name);
-        of.iter()
-            .any(|line| line.rest().any(|address| !is_loopback(address)))
+        of.iter().any(|line| {
+            line.rest()
+                .any(|address| !is_loopback(address) && !address.starts_with('/'))
+        })
     };
     let serves = beyond("interface") || says("interface-automatic", "yes");
     for (number, line) in of("access-control").into_iter().enumerate() {
@@ -187,7 +218,7 @@ fn note_unbound(g: &mut Gather<'_>) {
             .any(|word| matches!(word, "0.0.0.0/0" | "::/0" | "::0/0"));
         let allows = line
             .rest()
-            .any(|word| matches!(word, "allow" | "allow_snoop"));
+            .any(|word| matches!(word, "allow" | "allow_snoop" | "allow_setrd"));
         let open = world && allows && serves;
         note(
             g,
@@ -231,6 +262,14 @@ mod tests {
                 false,
             ),
             ("options { allow-recursion { localnets; }; };", false),
+            (
+                "view \"a\" { allow-transfer { any; }; zone b { type primary; allow-transfer { 192.0.2.1; }; }; };",
+                false,
+            ),
+            (
+                "view \"a\" { allow-transfer { any; }; zone b { type primary; }; };",
+                true,
+            ),
             (
                 "options { listen-on { 127.0.0.1; }; allow-recursion { any; }; };",
                 false,

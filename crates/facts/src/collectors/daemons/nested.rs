@@ -111,6 +111,10 @@ pub(crate) fn read_yaml(text: &str) -> Vec<YamlValue> {
         };
         open.retain(|(at, _)| *at < indent);
         open.push((indent, name.trim_matches(['"', '\'']).to_lowercase()));
+        if value.trim().starts_with('{') {
+            push_flow(&mut values, &open, value.trim(), number);
+            continue;
+        }
         let items = value
             .trim()
             .strip_prefix('[')
@@ -126,6 +130,48 @@ pub(crate) fn read_yaml(text: &str) -> Vec<YamlValue> {
         }
     }
     values
+}
+
+/// Reads the scalars of a mapping in braces, such as `{port: 1, tls: {mode: x}}`. An empty mapping is one value.
+fn push_flow(values: &mut Vec<YamlValue>, open: &[(usize, String)], text: &str, number: usize) {
+    let (mut names, mut word) = (open.to_vec(), String::new());
+    let (mut quote, mut any) = (None, false);
+    let depth = names.len();
+    for letter in text.chars() {
+        match (letter, quote) {
+            ('"' | '\'', None) => quote = Some(letter),
+            (letter, Some(mark)) if letter == mark => quote = None,
+            (_, Some(_)) => word.push(letter),
+            (':', None) if names.last().is_none_or(|(at, _)| *at != usize::MAX) => {
+                names.push((usize::MAX, word.trim().to_lowercase()));
+                word.clear();
+            }
+            ('{', None) => {
+                // The name before the brace stays open.
+                if let Some((at, _)) = names.last_mut().filter(|_| any) {
+                    *at = 0;
+                }
+                any = true;
+            }
+            (',' | '}' | ']', None) => {
+                if names.last().is_some_and(|(at, _)| *at == usize::MAX) {
+                    if !word.trim().is_empty() {
+                        push(values, &names, &word, number);
+                    }
+                    names.pop();
+                }
+                word.clear();
+                if letter == '}' && names.len() > depth {
+                    names.pop();
+                }
+            }
+            ('[', None) => {}
+            (letter, None) => word.push(letter),
+        }
+    }
+    if !any || text.trim() == "{}" {
+        push(values, open, text, number);
+    }
 }
 
 fn push(values: &mut Vec<YamlValue>, open: &[(usize, String)], value: &str, number: usize) {
@@ -152,6 +198,26 @@ mod tests {
         assert_eq!(
             (read[2].line, &read[2].within[0].1[0]),
             (7, &"zone".to_owned())
+        );
+    }
+
+    #[test]
+    fn mappings_in_braces() {
+        let text = "net: {port: 1, bindIp: \"::,0.0.0.0\", tls: {mode: x, b: true}}\nempty: {}\n";
+        let read = read_yaml(text);
+        let all: Vec<(&str, &str)> = read
+            .iter()
+            .map(|one| (one.path.as_str(), one.value.as_str()))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                ("net.port", "1"),
+                ("net.bindip", "::,0.0.0.0"),
+                ("net.tls.mode", "x"),
+                ("net.tls.b", "true"),
+                ("empty", "{}"),
+            ]
         );
     }
 

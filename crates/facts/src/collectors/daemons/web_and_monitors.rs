@@ -39,7 +39,7 @@ fn note_squid(g: &mut Gather<'_>) {
         let words: Vec<&str> = line.rest().collect();
         let place = &line.place;
         match words[..] {
-            ["allow", "all"] => {
+            ["allow", "all", ref rest @ ..] if rest.iter().all(|one| one.starts_with('!')) => {
                 return note(g, ("squid", "access"), "open", serves && !guarded, place);
             }
             ["deny", "all"] => return note(g, ("squid", "access"), "open", false, place),
@@ -91,6 +91,7 @@ fn note_cups(g: &mut Gather<'_>) {
         _ => false,
     });
     let mut inside: Option<(bool, bool, Line)> = None;
+    let mut number = 0;
     for line in &lines {
         let text = line.text.to_lowercase();
         if let Some(section) = text.strip_prefix("<location ") {
@@ -99,7 +100,13 @@ fn note_cups(g: &mut Gather<'_>) {
         } else if text.starts_with("</location") {
             if let Some((allows, guarded, first)) = inside.take() {
                 let open = allows && !guarded && beyond;
-                note(g, ("cups", "admin"), "open", open, &first.place);
+                number += 1;
+                // Each section has a subject of its own; the first keeps the old name.
+                let which = match number {
+                    1 => "admin".to_owned(),
+                    number => format!("admin_{number}"),
+                };
+                note(g, ("cups", &which), "open", open, &first.place);
             }
         } else if let Some((allows, guarded, _)) = inside.as_mut() {
             *allows |= line.first() == "allow"
@@ -136,6 +143,7 @@ mod tests {
                 false,
             ),
             ("http_access deny !staff\nhttp_access allow all\n", false),
+            ("http_access allow all !bad\nhttp_access deny all\n", true),
             ("http_access allow all\nhttp_port 127.0.0.1:3128\n", false),
             ("http_access allow all\nhttp_port 80 accel vhost\n", false),
         ] {
@@ -157,6 +165,10 @@ mod tests {
         }
         let pages = "Port 631\n<Location /admin>\n Order allow,deny\n Allow all\n</Location>\n";
         assert_eq!(get(CUPS, pages, "cups.admin.open"), Some(true));
+        let more =
+            format!("{pages}<Location /admin/conf>\n AuthType Default\n Allow all\n</Location>\n");
+        assert_eq!(get(CUPS, &more, "cups.admin.open"), Some(true));
+        assert_eq!(get(CUPS, &more, "cups.admin_2.open"), Some(false));
         let guarded = pages.replace("Allow all", "Allow all\nRequire user @SYSTEM");
         assert_eq!(get(CUPS, &guarded, "cups.admin.open"), Some(false));
     }

@@ -153,7 +153,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn find(g: &Gather<'_>) -> Self {
         let servers = packages::PACKAGES.into_iter().filter_map(|name| {
-            let mysql = name.starts_with("mysql-server");
+            let mysql = name.starts_with("mysql-");
             (mysql || name.starts_with("mariadb-server")).then_some((name, mysql))
         });
         let found = servers.into_iter().find_map(|(name, mysql)| {
@@ -165,6 +165,11 @@ impl Server {
             version: found.map(|(version, _)| version),
             mysql: found.is_some_and(|(_, mysql)| mysql),
         }
+    }
+
+    /// Whether the server writes a binary log without a line that turns it on.
+    pub(crate) fn logs_by_default(&self) -> bool {
+        self.mysql && self.version.is_some_and(|(major, _)| major >= 8)
     }
 
     /// Whether the server reads a group; no for a group of one version if its own version is unknown.

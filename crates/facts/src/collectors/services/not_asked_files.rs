@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 109] = [
+const KINDS: [(&str, &str, &str); 153] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -257,6 +257,110 @@ const KINDS: [(&str, &str, &str); 109] = [
         NAMES,
         "/etc/pve/lxc /etc/pve/nodes /var/lib/lxc",
     ),
+    (
+        "redis_command",
+        NAMES,
+        "/etc/redis.conf /etc/redis /etc/valkey",
+    ),
+    ("influxdb", NAMES, "/etc/influxdb/influxdb.conf"),
+    ("pgbouncer", NAMES, "/etc/pgbouncer/pgbouncer.ini"),
+    ("mongodb_tls", NAMES, "/etc/mongod.conf"),
+    (
+        "elasticsearch_default",
+        NAMES,
+        "/etc/elasticsearch/elasticsearch.yml",
+    ),
+    (
+        "rabbitmq_terms",
+        NAMES,
+        "/etc/rabbitmq/advanced.config /etc/rabbitmq/rabbitmq.config",
+    ),
+    ("clickhouse_user", NAMES, "/etc/clickhouse-server"),
+    (
+        "proftpd_tls",
+        NAMES,
+        "/etc/proftpd/proftpd.conf /etc/proftpd/conf.d",
+    ),
+    (
+        "proftpd_protocol",
+        NAMES,
+        "/etc/proftpd/proftpd.conf /etc/proftpd/conf.d",
+    ),
+    ("pure_ftpd", NAMES, "/etc/pure-ftpd /etc/pure-ftpd.conf"),
+    ("pure_ftpd_tls", NAMES, "/etc/pure-ftpd /etc/pure-ftpd.conf"),
+    ("rsyncd_links", NAMES, "/etc/rsyncd.conf"),
+    ("tftpd_option", NAMES, "/etc/default/tftpd-hpa"),
+    ("wireguard_peer", NAMES, "/etc/wireguard"),
+    ("ipsec_mode", NAMES, "/etc/ipsec.conf /etc/swanctl"),
+    ("ipsec_proposal", NAMES, "/etc/ipsec.conf /etc/swanctl"),
+    (
+        "wifi_sign_in",
+        NAMES,
+        "/etc/wpa_supplicant /etc/NetworkManager/system-connections",
+    ),
+    ("uci_wifi", NAMES, "/etc/config/wireless"),
+    ("uci_wifi_open", NAMES, "/etc/config/wireless"),
+    ("uci_zone", NAMES, "/etc/config/firewall"),
+    (
+        "tomcat_connector",
+        NAMES,
+        "/etc/tomcat8 /etc/tomcat9 /etc/tomcat10 /etc/tomcat11",
+    ),
+    (
+        "tomcat_servlet",
+        NAMES,
+        "/etc/tomcat8 /etc/tomcat9 /etc/tomcat10 /etc/tomcat11",
+    ),
+    (
+        "uwsgi",
+        NAMES,
+        "/etc/uwsgi /etc/uwsgi-emperor /etc/uwsgi.ini /etc/uwsgi.d",
+    ),
+    ("python_server", NAMES, "/etc/systemd/system"),
+    ("php_debugger", NAMES, "/etc/php"),
+    ("squid_tls", NAMES, "/etc/squid/squid.conf"),
+    ("dhcpd", NAMES, "/etc/dhcp/dhcpd.conf /etc/dhcp/dhcpd6.conf"),
+    ("kea_agent", NAMES, "/etc/kea/kea-ctrl-agent.conf"),
+    (
+        "prometheus",
+        NAMES,
+        "/etc/default/prometheus /etc/sysconfig/prometheus",
+    ),
+    ("zabbix_agent", NAMES, "/etc/zabbix"),
+    ("cups_printers", NAMES, "/etc/cups/cupsd.conf"),
+    ("cups_browsed", NAMES, "/etc/cups/cups-browsed.conf"),
+    (
+        "resolved",
+        NAMES,
+        "/etc/systemd/resolved.conf /etc/systemd/resolved.conf.d",
+    ),
+    ("dnsmasq", NAMES, "/etc/dnsmasq.conf /etc/dnsmasq.d"),
+    ("unbound_modules", NAMES, "/etc/unbound"),
+    ("bind_update", NAMES, "/etc/bind /etc/named.conf"),
+    ("bind_anchor", NAMES, "/etc/bind /etc/named.conf"),
+    (
+        "time_source",
+        NAMES,
+        "/etc/chrony/chrony.conf /etc/chrony.conf",
+    ),
+    (
+        "ldap_hashes",
+        NAMES,
+        "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
+    ),
+    (
+        "ldap_root",
+        NAMES,
+        "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
+    ),
+    (
+        "ldap_database",
+        NAMES,
+        "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
+    ),
+    ("haproxy.proxy", NAMES, "/etc/haproxy/haproxy.cfg"),
+    ("nfs.server", NAMES, "/etc/nfs.conf /etc/nfs.conf.d"),
+    ("snmp_user", NAMES, "/etc/snmp/snmpd.conf"),
 ];
 
 /// Notes the kinds of facts that the machine may have.

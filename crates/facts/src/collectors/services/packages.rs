@@ -19,11 +19,12 @@ pub(crate) const RPM: [&str; 4] = ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{R
 pub(crate) const MOST: usize = 5000;
 
 /// Packages whose version is a fact, because a check uses it.
-pub(crate) const PACKAGES: [&str; 28] = [
+pub(crate) const PACKAGES: [&str; 30] = [
     "apcupsd",
     "apache2",
     "bind9",
     "dovecot-core",
+    "elasticsearch",
     "libgnutls30",
     "libgnutls30t64",
     "libssl1.1",
@@ -36,6 +37,7 @@ pub(crate) const PACKAGES: [&str; 28] = [
     "mariadb-server-10.3",
     "mariadb-server-10.5",
     "mariadb-server-10.6",
+    "mysql-community-server",
     "mysql-server",
     "mysql-server-5.5",
     "mysql-server-5.6",

@@ -22,6 +22,7 @@ const RSPAMD: [&str; 2] = [
     "/etc/rspamd/override.d/worker-controller.inc",
 ];
 const RABBITMQ: &str = "/etc/rabbitmq/rabbitmq.conf";
+const RABBITMQ_MORE: &str = "/etc/rabbitmq/conf.d";
 const ETCD: [&str; 3] = [
     "/etc/etcd/etcd.conf.yml",
     "/etc/etcd.conf.yml",
@@ -120,7 +121,16 @@ fn note_ntp(g: &mut Gather<'_>) {
                 .iter()
                 .any(|word| word == "noquery" || word == "ignore")
         };
-        let open = default.iter().find(|(words, _)| !quiet(words));
+        // The flags of several lines for the same addresses add up.
+        let family = |words: &[String]| words.get(1).cloned().unwrap_or_default();
+        let added = |words: &[String]| {
+            let mut others = default.iter();
+            others.any(|(other, _)| {
+                let same = family(other) == family(words) || family(other) == "default";
+                same && quiet(other)
+            })
+        };
+        let open = default.iter().find(|(words, _)| !added(words));
         let source = lines.iter().find(|line| {
             let words = words(line);
             words
@@ -156,7 +166,10 @@ fn note_rspamd(g: &mut Gather<'_>) {
 /// Notes whether the account guest, whose password is guest, may log in from other machines.
 fn note_rabbitmq(g: &mut Gather<'_>) {
     let mut found = Lines::of("rabbitmq", "guest_from_everywhere");
-    let lines = read(g, "rabbitmq", RABBITMQ);
+    let mut lines = read(g, "rabbitmq", RABBITMQ);
+    for path in files(g, "rabbitmq", RABBITMQ_MORE, ".conf") {
+        lines.extend(read(g, "rabbitmq", &path));
+    }
     for key in ["loopback_users", "loopback_users.guest"] {
         if let Some((words, place)) = last(&lines, key) {
             let off = words
@@ -363,6 +376,11 @@ mod tests {
             (
                 ntp,
                 "pool a\nrestrict default kod nomodify noquery limited\n",
+                "",
+            ),
+            (
+                ntp,
+                "pool a\nrestrict default kod nomodify\nrestrict default noquery limited\n",
                 "",
             ),
             (

@@ -3,6 +3,7 @@
 //! collects the durability settings.
 
 use super::super::lines_of_files::{Line, files, is_loopback, read};
+use super::super::postgresql_files::{last_value, read_records, read_settings, split_record};
 use super::Misuses;
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL, Server};
 use crate::gather::{Gather, lossy};
@@ -35,7 +36,12 @@ fn note_mariadb(g: &mut Gather<'_>) {
     }
     let mut found = Misuses::default();
     let is = |key: &str, value: &str| said.get(key).filter(|(said, _)| said == value);
-    if said.contains_key("log-bin") {
+    let no_log = ["skip-log-bin", "disable-log-bin"]
+        .iter()
+        .any(|key| said.contains_key(*key));
+    // MySQL 8 writes the log unless a line turns it off.
+    let logs = said.contains_key("log-bin") || server.logs_by_default();
+    if logs && !no_log {
         if let Some((value, place)) = said.get("sync-binlog") {
             found.add("binlog_unsynced", value == "0", place.clone());
         }
@@ -55,6 +61,28 @@ fn note_mariadb(g: &mut Gather<'_>) {
         found.add(
             "old_passwords",
             !matches!(value.as_str(), "0" | "off"),
+            place.clone(),
+        );
+    }
+    if let Some((value, place)) = said.get("sql-mode") {
+        let strict = ["strict_trans_tables", "strict_all_tables", "traditional"]
+            .iter()
+            .any(|mode| value.contains(mode));
+        // A number and a variable are not judged.
+        let named = value
+            .chars()
+            .all(|letter| letter.is_ascii_alphabetic() || "_, ".contains(letter));
+        found.add("values_cut", named && !strict, place.clone());
+    }
+    if let Some((value, place)) = said.get("innodb-flush-method") {
+        // The numbers are those of the list in `mariadbd --help --verbose`.
+        let never = ["nosync", "littlesync", "2", "3"].contains(&value.as_str());
+        found.add("never_flushed", never, place.clone());
+    }
+    if let Some((value, place)) = said.get("user") {
+        found.add(
+            "runs_as_root",
+            value == "root" || value == "0",
             place.clone(),
         );
     }
@@ -91,6 +119,7 @@ fn take_options(
         }
         let (name, value) = text.split_once('=').unwrap_or((text, "1"));
         let name = name.trim().to_ascii_lowercase().replace('_', "-");
+        let name = name.strip_prefix("loose-").unwrap_or(&name).to_owned();
         let value = value
             .split('#')
             .next()
@@ -135,13 +164,12 @@ fn note_postgresql(g: &mut Gather<'_>) {
         let dir = format!("{POSTGRESQL}/{}", lossy(&version));
         for cluster in g.list("postgresql.misuse", &dir) {
             let dir = format!("{dir}/{}", lossy(&cluster));
-            note_cluster(
-                read(g, "postgresql.misuse", &format!("{dir}/postgresql.conf")),
-                &mut found,
-            );
-            for line in read(g, "postgresql.misuse", &format!("{dir}/pg_hba.conf")) {
-                let text = line.text.split('#').next().unwrap_or_default();
-                let words: Vec<&str> = text.split_whitespace().collect();
+            let main = format!("{dir}/postgresql.conf");
+            let settings = read_settings(g, "postgresql.misuse", &main);
+            note_cluster(&settings, lossy(&version).parse().ok(), &mut found);
+            for line in read_records(g, "postgresql.misuse", &format!("{dir}/pg_hba.conf")) {
+                let record = split_record(&line.text);
+                let words: Vec<&str> = record.iter().map(String::as_str).collect();
                 let [kind, _, _, address, rest @ ..] = &words[..] else {
                     continue;
                 };
@@ -157,43 +185,33 @@ fn note_postgresql(g: &mut Gather<'_>) {
     found.note(g, "postgresql.misuse");
 }
 
-fn note_cluster(lines: Vec<Line>, found: &mut Misuses) {
-    let mut said: BTreeMap<String, (String, FactPlace)> = BTreeMap::new();
-    for line in lines {
-        let text = line.text.trim();
-        let Some(end) = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
-        else {
-            continue;
-        };
-        let value = text[end..].trim_start_matches([' ', '\t', '=']);
-        let value = match value.strip_prefix('\'') {
-            Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
-            None => value.split(['#', ' ', '\t']).next().unwrap_or_default(),
-        };
-        if !text.starts_with('#') {
-            said.insert(
-                text[..end].to_ascii_lowercase(),
-                (value.trim().to_owned(), line.place),
-            );
-        }
-    }
-    let on = said
-        .get("archive_mode")
-        .is_some_and(|(value, _)| matches!(value.as_str(), "on" | "always"));
-    if let Some((command, place)) = said.get("archive_command").filter(|_| on) {
+fn note_cluster(lines: &[Line], version: Option<f64>, found: &mut Misuses) {
+    let last = |name: &str| last_value(lines, name);
+    let on = last("archive_mode").is_some_and(|(value, _)| {
+        let value = value.to_ascii_lowercase();
+        value == "always" || is_true(&value)
+    });
+    // Where a library archives, the command is not used.
+    let by_library = last("archive_library").is_some_and(|(value, _)| !value.is_empty());
+    if let Some((command, line)) = last("archive_command").filter(|_| on && !by_library) {
         found.add(
             "archive_keeps_nothing",
-            KEEP_NOTHING.contains(&command.as_str()),
-            place.clone(),
+            KEEP_NOTHING.contains(&command.trim()),
+            line.place.clone(),
         );
     }
-    if let Some((hash, place)) = said.get("password_encryption") {
-        let old = matches!(
-            hash.to_ascii_lowercase().as_str(),
-            "md5" | "on" | "true" | "yes"
-        );
-        found.add("old_hash", old, place.clone());
+    if let Some((hash, line)) = last("password_encryption") {
+        let hash = hash.to_ascii_lowercase();
+        // Up to 13, `on` stands for md5; later versions do not start with the word.
+        let old = hash == "md5" || (version.is_none_or(|version| version < 14.0) && is_true(&hash));
+        found.add("old_hash", old, line.place.clone());
     }
+}
+
+/// Whether a word is true for PostgreSQL, which accepts unique prefixes (parse_bool).
+fn is_true(word: &str) -> bool {
+    let begins = |whole: &str| !word.is_empty() && whole.starts_with(word);
+    word == "on" || word == "1" || begins("true") || begins("yes")
 }
 
 #[cfg(test)]
@@ -223,6 +241,19 @@ mod tests {
                 "binlogs_forever=false",
             ),
             ("[mysqld]\nlog-bin\n", ""),
+            (
+                "[mysqld]\nsql-mode=NO_ENGINE_SUBSTITUTION\n",
+                "values_cut=true",
+            ),
+            ("[mysqld]\nsql_mode=TRADITIONAL\n", "values_cut=false"),
+            ("[mysqld]\nsql_mode=\"\"\n", "values_cut=true"),
+            ("[server]\ninnodb_flush_method=3\n", "never_flushed=true"),
+            (
+                "[server]\ninnodb_flush_method=O_DIRECT\n",
+                "never_flushed=false",
+            ),
+            ("[mariadb]\nuser = \"root\"\n", "runs_as_root=true"),
+            ("[mysqldump]\nuser = root\n", ""),
             ("[mysqld]\nold_passwords=1\n", "old_passwords=true"),
             ("[mariadb-10.11]\nold_passwords=1\n", "old_passwords=true"),
             ("[mariadb-10.5]\nold_passwords=1\n", ""),
@@ -274,6 +305,16 @@ mod tests {
                 "postgresql.conf",
                 "archive_mode on\narchive_command 'cp %p /a/%f'\n",
                 "archive_keeps_nothing=false",
+            ),
+            (
+                "postgresql.conf",
+                "archive_mode on\narchive_command = 'true'\narchive_library = 'basic_archive'\n",
+                "",
+            ),
+            (
+                "postgresql.conf",
+                "archive_mode = always\narchive_command = 'exit 0'\n",
+                "archive_keeps_nothing=true",
             ),
             (
                 "postgresql.conf",

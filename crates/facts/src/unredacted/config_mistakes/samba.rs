@@ -80,6 +80,14 @@ fn note_share(all: &Effective, id: ScopeId, found: &mut Misuses) {
         });
         found.add("group_is_root", all_of_group, &said.place);
     }
+    if let Some(said) = own("strictsync") {
+        let ignored = matches!(low(said).as_str(), "no" | "false" | "0" | "off");
+        found.add(
+            "flushes_ignored",
+            ignored && is_writable(all, id),
+            &said.place,
+        );
+    }
     if let Some(said) = own("forceuser") {
         let root = low(said) == "root";
         found.add(
@@ -139,6 +147,11 @@ mod tests {
                 "writers_are_root=true",
             ),
             ("[a]\nforce user = root\n", "writers_are_root=false"),
+            (
+                "[a]\nstrictsync = false\nread only = no\n",
+                "flushes_ignored=true",
+            ),
+            ("[a]\nstrict sync = no\n", "flushes_ignored=false"),
             (
                 "[a]\nforce user = bob\nwritable = yes\n",
                 "writers_are_root=false",
