@@ -228,4 +228,6 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("nginx-weak-ciphers", 2),
     ("web-server-tls-1-0", 1),
     ("web-server-weak-ciphers", 2),
+    ("journald-lost-at-boot", 1),
+    ("logs-not-rotated", 1),
 ];

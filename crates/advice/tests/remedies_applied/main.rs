@@ -9,6 +9,7 @@
 mod access;
 mod daemons;
 mod misuse;
+mod settings;
 mod system;
 
 use assay_advice::{Catalogue, findings};
@@ -421,6 +422,7 @@ fn remedies_clear_their_findings_and_open_none() {
         .chain(access::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
+        .chain(settings::REMEDIES)
         .chain(system::REMEDIES);
     for &(id, tree, file, replaced) in all {
         let page = catalogue.get(id).unwrap();
