@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of the keys of its facts. If a rule uses facts of several services, the
 /// first of these services in the table is the service of the rule.
-const SERVICES: [(&str, &[&str]); 93] = [
+const SERVICES: [(&str, &[&str]); 96] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -59,9 +59,12 @@ const SERVICES: [(&str, &[&str]); 93] = [
         &["libvirtd", "libvirt_qemu", "libvirt_socket"],
     ),
     ("access points", &["hostapd", "hostapd_file", "hotspot"]),
-    ("apt", &["apt"]),
+    ("apt", &["apt", "apt_pin", "upgrade_origin", "held_package"]),
     ("Kubernetes", &["kubelet", "kubelet_args"]),
-    ("container files", &["container_file", "container_mount"]),
+    (
+        "container files",
+        &["container_file", "container_mount", "podman_default"],
+    ),
     ("backups", &["backup", "backup_age"]),
     (
         "logins without SSH",
@@ -98,10 +101,16 @@ const SERVICES: [(&str, &[&str]); 93] = [
     ("dynamic loader", &["loaded_library"]),
     ("OpenSSL", &["openssl_cnf"]),
     ("journal", &["journald"]),
-    ("firewall", &["firewall"]),
+    ("firewall", &["firewall", "filter_file"]),
     ("network cards", &["network_card"]),
     ("Docker", &["docker", "registry"]),
     ("chrony", &["chrony", "time_source"]),
+    ("clock", &["clock_source"]),
+    (
+        "Proxmox VE",
+        &["pve_store", "pve_token", "pve_firewall", "corosync"],
+    ),
+    ("units of systemd", &["unit"]),
     ("ZFS", &["zfs", "zfs_boot"]),
     ("btrfs", &["btrfs"]),
     ("LVM", &["lvm"]),
@@ -116,10 +125,16 @@ const SERVICES: [(&str, &[&str]); 93] = [
     ),
     ("libraries in use", &["mapped", "openssl-copy"]),
     ("Wi-Fi", &["wifi"]),
-    ("UPS", &["ups", "apcupsd", "ups_time"]),
+    ("UPS", &["ups", "apcupsd", "ups_time", "ups_setting"]),
     (
         "accounts and sudo",
-        &["accounts", "sudo", "doas_rule", "login_defs"],
+        &[
+            "accounts",
+            "sudo",
+            "doas_rule",
+            "login_defs",
+            "group_member",
+        ],
     ),
     (
         "file systems",
@@ -127,6 +142,10 @@ const SERVICES: [(&str, &[&str]); 93] = [
             "mount",
             "fstab",
             "fstab_line",
+            "fstab_disk",
+            "crypttab_line",
+            "root_flags",
+            "iscsi_target",
             "swap",
             "fstab_swap",
             "network_mount",
@@ -136,7 +155,7 @@ const SERVICES: [(&str, &[&str]); 93] = [
     ("disks", &["smart", "smartd", "disk", "dm", "edac"]),
     ("logins through PAM", &["pam"]),
     ("name resolution", &["resolver"]),
-    ("scheduled jobs", &["cron", "ignored_file"]),
+    ("scheduled jobs", &["cron", "ignored_file", "rotation"]),
     ("packages", &["packages", "package", "os"]),
     (
         "kernel",
@@ -144,6 +163,9 @@ const SERVICES: [(&str, &[&str]); 93] = [
             "sysctl",
             "module",
             "kernel",
+            "boot_line",
+            "limit",
+            "core_handler",
             "cpu",
             "memory",
             "cgroup",

@@ -90,6 +90,9 @@ impl<H: Host + ?Sized> Host for Faulty<'_, H> {
     fn tree_mode(&self, path: &Path) -> Option<u32> {
         self.inner.tree_mode(path)
     }
+    fn tree_owner(&self, path: &Path) -> Option<u32> {
+        self.inner.tree_owner(path)
+    }
     fn statfs(&self, path: &Path) -> Result<StatFs, HostError> {
         self.path(path, || self.inner.statfs(path))
     }

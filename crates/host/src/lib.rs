@@ -258,6 +258,11 @@ pub trait Host: Send + Sync {
         None
     }
 
+    /// Returns the number of the account that owns a file in a tree of files. Returns `None` for other hosts.
+    fn tree_owner(&self, _path: &Path) -> Option<u32> {
+        None
+    }
+
     /// Returns the size and the free space of the file system that contains a path.
     ///
     /// # Errors

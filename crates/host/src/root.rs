@@ -134,6 +134,16 @@ impl Host for Root {
             .ok()?
     }
 
+    fn tree_owner(&self, path: &Path) -> Option<u32> {
+        let owner = |place: &Path| {
+            let flags = rustix::fs::AtFlags::NO_AUTOMOUNT;
+            let found =
+                rustix::fs::statx(rustix::fs::CWD, place, flags, rustix::fs::StatxFlags::UID);
+            Ok(found.ok().map(|found| found.stx_uid))
+        };
+        self.answer(path, true, owner).ok()?
+    }
+
     fn tree_mode(&self, path: &Path) -> Option<u32> {
         let mode = |place: &Path| {
             let flags = rustix::fs::AtFlags::NO_AUTOMOUNT;

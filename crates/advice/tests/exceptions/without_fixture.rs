@@ -231,4 +231,6 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("mariadb-never-flushed", 1),
     ("unbound-without-validator", 1),
     ("dhcpd-omapi-open", 1),
+    ("journald-lost-at-boot", 1),
+    ("logs-not-rotated", 1),
 ];

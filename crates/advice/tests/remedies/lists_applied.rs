@@ -2,6 +2,7 @@
 
 const DAEMONS: &str = "crates/advice/tests/remedies_applied/daemons.rs";
 const MISUSE: &str = "crates/advice/tests/remedies_applied/misuse.rs";
+const SETTINGS: &str = "crates/advice/tests/remedies_applied/settings.rs";
 const ACCESS: &str = "crates/advice/tests/remedies_applied/access.rs";
 const SERVERS: &str = "crates/advice/tests/remedies_applied/servers.rs";
 const SYSTEM: &str = "crates/advice/tests/remedies_applied/system.rs";
@@ -39,6 +40,47 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("sysctl-fifos-unprotected", MISUSE, "\"@\""),
     ("sysctl-router-takes-redirects", MISUSE, "\"@\""),
     ("ssh-weak-everywhere", MISUSE, "\"@\""),
+    ("rootflags-data-writeback", SETTINGS, "\"@\""),
+    ("sudo-path-foreign", SETTINGS, "\"@\""),
+    ("cron-line-cut", SETTINGS, "\"@\""),
+    ("cron-table-refused", SETTINGS, "\"@\""),
+    ("cron-sixty-times", SETTINGS, "\"@\""),
+    ("unit-setting-elsewhere", SETTINGS, "\"@\""),
+    ("unit-holds-password", SETTINGS, "\"@\""),
+    ("debug-shell-open", SETTINGS, "\"@\""),
+    ("limits-above-kernel", SETTINGS, "\"@\""),
+    ("journald-drops-errors", SETTINGS, "\"@\""),
+    ("journald-lost-at-boot", SETTINGS, "\"@\""),
+    ("logs-not-rotated", SETTINGS, "\"@\""),
+    ("clock-without-source", SETTINGS, "\"@\""),
+    ("group-reaches-disks", SETTINGS, "\"@\""),
+    ("pam-group-without-password", SETTINGS, "\"@\""),
+    ("sysctl-aslr-partial", SETTINGS, "\"@\""),
+    ("sysctl-min-free-large", SETTINGS, "\"@\""),
+    ("core-handler-foreign", SETTINGS, "\"@\""),
+    ("crypttab-formats-by-name", SETTINGS, "\"@\""),
+    ("fstab-network-disk-early", SETTINGS, "\"@\""),
+    ("fstab-errors-continue", SETTINGS, "\"@\""),
+    ("iscsi-target-open", SETTINGS, "\"@\""),
+    ("guest-without-kvm", SETTINGS, "\"@\""),
+    ("guest-gets-host-root", SETTINGS, "\"@\""),
+    ("guest-monitor-open", SETTINGS, "\"@\""),
+    ("container-nested-privileged", SETTINGS, "\"@\""),
+    ("pve-directory-not-mounted", SETTINGS, "\"@\""),
+    ("pve-token-unlimited", SETTINGS, "\"@\""),
+    ("pve-firewall-not-in-force", SETTINGS, "\"@\""),
+    ("corosync-unsigned", SETTINGS, "\"@\""),
+    ("apt-upgrades-other-release", SETTINGS, "\"@\""),
+    ("apt-security-pinned-away", SETTINGS, "\"@\""),
+    ("package-held", SETTINGS, "\"@\""),
+    ("firewall-ipv6-open", SETTINGS, "\"@\""),
+    ("firewall-accepts-all", SETTINGS, "\"@\""),
+    ("container-all-capabilities", SETTINGS, "\"@\""),
+    ("container-database-open", SETTINGS, "\"@\""),
+    ("docker-copies-layers", SETTINGS, "\"@\""),
+    ("podman-unconfined", SETTINGS, "\"@\""),
+    ("ups-never-counts", SETTINGS, "\"@\""),
+    ("ups-times-contradict", SETTINGS, "\"@\""),
     ("redis-open", DAEMONS, "\"@\""),
     ("redis-save-errors-ignored", DAEMONS, "\"@\""),
     ("redis-append-unsynced", DAEMONS, "\"@\""),
@@ -192,6 +234,38 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
 
 /// Remedies that no test can execute, with the reason. Entries may only be removed.
 pub const NOT_APPLIED: &[(&str, &str)] = &[
+    (
+        "root-program-of-user",
+        "the owner of a file is changed by root; a copy of a tree keeps none",
+    ),
+    (
+        "zfs-scrub-long-ago",
+        "a scrub of half an hour, as that of zfs-no-scrub, which a guest executes",
+    ),
+    (
+        "md-check-timer-off",
+        "the remedy enables a unit; `enabled_units` tests which links count",
+    ),
+    (
+        "settings-file-ignored",
+        "the remedy gives a file another name; `ignored_files` tests which names are read",
+    ),
+    (
+        "md-without-bitmap",
+        "the remedy changes a running array of more than 100 GB",
+    ),
+    (
+        "zfs-special-alone",
+        "the remedy attaches a device, as that of zfs-log-alone, which a guest executes",
+    ),
+    (
+        "disk-on-sata",
+        "the disk of a guest is attached by Proxmox VE, with the guest stopped",
+    ),
+    (
+        "firewall-not-started",
+        "the remedy enables a unit; `packet_filters` tests which units count",
+    ),
     (
         "backup-old",
         "the cause is a different one each time; the page lists what to read",

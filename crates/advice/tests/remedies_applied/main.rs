@@ -10,6 +10,7 @@ mod access;
 mod daemons;
 mod misuse;
 mod servers;
+mod settings;
 mod system;
 
 use assay_advice::{Catalogue, findings};
@@ -423,6 +424,7 @@ fn remedies_clear_their_findings_and_open_none() {
         .chain(servers::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
+        .chain(settings::REMEDIES)
         .chain(system::REMEDIES);
     for &(id, tree, file, replaced) in all {
         let page = catalogue.get(id).unwrap();

@@ -139,6 +139,8 @@ fn note_arrays(g: &mut Gather<'_>) {
             ("degraded", gone.map(Value::from)),
             ("array_state", state.map(Value::from)),
             ("sync_action", array.action.map(Value::from)),
+            ("bitmap", array.active.then(|| array.bitmap.into())),
+            ("blocks", array.blocks.map(Value::from)),
         ] {
             let key = format!("disk.{}.md_{what}", array.name);
             if let Some(value) = value

@@ -135,7 +135,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
 }
 
 /// Parses a number as the kernel does: decimal, hexadecimal after `0x`, or octal after `0`.
-fn parse_number(text: &str) -> serde_json::Value {
+pub(crate) fn parse_number(text: &str) -> serde_json::Value {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),

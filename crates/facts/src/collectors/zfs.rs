@@ -1,11 +1,13 @@
 //! Collects the module version and parameters of ZFS and the ARC. For a target, also collects the properties of its
 //! dataset and pool.
 
+use super::services::certificates;
 use crate::gather::{Gather, lossy, scalar};
 use crate::zpool::{self, Ashifts, Vdev};
 use crate::zpool_health::{self, Leaf};
 use assay_host::kstat;
 use assay_model::{FactKind, FactPlace, Facts};
+use jiff::tz::TimeZone;
 use pool_configurations::{PoolConfigurations, find_ashift};
 use serde_json::Value;
 
@@ -285,6 +287,14 @@ fn note_health(g: &mut Gather<'_>, key: &str, pool: &str, status: &str, place: &
         }
         None => {}
     }
+    // The time zone of the end is unknown: whole days are exact enough.
+    let end = zpool_health::scrub_end(status).and_then(|end| end.to_zoned(TimeZone::UTC).ok());
+    if let (Some(end), Ok(now)) = (end, certificates::now(g)) {
+        let days = now.saturating_sub(end.timestamp().as_second()) / 86_400;
+        let key = format!("{key}.scrub_days");
+        g.facts
+            .known(key, days.max(0), FactKind::Runtime, place.clone());
+    }
 }
 
 /// Notes the top-level vdevs of a pool. Their position in `zpool status` is part of the key.
@@ -343,6 +353,15 @@ fn note_vdevs(
                 .facts
                 .unknown(key("ashift"), why.clone(), kind, source.clone()),
         }
+        g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
+    }
+    let mut data = vdevs.iter().filter(|vdev| vdev.class == "data").peekable();
+    let redundant = data.peek().is_some() && data.all(|vdev| vdev.kind != "disk");
+    let place = FactPlace::command(["zpool", "status", "-LP", pool]);
+    for at in (0..vdevs.len()).filter(|_| redundant) {
+        let key = format!("{pool_key}.vdev.{at}.pool_redundant");
+        g.facts
+            .known(key, true, FactKind::Configured, place.clone());
         g.about(["zfs.pool", pool, "vdev", &at.to_string()]);
     }
     if all_ashifts.is_empty() {

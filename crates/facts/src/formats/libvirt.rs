@@ -2,6 +2,7 @@
 //! files in /etc/libvirt/qemu and /run/libvirt/qemu.
 
 use crate::limits::Limits;
+use crate::proxmox::processor::WITHOUT_AES;
 use crate::qemu::{self, Storage, VirtualDisk};
 use assay_model::secrets::withhold_value;
 use roxmltree::{Document, Node};
@@ -84,8 +85,14 @@ pub fn parse(xml: &str) -> Result<Domain, String> {
                     None | Some("require" | "force")
                 )
         });
+        let taken = cpu.children().any(|feature| {
+            feature.attribute("name") == Some("aes")
+                && matches!(feature.attribute("policy"), Some("disable" | "forbid"))
+        });
         if given {
             set(&mut found.settings, "aes", "yes");
+        } else if taken || WITHOUT_AES.contains(&name) {
+            set(&mut found.settings, "aes", "no");
         }
     } else if kind.and_then(|kind| kind.attribute("arch")) == Some("x86_64")
         && domain.attribute("type") == Some("kvm")
@@ -255,9 +262,10 @@ pub(crate) fn redact(xml: &str, identity: bool) -> String {
         // The line number of the processor does not change.
         "\n".repeat(above),
         get(&domain.settings, "cpu"),
-        match domain.settings.contains_key("aes") {
-            true => "<feature policy='require' name='aes'/>",
-            false => "",
+        match domain.settings.get("aes").map(String::as_str) {
+            Some("yes") => "<feature policy='require' name='aes'/>",
+            Some(_) => "<feature policy='disable' name='aes'/>",
+            None => "",
         },
     );
     let mut models = Vec::new();

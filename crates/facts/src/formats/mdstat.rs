@@ -17,6 +17,10 @@ pub struct Array {
     pub action: Option<String>,
     /// Whether the metadata is in a firmware format (IMSM, DDF). A container of such arrays is never active.
     pub external: bool,
+    /// Size in KiB.
+    pub blocks: Option<u64>,
+    /// Whether the array has a bitmap, or a member with a journal.
+    pub bitmap: bool,
 }
 
 /// Words of progress lines in mdstat, each with the name of the action in `sync_action`.
@@ -65,12 +69,18 @@ fn parse_head(name: &str, rest: &str) -> Array {
         active,
         level,
         failed,
+        bitmap: rest.contains("(J)"),
         ..Array::default()
     }
 }
 
 fn add_line(array: &mut Array, line: &str) {
     array.external |= line.contains("super external:");
+    array.bitmap |= line.trim_start().starts_with("bitmap:");
+    let mut words = line.split_ascii_whitespace();
+    if let (Some(number), Some("blocks")) = (words.next(), words.next()) {
+        array.blocks = number.parse().ok();
+    }
     for word in line.split_ascii_whitespace() {
         let inner = word
             .strip_prefix('[')

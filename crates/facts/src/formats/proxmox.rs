@@ -1,7 +1,7 @@
 //! Parses Proxmox VE's `/etc/pve/qemu-server/VMID.conf` (qm.conf(5)) and `/etc/pve/storage.cfg` (pvesm(1)). The
 //! settings of a running guest may differ, because changes are pending until its next start.
 
-mod processor;
+pub(crate) mod processor;
 
 use crate::limits::{Limits, is_limit};
 use crate::qemu::{Storage, VirtualDisk, cache_mode};
@@ -238,7 +238,7 @@ fn place(volume: &str, stores: &BTreeMap<String, ProxmoxStorage>) -> (Storage, &
 /// Redacts a line of a guest's configuration: keeps only what becomes facts. With `identity`, keeps the name of the
 /// guest.
 pub(crate) fn redact(line: &str, identity: bool) -> String {
-    const KEPT: [&str; 5] = ["cpu", "machine", "scsihw", "arch", "ostype"];
+    const KEPT: [&str; 6] = ["cpu", "machine", "scsihw", "arch", "ostype", "kvm"];
     let plain = |text: &str| is_plain(&text.trim().replace(['=', ';'], "-"));
     const OPTIONS: [&str; 8] = [
         "snapshot",

@@ -2,6 +2,7 @@
 //! [`crate::zpool`] parses the layout.
 
 use crate::zpool::{class_of, tree};
+use jiff::civil::DateTime;
 
 /// A leaf device of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +158,16 @@ pub fn data_errors(status: &str) -> Option<Result<u64, String>> {
     }
 }
 
+/// Returns when the last scrub ended, as `zpool status` prints it in local time: `Sun Mar  9 03:36:45 2025`.
+#[must_use]
+pub fn scrub_end(status: &str) -> Option<DateTime> {
+    let scan = |line: &str| line.trim_start().starts_with("scan: scrub repaired");
+    let line = status.lines().find(|line| scan(line))?;
+    let (_, date) = line.split_once(" errors on ")?;
+    let words: Vec<&str> = date.split_whitespace().skip(1).collect();
+    DateTime::strptime("%b %d %H:%M:%S %Y", words.join(" ")).ok()
+}
+
 /// Returns whether a resilver is running.
 #[must_use]
 pub fn is_resilvering(status: &str) -> bool {
@@ -178,6 +189,18 @@ mod tests {
     }
 
     /// Sources are openzfs/zfs issues 16245, 4653 and 12263, and zpool-replace(8). Devices are listed by path.
+    #[test]
+    fn ends_of_scrubs() {
+        let end = |text: &str| scrub_end(&format!("  scan: {text}\n")).map(|end| end.to_string());
+        let done = "scrub repaired 0B in 03:12:44 with 0 errors on Sun Mar  9 03:36:45 2025";
+        assert_eq!(end(done).as_deref(), Some("2025-03-09T03:36:45"));
+        assert_eq!(
+            end("scrub in progress since Sun Mar  9 03:36:45 2025"),
+            None
+        );
+        assert_eq!(end("none requested"), None);
+    }
+
     #[test]
     fn devices_that_are_lost() {
         for (config, expected) in [

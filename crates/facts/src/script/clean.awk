@@ -512,7 +512,7 @@ function guest(line,   at, key, n, parts, i, kept, text) {
         for (i = 1; i < n; i++) if (parts[i] ~ /^--?cpu$/ && loose(parts[i + 1])) kept = "args: -cpu " parts[i + 1]
         return kept
     }
-    if (key == "cpu" || key == "machine" || key == "scsihw" || key == "arch" || key == "ostype") return loose(trim(substr(line, at + 1))) ? line : ""
+    if (key == "cpu" || key == "machine" || key == "scsihw" || key == "arch" || key == "ostype" || key == "kvm") return loose(trim(substr(line, at + 1))) ? line : ""
     if (key !~ /^(virtio|sata|ide|scsi)[0-9]+$/) return ""
     # A number of one byte.
     text = key; gsub(/[a-z]/, "", text); sub(/^0+/, "", text)

@@ -187,6 +187,8 @@ pub(super) const WANTS: &[Want] = &[
     Want::Files("words", words::HOSTAPD, CONF),
     Want::Files("words", words::JOURNALD, CONF),
     Want::Files("words", words::MDADM, CONF),
+    Want::Files("words", words::JOURNALD_VENDOR, CONF),
+    Want::Files("words", words::JOURNALD_RUN, CONF),
     Want::Files("words", words::XINETD, ALL),
     Want::Files("words", words::APT, ALL),
     Want::Files("words", words::SOURCES, words::SOURCES_FILES),

@@ -2,7 +2,7 @@
 //! contains the line number, but no name.
 
 use super::lines_of_files::{Line, files, note, read};
-use super::sudo_rules::{runs_as_root, without_blanks_in_tags};
+use super::sudo_rules::{is_comment, runs_as_root, without_blanks_in_tags};
 use crate::gather::Gather;
 
 const PASSWD: &str = "/etc/passwd";
@@ -85,7 +85,7 @@ fn note_sudoers(g: &mut Gather<'_>) {
     for line in &lines {
         {
             let text = line.text.trim();
-            if text.is_empty() || text.starts_with('#') || text.starts_with('@') {
+            if text.is_empty() || is_comment(text) || text.starts_with('@') {
                 continue;
             }
             number += 1;

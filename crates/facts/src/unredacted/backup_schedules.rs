@@ -1,7 +1,23 @@
 //! Checks whether a timer or cron job starts the configured programs for snapshots and backups.
 
-use super::lines_of_files::{exists, files, note, read};
+use super::lines_of_files::{exists, files, holds_enabled_units, note, read};
 use crate::gather::{Gather, lossy};
+use std::path::Path;
+
+/// Programs that copy or archive data.
+const COPIERS: [&str; 8] = [
+    "borg",
+    "borgmatic",
+    "restic",
+    "rsnapshot",
+    "duplicity",
+    "kopia",
+    "proxmox-backup-client",
+    "rdiff-backup",
+];
+const UNITS: &str = "/etc/systemd/system";
+/// Jobs of Proxmox VE.
+const PVE_JOBS: &str = "/etc/pve/jobs.cfg";
 
 /// A program, its configuration file, and a function that returns whether a line of this file means that the program is
 /// configured.
@@ -47,6 +63,95 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             "backup",
             program,
             &line.place,
+            &[("started", started.into())],
+        );
+    }
+    note_timers(g);
+    note_proxmox(g);
+}
+
+/// Notes timers of an administrator that start a backup.
+fn note_timers(g: &mut Gather<'_>) {
+    if !holds_enabled_units(g) {
+        return;
+    }
+    for path in files(g, "backup", UNITS, ".timer") {
+        if g.host.link(Path::new(&path)).is_ok() {
+            continue;
+        }
+        let lines = read(g, "backup", &path);
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let value = |key: &str| {
+            let mut values = lines
+                .iter()
+                .filter_map(|line| line.text.trim().strip_prefix(key));
+            values.next().map(|value| value.trim().to_owned())
+        };
+        let own = format!("{}.service", name.trim_end_matches(".timer"));
+        let unit = value("Unit=").unwrap_or(own);
+        let copies = read(g, "backup", &format!("{UNITS}/{unit}"))
+            .iter()
+            .any(|line| {
+                let command = line
+                    .text
+                    .trim()
+                    .strip_prefix("ExecStart=")
+                    .unwrap_or_default();
+                let program = command.trim_start_matches(['-', '@', ':', '+', '!']);
+                let program = program.split_whitespace().next().unwrap_or_default();
+                COPIERS.contains(&program.rsplit('/').next().unwrap_or_default())
+            });
+        let (Some(first), true) = (lines.first(), copies) else {
+            continue;
+        };
+        let started = is_wanted(g, &name) || is_started(g, &unit);
+        let which = name.replace('.', "-");
+        note(
+            g,
+            "backup",
+            &which,
+            &first.place,
+            &[("started", started.into())],
+        );
+    }
+}
+
+/// Returns whether a target starts a unit.
+fn is_wanted(g: &mut Gather<'_>, unit: &str) -> bool {
+    let dirs = g.list("backup", UNITS);
+    let mut wants = dirs.iter().map(|dir| lossy(dir));
+    wants.any(|dir| {
+        let is_list = dir.ends_with(".wants") || dir.ends_with(".requires");
+        let names = g.host.list(Path::new(&format!("{UNITS}/{dir}")));
+        is_list && names.is_ok_and(|names| names.iter().any(|name| lossy(name) == unit))
+    })
+}
+
+/// Notes whether one of the backup jobs of Proxmox VE is on.
+fn note_proxmox(g: &mut Gather<'_>) {
+    let lines = read(g, "backup", PVE_JOBS);
+    let mut jobs: Vec<bool> = Vec::new();
+    for line in &lines {
+        let text = line.text.trim();
+        if !line.text.starts_with(char::is_whitespace) && text.starts_with("vzdump:") {
+            jobs.push(true);
+        } else if let (Some(on), Some(("enabled", value))) =
+            (jobs.last_mut(), text.split_once(char::is_whitespace))
+        {
+            *on = value.trim() != "0";
+        }
+    }
+    let first = lines
+        .iter()
+        .find(|line| line.text.trim() == "enabled 0")
+        .or(lines.first());
+    if let (Some(first), false) = (first, jobs.is_empty()) {
+        let started = jobs.contains(&true) || is_started(g, "vzdump");
+        note(
+            g,
+            "backup",
+            "vzdump",
+            &first.place,
             &[("started", started.into())],
         );
     }

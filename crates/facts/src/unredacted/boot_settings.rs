@@ -3,9 +3,13 @@
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
+use assay_config::effective::files::OfHost;
+use assay_config::effective::{Program, ScopeId, read_effective};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
+use std::path::Path;
 
+const SYSCTL: &str = "/etc/sysctl.conf";
 const GRUB: &str = "/etc/default/grub";
 /// Variables of GRUB whose values form the kernel command line, in the order in which they are joined.
 const GRUB_LINES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
@@ -104,6 +108,15 @@ fn boot_line(g: &mut Gather<'_>) {
         g.facts
             .known(off, true, FactKind::Configured, place.clone());
     }
+    note_sysctl(g, &lines);
+    let debug = lines
+        .iter()
+        .find(|(text, _)| words_of(text).any(opens_shell));
+    if let Some((_, place)) = debug {
+        let shell = "boot_line.debug_shell";
+        g.facts
+            .known(shell, true, FactKind::Configured, place.clone());
+    }
     if let Some(place) = all.or(single.map(|(_, place)| place)) {
         g.facts.known(
             "boot_line.mitigations_off",
@@ -111,6 +124,49 @@ fn boot_line(g: &mut Gather<'_>) {
             FactKind::Configured,
             place.clone(),
         );
+    }
+}
+
+/// Returns whether a word starts the debug shell (systemd-debug-generator(8)).
+fn opens_shell(word: &str) -> bool {
+    let (name, value) = word.split_once('=').unwrap_or((word, "1"));
+    let on = !matches!(value, "0" | "no" | "false" | "off" | "n" | "f");
+    on && matches!(name, "systemd.debug-shell" | "systemd.debug_shell")
+}
+
+/// Notes kernel settings on the command line (`sysctl.NAME=VALUE`) that no file of sysctl sets. sysctl runs later.
+fn note_sysctl(g: &mut Gather<'_>, lines: &[(String, FactPlace)]) {
+    let mut all: Vec<(String, FactPlace)> = lines.to_vec();
+    let now = read(g, "boot_line", crate::collectors::kernel::CMDLINE);
+    all.extend(now.into_iter().map(|line| (line.text, line.place)));
+    let files = read_effective(Program::Sysctl, Path::new(SYSCTL), &OfHost(g.host));
+    let by_file = |name: &str| {
+        let said = files
+            .as_ref()
+            .ok()
+            .map(|all| all.certain(ScopeId::ROOT, name));
+        !matches!(said, Some(Ok(None)))
+    };
+    // The kernel uses the last word.
+    for (text, place) in all.iter().rev() {
+        for word in words_of(text).rev() {
+            let Some((name, value)) = word
+                .strip_prefix("sysctl.")
+                .and_then(|rest| rest.split_once('='))
+            else {
+                continue;
+            };
+            let name = name.replace('/', ".");
+            let key = format!("sysctl.{name}.configured");
+            if crate::collectors::sysctl::NAMES.contains(&name.as_str())
+                && g.facts.get(&key).is_none()
+                && !by_file(&name)
+            {
+                let value = crate::collectors::sysctl::parse_number(value);
+                g.facts
+                    .known(key, value, FactKind::Configured, place.clone());
+            }
+        }
     }
 }
 

@@ -2,15 +2,25 @@
 //! of the line, and contains neither names nor addresses. The collectors of single programs find other harmful
 //! settings.
 
+mod accounts_and_limits;
 mod apache;
+mod boot_disks;
+mod clock_sources;
+mod cron_lines;
 mod database_options;
 mod fstab_lines;
+mod iscsi_targets;
 mod mail;
 mod nginx;
+mod package_updates;
+mod packet_filters;
+mod proxmox_cluster;
 mod samba;
 mod small_servers;
 mod ssh_client;
 mod system_files;
+mod unit_files;
+mod ups_settings;
 
 use super::lines_of_files::note;
 use crate::gather::Gather;
@@ -26,6 +36,16 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     ssh_client::collect(g);
     system_files::collect(g);
     fstab_lines::collect(g);
+    accounts_and_limits::collect(g);
+    boot_disks::collect(g);
+    clock_sources::collect(g);
+    cron_lines::collect(g);
+    iscsi_targets::collect(g);
+    package_updates::collect(g);
+    packet_filters::collect(g);
+    proxmox_cluster::collect(g);
+    unit_files::collect(g);
+    ups_settings::collect(g);
 }
 
 /// A setting that may be a mistake, with its place.

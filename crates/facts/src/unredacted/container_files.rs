@@ -1,7 +1,7 @@
 //! Finds privileges in container definitions: compose files below the usual directories, and Podman's quadlets.
 //! `docker` checks the running containers.
 
-use super::lines_of_files::{files, note, read};
+use super::lines_of_files::{files, is_loopback, note, read};
 use crate::collectors::daemons::lines::at_line;
 use crate::collectors::daemons::nested::{YamlValue, read_yaml};
 use crate::gather::{Gather, lossy};
@@ -9,11 +9,23 @@ use assay_model::FactPlace;
 use std::collections::BTreeMap;
 
 const DIRS: [&str; 4] = ["/opt", "/srv", "/root", "/etc/docker"];
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 8] = [
     "compose.yaml",
     "compose.yml",
     "docker-compose.yaml",
     "docker-compose.yml",
+    "compose.override.yaml",
+    "compose.override.yml",
+    "docker-compose.override.yaml",
+    "docker-compose.override.yml",
+];
+/// Settings of images with which a database asks for no password.
+const WITHOUT_PASSWORD: [&str; 5] = [
+    "postgres_host_auth_method=trust",
+    "mysql_allow_empty_password=",
+    "mariadb_allow_empty_root_password=",
+    "mariadb_allow_empty_password=",
+    "allow_empty_password=yes",
 ];
 const UNITS: &str = "/etc/systemd/system";
 const QUADLETS: &str = "/etc/containers/systemd";
@@ -26,6 +38,13 @@ struct Given {
     privileged: Option<usize>,
     socket: Option<usize>,
     whole_machine: Option<usize>,
+    /// All capabilities, without `privileged`.
+    capabilities: Option<usize>,
+    /// A database that asks for no password.
+    database: Option<usize>,
+    /// Ports that are published, and those of them that only this machine reaches.
+    published: usize,
+    local: usize,
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -79,6 +98,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 given.take_volume(volume, at);
             } else if text.starts_with("PodmanArgs=") && text.contains("--privileged") {
                 given.privileged = at;
+            } else if let Some(all) = text.strip_prefix("AddCapability=") {
+                let mut all = all.split_whitespace();
+                if all.any(|one| one.eq_ignore_ascii_case("all")) {
+                    given.capabilities = at;
+                }
             }
         }
         note_given(g, number, &path, &given);
@@ -86,7 +110,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 }
 
 fn note_given(g: &mut Gather<'_>, number: usize, path: &str, given: &Given) {
+    let database = given.database.filter(|_| given.published > given.local);
     let all = [
+        ("capabilities", given.capabilities),
+        ("database_open", database),
         ("privileged", given.privileged),
         ("socket", given.socket),
         ("whole_machine", given.whole_machine),
@@ -115,6 +142,14 @@ fn of_command(text: &str, line: Option<usize>) -> Option<Given> {
     for (at, word) in words.iter().enumerate().filter(|_| starts) {
         match *word {
             "--privileged" | "--privileged=true" => given.privileged = line,
+            "--cap-add=ALL" | "--cap-add=all" => given.capabilities = line,
+            "--cap-add"
+                if words
+                    .get(at + 1)
+                    .is_some_and(|one| one.eq_ignore_ascii_case("all")) =>
+            {
+                given.capabilities = line;
+            }
             "-v" | "--volume" => given.take_volume(words.get(at + 1).unwrap_or(&""), line),
             _ => {
                 if let Some(volume) = word.strip_prefix("--volume=") {
@@ -158,9 +193,30 @@ fn of_compose(values: &[YamlValue]) -> BTreeMap<&str, Given> {
         let given = all.entry(service).or_default();
         match setting {
             "privileged" if one.value == "true" => given.privileged = Some(one.line),
+            "cap_add" if one.value == "all" => given.capabilities = Some(one.line),
+            "ports" => {
+                given.published += 1;
+                given.local += usize::from(is_loopback(&one.value));
+            }
+            "ports.published" => given.published += 1,
+            "ports.host_ip" => given.local += usize::from(is_loopback(&one.value)),
             "volumes" => given.take_volume(&one.value, Some(one.line)),
             "volumes.source" => given.take_volume(&format!("{0}:{0}", one.value), Some(one.line)),
             _ => {}
+        }
+        let assignment = match setting.strip_prefix("environment") {
+            Some("") => one.value.clone(),
+            Some(name) => format!("{}={}", name.trim_start_matches('.'), one.value),
+            None => continue,
+        };
+        let open = WITHOUT_PASSWORD
+            .iter()
+            .any(|start| assignment.starts_with(start));
+        let off = ["=no", "=0", "=false", "="]
+            .iter()
+            .any(|end| assignment.ends_with(end));
+        if open && !off {
+            given.database = Some(one.line);
         }
     }
     all
@@ -170,8 +226,10 @@ impl Given {
     fn take_volume(&mut self, volume: &str, line: Option<usize>) {
         let mut parts = volume.trim_matches(['"', '\'']).split(':');
         let (source, _, options) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
-        let of_machine = source.starts_with(['/', '$']);
-        if of_machine && (source.ends_with("/docker.sock") || source.ends_with("/podman.sock")) {
+        let of_machine = source.starts_with(['/', '$', '%']);
+        let directory = ["/run", "/var/run"].contains(&source.trim_end_matches('/'));
+        let socket = source.ends_with("/docker.sock") || source.ends_with("/podman.sock");
+        if of_machine && (socket || directory) {
             self.socket = line;
         }
         let read_only = options.is_some_and(|options| options.split(',').any(|one| one == "ro"));

@@ -83,6 +83,11 @@ fn note_settings(g: &mut Gather<'_>, text: &str, said: &Value) {
         ("insecure-registries", "insecure_registry", insecure),
         ("iptables", "iptables_off", said["iptables"] == false),
         (
+            "storage-driver",
+            "copies_layers",
+            said["storage-driver"] == "vfs",
+        ),
+        (
             "seccomp-profile",
             "seccomp_off",
             said["seccomp-profile"] == "unconfined",

@@ -1,9 +1,10 @@
 //! Notes which units of systemd are enabled where they decide about a setting: a syslog daemon beside the journal, the
 //! timer that checks md arrays, and the mode of libvirt's socket.
 
-use super::lines_of_files::{exists, files, read};
+use super::lines_of_files::{exists, files, holds_enabled_units, read};
 use crate::gather::Gather;
 use assay_model::{FactKind, FactPlace};
+use std::path::Path;
 
 const ENABLED: &str = "/etc/systemd/system";
 /// Alias that each syslog daemon of Debian has, and the daemons themselves.
@@ -18,18 +19,52 @@ const CHECK: [&str; 2] = [
     "mdmonitor.service.wants/mdcheck_start.timer",
     "timers.target.wants/mdcheck_start.timer",
 ];
+const TIMER: &str = "mdcheck_start.timer";
+const PACKAGE_UNITS: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
+/// Job of Debian 12; the package of Debian 13 has only the timer.
+const MD_JOB: &str = "/etc/cron.d/mdadm";
 const SOCKET: &str = "libvirtd.socket";
 const LIBVIRTD: &str = "/etc/libvirt/libvirtd.conf";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     // Without systemd, no unit is enabled.
-    if exists(g, "/etc/systemd/journald.conf") {
+    if exists(g, "/etc/systemd/journald.conf") || holds_enabled_units(g) {
         note_enabled(g, "units.syslog_daemon", &SYSLOG);
     }
     if exists(g, "/etc/default/mdadm") {
         note_enabled(g, "units.md_check", &CHECK);
     }
+    note_md_timer(g);
     note_libvirt(g);
+}
+
+/// Notes whether the timer that checks md arrays is off on a system without the job of Debian 12.
+fn note_md_timer(g: &mut Gather<'_>) {
+    let is_there = PACKAGE_UNITS
+        .iter()
+        .find(|dir| exists(g, &format!("{dir}/{TIMER}")));
+    let Some(dir) = is_there else { return };
+    if exists(g, MD_JOB) || !holds_enabled_units(g) {
+        return;
+    }
+    let own = format!("{ENABLED}/{TIMER}");
+    let masked = g.host.link(Path::new(&own));
+    let masked = masked.is_ok_and(|target| target == Path::new("/dev/null"));
+    let linked = |unit: &&str| {
+        let path = format!("{ENABLED}/{unit}");
+        exists(g, &path) || g.host.link(Path::new(&path)).is_ok()
+    };
+    let off = masked || !CHECK.iter().any(|unit| linked(&unit));
+    let place = match masked {
+        true => own,
+        false => format!("{dir}/{TIMER}"),
+    };
+    g.facts.known(
+        "units.md_timer_off",
+        off,
+        FactKind::Configured,
+        FactPlace::from(place),
+    );
 }
 
 fn note_enabled(g: &mut Gather<'_>, fact: &str, units: &[&str]) {
@@ -147,7 +182,10 @@ mod tests {
     #[test]
     fn enabled_daemons_and_timers() {
         let conf = ("/etc/systemd/journald.conf", "[Journal]\nStorage=none\n");
-        let other = ("/etc/systemd/system/a.service", "");
+        let other = (
+            "/etc/systemd/system/multi-user.target.wants/cron.service",
+            "",
+        );
         let key = "units.syslog_daemon";
         assert_eq!(get(&[conf, other], key), Some(false));
         let daemon = ("/etc/systemd/system/syslog.service", "");

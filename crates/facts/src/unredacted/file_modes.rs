@@ -83,6 +83,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     for (dir, end) in SECRET_DIRS {
         secrets.extend(files(g, "secret_file", dir, end));
     }
+    secrets.extend(named_secrets(g));
     let mut runs = runs_of_cron(g);
     runs.extend(runs_of_units(g));
     let shells: Vec<String> = SHELLS
@@ -163,6 +164,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             &[("executable", runs.into())],
         );
     }
+    let owners = read_owners(g, &runs);
     for (number, run) in runs.iter().filter(|_| writes_kept).enumerate() {
         let Some(mode) = modes.get(&run.program) else {
             continue;
@@ -178,6 +180,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let dir = modes.get(&parent).copied().unwrap_or(0);
         // In a directory with the sticky bit, users cannot replace files of others.
         let replaced = dir & 0o002 != 0 && dir & 0o1000 == 0;
+        let of_user = owners
+            .get(&run.program)
+            .is_some_and(|owner| (1000..65534).contains(owner));
         let open = [(mode & 0o002 != 0, &run.program), (replaced, &parent)];
         let open: Vec<&str> = open
             .into_iter()
@@ -185,6 +190,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             .collect();
         let properties = [
             ("by_all", (!open.is_empty()).into()),
+            ("of_user", of_user.into()),
             ("writable", open.join(" ").into()),
             ("program", run.program.clone().into()),
             ("by", run.by.into()),
@@ -197,6 +203,37 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             &properties,
         );
     }
+}
+
+/// Returns the files with passwords and keys that fstab and crypttab name (mount.cifs(8), crypttab(5)).
+fn named_secrets(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in read(g, "secret_file", "/etc/fstab") {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let [source, _, "cifs" | "smb3", options, ..] = words[..]
+            && !source.starts_with('#')
+        {
+            let named = options.split(',').filter_map(|option| {
+                let (name, path) = option.split_once('=')?;
+                ["credentials", "cred"]
+                    .contains(&name)
+                    .then(|| path.to_owned())
+            });
+            all.extend(named);
+        }
+    }
+    for line in read(g, "secret_file", "/etc/crypttab") {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let [name, _, key, ..] = words[..]
+            && !name.starts_with('#')
+            && !key.starts_with("/dev/")
+        {
+            // A key on another disk follows the colon.
+            all.extend(key.split(':').next().map(str::to_owned));
+        }
+    }
+    all.retain(|path| path.starts_with('/'));
+    all
 }
 
 /// Returns whether a file in a cron directory is meant to run: run-parts accepts its name, and the file is not
@@ -229,7 +266,10 @@ fn name(path: &str) -> String {
 
 /// Returns the permission bits by path. Also returns whether the files are a copied tree, whose modes may differ from
 /// those of the machine.
-fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> (BTreeMap<String, u32>, bool) {
+pub(super) fn read_modes(
+    g: &Gather<'_>,
+    paths: &BTreeSet<String>,
+) -> (BTreeMap<String, u32>, bool) {
     let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
     argv.extend(paths.iter().take(MOST).map(String::as_str));
     let mut modes = BTreeMap::new();
@@ -251,6 +291,29 @@ fn read_modes(g: &Gather<'_>, paths: &BTreeSet<String>) -> (BTreeMap<String, u32
         }
     }
     (modes, true)
+}
+
+/// Returns the numbers of the accounts that own the programs. In a tree, they count only if root owns its /etc.
+fn read_owners(g: &Gather<'_>, runs: &[Run]) -> BTreeMap<String, u32> {
+    let programs: BTreeSet<&str> = runs.iter().map(|run| run.program.as_str()).collect();
+    let programs: Vec<&str> = programs.into_iter().take(MOST).collect();
+    let mut argv = vec!["stat", "--dereference", "--format=%u %n", "--"];
+    argv.extend(&programs);
+    if argv.len() > 4
+        && let Ok(output) = g.try_ask(&argv)
+    {
+        let text = output.text();
+        let owners = text.lines().filter_map(|line| {
+            let (owner, path) = line.split_once(' ')?;
+            Some((path.to_owned(), owner.parse().ok()?))
+        });
+        return owners.collect();
+    }
+    if g.host.tree_owner(Path::new("/etc")) != Some(0) {
+        return BTreeMap::new();
+    }
+    let owner = |path: &str| Some((path.to_owned(), g.host.tree_owner(Path::new(path))?));
+    programs.into_iter().filter_map(owner).collect()
 }
 
 /// Returns programs with absolute paths in root's cron jobs.

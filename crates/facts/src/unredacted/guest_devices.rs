@@ -1,5 +1,5 @@
 //! Collects devices of virtual machines other than disks: network cards that QEMU emulates, and displays (VNC, SPICE)
-//! that are reachable from the network.
+//! that are reachable from the network, monitors, and shares of the whole host.
 //!
 //! Sources are Proxmox, libvirt, running QEMU processes, and systemd units that start QEMU. For units, also collects
 //! the processor and the disks as `vm.UNIT`.
@@ -37,7 +37,17 @@ struct Device {
 
 enum What {
     Card(String),
-    Screen { open: bool },
+    Screen {
+        open: bool,
+    },
+    /// A control connection of QEMU, or its debugger.
+    Monitor {
+        open: bool,
+    },
+    /// A directory of the host in the guest.
+    Share {
+        whole_machine: bool,
+    },
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -57,6 +67,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 ]
             }
             What::Screen { open } => vec![guest, ("screen_open", open.into())],
+            What::Monitor { open } => vec![guest, ("monitor_open", open.into())],
+            What::Share { whole_machine } => {
+                vec![guest, ("whole_machine", whole_machine.into())]
+            }
         };
         note(
             g,
@@ -138,6 +152,16 @@ fn of_libvirt(g: &mut Gather<'_>) -> Vec<Device> {
                     guest: guest.clone(),
                     place: line(model),
                     what: What::Card(model.attribute("type").unwrap_or_default().to_owned()),
+                }));
+            } else if node.has_tag_name("filesystem") {
+                let source = inside("source").and_then(|source| source.attribute("dir"));
+                let writable = inside("readonly").is_none();
+                devices.extend(source.map(|dir| Device {
+                    guest: guest.clone(),
+                    place: line(node),
+                    what: What::Share {
+                        whole_machine: dir == "/" && writable,
+                    },
                 }));
             } else if node.has_tag_name("graphics") {
                 let listen = node
@@ -244,6 +268,9 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
     let guarded = argv
         .iter()
         .any(|word| word.contains("password") || word.contains("tls-creds"));
+    if argv.iter().any(|word| word == "-s") {
+        devices.push(device(What::Monitor { open: true }));
+    }
     for pair in argv.windows(2) {
         let (option, argument) = (pair[0].trim_start_matches('-'), pair[1].as_str());
         let mut parts = argument.split(',');
@@ -257,6 +284,34 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
             }
             "nic" | "net" if first != "none" => {
                 devices.extend(model.map(|model| device(What::Card(model.to_owned()))))
+            }
+            "monitor" | "qmp" | "qmp-pretty" | "gdb" => {
+                let address = first
+                    .strip_prefix("tcp:")
+                    .or(first.strip_prefix("telnet:"))
+                    .and_then(|rest| rest.rsplit_once(':'));
+                let open = address.is_some_and(|(address, _)| is_any_address(address));
+                devices.push(device(What::Monitor { open }));
+            }
+            "spice" => {
+                let value = |name: &str| {
+                    argument.split(',').find_map(|part| {
+                        let (key, value) = part.split_once('=').unwrap_or((part, "on"));
+                        (key == name).then_some(value)
+                    })
+                };
+                let listens = value("port").is_some() && value("unix") != Some("on");
+                let unguarded = value("disable-ticketing").is_some_and(|value| value != "off")
+                    && value("sasl") != Some("on");
+                let open =
+                    listens && unguarded && is_any_address(value("addr").unwrap_or_default());
+                devices.push(device(What::Screen { open }));
+            }
+            "virtfs" | "fsdev" if first == "local" => {
+                let has = |wanted: &str| argument.split(',').any(|part| part == wanted);
+                let writable = !has("readonly") && !has("readonly=on");
+                let whole_machine = has("path=/") && writable;
+                devices.push(device(What::Share { whole_machine }));
             }
             "vnc" if first != "none" => {
                 let address = first.rsplit_once(':').map_or(first, |(address, _)| address);

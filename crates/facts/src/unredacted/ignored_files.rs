@@ -1,4 +1,5 @@
-//! Finds files that programs skip because of their names: cron jobs, sudo rules and kernel settings. Names that mark a
+//! Finds files that programs skip because of their names: cron jobs, sudo rules, kernel settings, drop-ins of systemd,
+//! and limits. Names that mark a
 //! backup or a disabled file are ignored.
 
 use super::lines_of_files::{exists, note, read};
@@ -14,6 +15,15 @@ const CRON: [&str; 5] = [
     "/etc/cron.daily",
     "/etc/cron.weekly",
     "/etc/cron.monthly",
+];
+const UNITS: &str = "/etc/systemd/system";
+/// Ends of the names of directories with drop-ins.
+const UNIT_DIRS: [&str; 5] = [
+    ".service.d",
+    ".socket.d",
+    ".timer.d",
+    ".mount.d",
+    ".slice.d",
 ];
 /// File name endings of files that an administrator probably disabled on purpose.
 const ASIDE: [&str; 14] = [
@@ -46,10 +56,34 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
     note_all(g, "sudo", "/etc/sudoers.d", |name| !name.contains('.'));
     note_all(g, "kernel", "/etc/sysctl.d", |name| name.ends_with(".conf"));
+    note_settings(g);
     if !reads_all_names(g) {
         note_all(g, "kernel", "/etc/modprobe.d", |name| {
             name.ends_with(".conf")
         });
+    }
+}
+
+/// Notes drop-ins of systemd and of PAM, of which only files with an ending are read.
+fn note_settings(g: &mut Gather<'_>) {
+    let mut dirs = vec!["/etc/security/limits.d".to_owned()];
+    for name in [
+        "journald",
+        "logind",
+        "resolved",
+        "timesyncd",
+        "system",
+        "user",
+    ] {
+        dirs.push(format!("/etc/systemd/{name}.conf.d"));
+    }
+    let units = g.list("ignored_file", UNITS);
+    let mut units: Vec<String> = units.iter().map(|name| lossy(name)).collect();
+    units.retain(|name| UNIT_DIRS.iter().any(|end| name.ends_with(end)));
+    units.sort();
+    dirs.extend(units.iter().map(|name| format!("{UNITS}/{name}")));
+    for dir in dirs {
+        note_all(g, "settings", &dir, |name| name.ends_with(".conf"));
     }
 }
 
@@ -73,7 +107,7 @@ fn is_aside(name: &str) -> bool {
 }
 
 /// Returns whether os-release(5) contains Debian or a derived system.
-fn is_like_debian(g: &mut Gather<'_>) -> bool {
+pub(super) fn is_like_debian(g: &mut Gather<'_>) -> bool {
     read(g, "ignored_file", "/etc/os-release")
         .iter()
         .any(|line| {

@@ -67,6 +67,18 @@ pub(super) fn exists(g: &Gather<'_>, path: &str) -> bool {
     g.host.exists(Path::new(path)).unwrap_or(false)
 }
 
+/// Returns whether a tree contains the links of enabled units. A copy of single files lacks them, and says nothing about
+/// what starts.
+pub(super) fn holds_enabled_units(g: &Gather<'_>) -> bool {
+    const UNITS: &str = "/etc/systemd/system";
+    let dirs = g.host.list(Path::new(UNITS)).unwrap_or_default();
+    let mut dirs = dirs.iter().map(|dir| lossy(dir));
+    dirs.any(|dir| {
+        let names = g.host.list(Path::new(&format!("{UNITS}/{dir}")));
+        dir.ends_with(".wants") && names.is_ok_and(|names| !names.is_empty())
+    })
+}
+
 /// Notes several properties of one subject, all with the same place in a file.
 pub(super) fn note(
     g: &mut Gather<'_>,

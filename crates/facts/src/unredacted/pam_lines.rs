@@ -129,6 +129,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                     .any(|dir| exists(g, &format!("{dir}/{}", entry.module)));
                 properties.push(("missing", (!there && !absolute).into()));
             }
+            if entry.module == "pam_wheel.so" && entry.kind == "auth" {
+                let trusts = entry.arguments.iter().any(|one| one == "trust");
+                let trusted = trusts && entry.ends_with_success() && DOORS.contains(&name.as_str());
+                properties.push(("trusts_group", trusted.into()));
+            }
             if entry.module == "pam_unix.so" && entry.kind == "password" {
                 let old = entry
                     .arguments

@@ -1,8 +1,12 @@
-//! Finds lines that add a directory to the PATH of all accounts or of root in which everyone may put programs.
+//! Finds lines that add a directory to the PATH of all accounts or of root in which everyone may put programs: of
+//! shells, of cron, of sudo (`secure_path`) and of logins (login.defs(5)).
 
 use super::lines_of_files::{files, note, read};
 use crate::gather::Gather;
 
+/// File with PATH of logins of root and of others.
+const LOGIN: &str = "/etc/login.defs";
+const SUDOERS: &str = "/etc/sudoers";
 const FILES: [&str; 8] = [
     "/etc/environment",
     "/etc/crontab",
@@ -19,10 +23,18 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
     let mut all: Vec<String> = FILES.map(str::to_owned).to_vec();
     all.extend(files(g, "search_path", "/etc/profile.d", ".sh"));
+    all.extend(files(g, "search_path", "/etc/cron.d", ""));
+    all.push(LOGIN.to_owned());
+    all.push(SUDOERS.to_owned());
+    let rules = files(g, "search_path", "/etc/sudoers.d", "");
+    all.extend(
+        rules
+            .into_iter()
+            .filter(|path| !path["/etc/sudoers.d".len()..].contains('.')),
+    );
     for path in all {
         for line in read(g, "search_path", &path) {
-            let text = line.text.trim().trim_start_matches("export ").trim_start();
-            let Some(value) = text.strip_prefix("PATH=") else {
+            let Some(value) = value_of(&path, line.text.trim()) else {
                 continue;
             };
             number += 1;
@@ -41,15 +53,36 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                         .any(|one| dir == *one || dir.starts_with(&format!("{one}/")))
             };
             let open = without_expansions(value).split(':').any(foreign);
+            // sudo has a page of its own, because its files need another check.
+            let property = match path.starts_with(SUDOERS) {
+                true => "sudo_foreign",
+                false => "foreign",
+            };
             note(
                 g,
                 "search_path",
                 &number.to_string(),
                 &line.place,
-                &[("foreign", open.into())],
+                &[(property, open.into())],
             );
         }
     }
+}
+
+/// Returns the PATH that a line sets.
+fn value_of<'a>(path: &str, text: &'a str) -> Option<&'a str> {
+    if path == LOGIN {
+        let (name, value) = text.split_once(char::is_whitespace)?;
+        let of_path = ["ENV_PATH", "ENV_SUPATH"].contains(&name);
+        return value.trim().strip_prefix("PATH=").filter(|_| of_path);
+    }
+    if path.starts_with(SUDOERS) {
+        let (_, value) = text.strip_prefix("Defaults")?.split_once("secure_path")?;
+        let value = value.trim_start().strip_prefix('=')?.trim();
+        return value.trim_start_matches('"').split('"').next();
+    }
+    let text = text.trim_start_matches("export ").trim_start();
+    text.strip_prefix("PATH=")
 }
 
 /// Replaces each `${…}` by a simple variable, because a colon within it does not separate directories.

@@ -17,7 +17,7 @@ const LOADERS: [&str; 7] = [
     "BASH_ENV",
 ];
 /// Programs from which a user can start a shell.
-const SHELLS: [&str; 26] = [
+const SHELLS: [&str; 29] = [
     "sh",
     "bash",
     "dash",
@@ -43,6 +43,9 @@ const SHELLS: [&str; 26] = [
     "tar",
     "gdb",
     "docker",
+    "podman",
+    "nerdctl",
+    "lxc",
     "su",
 ];
 
@@ -71,7 +74,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
     lines.retain(|line| {
         let text = line.text.trim();
-        !text.is_empty() && !text.starts_with(['#', '@'])
+        !text.is_empty() && !is_comment(text) && !text.starts_with('@')
     });
     let asks_target = lines.iter().any(|line| {
         let (who, rest) = split(&line.text);
@@ -118,6 +121,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         };
         note(g, "sudo.line", &which, &line.place, &properties);
     }
+}
+
+/// Returns whether a line is a comment. A number after `#` is the number of a user (sudoers(5)).
+pub(super) fn is_comment(text: &str) -> bool {
+    text.strip_prefix('#')
+        .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 /// Returns the commands of each Cmnd_Alias, by its name. One line may define several aliases, separated by colons.

@@ -1,10 +1,12 @@
 //! Collects the state of the whole system: a pending reboot, failed units, time synchronisation, mounts that delay the
 //! boot, system files that everyone may write, and running programs for which the catalogue has no rule.
 
+use super::file_modes::read_modes;
 use super::lines_of_files::{exists, files, note, read};
 use crate::collectors::fstab::FSTAB;
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Files that packages of Debian and Ubuntu write if an upgrade of the kernel or of common libraries requires a reboot.
@@ -58,6 +60,7 @@ const GUARDED: [&str; 12] = [
     "/etc/systemd/system",
     "/etc/ld.so.preload",
 ];
+const UNITS: &str = "/etc/systemd/system";
 const SCRIPTS: [&str; 5] = [
     "/etc/cron.d",
     "/etc/cron.hourly",
@@ -180,8 +183,18 @@ fn network_mounts(g: &mut Gather<'_>) {
             continue;
         }
         let has = |wanted: &[&str]| options.split(',').any(|option| wanted.contains(&option));
+        // Of options that exclude each other, the last applies.
+        let last = |wanted: &[&str]| {
+            let mut all = options.split(',').rev();
+            all.find(|option| wanted.contains(option))
+        };
+        let version = options
+            .split(',')
+            .rev()
+            .find_map(|one| one.strip_prefix("vers="));
         let (is_nfs, is_smb) = (kind.starts_with("nfs"), SMB.contains(&kind));
-        let soft_writes = is_nfs && has(&["soft", "softerr"]) && !has(&["ro"]);
+        let soft = last(&["soft", "softerr", "hard"]).is_some_and(|one| one != "hard");
+        let soft_writes = is_nfs && soft && last(&["ro", "rw"]) != Some("ro");
         let password = is_smb && options.split(',').any(holds_password);
         note(
             g,
@@ -191,7 +204,7 @@ fn network_mounts(g: &mut Gather<'_>) {
             &[
                 ("waits", (!has(&NO_WAIT)).into()),
                 ("soft_writes", soft_writes.into()),
-                ("smb_1", (is_smb && has(&["vers=1.0"])).into()),
+                ("smb_1", (is_smb && version == Some("1.0")).into()),
                 ("password", password.into()),
             ],
         );
@@ -225,25 +238,37 @@ fn note_writable(g: &mut Gather<'_>) {
     if all.is_empty() {
         return;
     }
-    let mut argv = vec!["stat", "--dereference", "--format=%a %n", "--"];
-    argv.extend(all.iter().map(String::as_str));
-    let Ok(output) = g.try_ask(&argv) else { return };
-    for (number, line) in output.text().lines().enumerate() {
-        let Some((mode, path)) = line.split_once(' ') else {
-            continue;
-        };
-        let Ok(mode) = u32::from_str_radix(mode, 8) else {
-            continue;
-        };
+    all.extend(own_units(g));
+    let all: BTreeSet<String> = all.into_iter().collect();
+    let (modes, of_tree) = read_modes(g, &all);
+    // A copy may make all files writable.
+    let kept = modes.get("/etc").is_none_or(|mode| mode & 0o002 == 0);
+    if of_tree && !kept {
+        return;
+    }
+    for (number, (path, mode)) in modes.iter().enumerate() {
         let properties = [("by_all", (mode & 0o002 != 0).into())];
         note(
             g,
             "system.guarded",
             &(number + 1).to_string(),
-            &FactPlace::from(path),
+            &FactPlace::from(path.as_str()),
             &properties,
         );
     }
+}
+
+/// Returns the units and drop-ins of an administrator. A link is another name of a unit of a package.
+fn own_units(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    for end in [".service", ".timer", ".socket"] {
+        all.extend(files(g, "system.guarded", UNITS, end));
+    }
+    for dir in files(g, "system.guarded", UNITS, ".service.d") {
+        all.extend(files(g, "system.guarded", &dir, ".conf"));
+    }
+    all.retain(|path| g.host.link(Path::new(path)).is_err());
+    all
 }
 
 #[cfg(test)]
@@ -277,7 +302,9 @@ mod tests {
             ("/dev/sda1 / ext4 defaults 0 1", vec![]),
             ("h:/a /a nfs4 softerr,nofail 0 0", vec!["soft_writes"]),
             ("h:/a /a nfs ro,soft,nofail 0 0", vec![]),
+            ("h:/a /a nfs4 soft,hard,nofail 0 0", vec![]),
             ("//h/c /c cifs vers=1.0,nofail 0 0", vec!["smb_1"]),
+            ("//h/c /c cifs vers=1.0,vers=3.0,nofail 0 0", vec![]),
             ("//h/c /c cifs user=me%secret,nofail 0 0", vec!["password"]),
             ("//h/c /c smb3 guest,password=,nofail 0 0", vec![]),
         ] {

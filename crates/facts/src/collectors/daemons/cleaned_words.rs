@@ -51,6 +51,9 @@ pub(crate) const SQUID: &str = "/etc/squid/conf.d";
 pub(crate) const HOSTAPD: &str = "/etc/hostapd";
 pub(crate) const JOURNALD: &str = "/etc/systemd/journald.conf.d";
 pub(crate) const MDADM: &str = "/etc/mdadm/mdadm.conf.d";
+/// Directories of drop-ins that packages and programs write.
+pub(crate) const JOURNALD_VENDOR: &str = "/usr/lib/systemd/journald.conf.d";
+pub(crate) const JOURNALD_RUN: &str = "/run/systemd/journald.conf.d";
 pub(crate) const XINETD: &str = "/etc/xinetd.d";
 pub(crate) const APT: &str = "/etc/apt/apt.conf.d";
 pub(crate) const SOURCES: &str = "/etc/apt/sources.list.d";
@@ -59,8 +62,21 @@ pub(crate) const PHP: &str = "/etc/php";
 pub(crate) const PHP_FILES: &[&str] =
     &["*/fpm/php.ini", "*/apache2/php.ini", "*/fpm/pool.d/*.conf"];
 
-const DIRS: [&str; 12] = [
-    BIND, UNBOUND, MOSQUITTO, PROFTPD, SQUID, HOSTAPD, JOURNALD, MDADM, XINETD, APT, SOURCES, PHP,
+const DIRS: [&str; 14] = [
+    BIND,
+    UNBOUND,
+    MOSQUITTO,
+    PROFTPD,
+    SQUID,
+    HOSTAPD,
+    JOURNALD,
+    JOURNALD_VENDOR,
+    JOURNALD_RUN,
+    MDADM,
+    XINETD,
+    APT,
+    SOURCES,
+    PHP,
 ];
 
 /// Prefixes that are kept if a word begins with them; the rest of the word becomes `x`. The longest matching prefix
@@ -124,7 +140,7 @@ pub(crate) const WORDS: &str = "\
     socket_type wait stream tcp /usr/sbin/in.telnetd in.telnetd in.rshd in.rlogind in.rexecd /usr/sbin/in.rshd \
     /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
     /etc/squid/conf.d/*.conf port1 net.bindip net.bindipall security.authorization security.keyfile \
-    storage.journal.enabled";
+    storage.journal.enabled maxlevelstore emerg alert crit err nomailer";
 
 /// Returns whether a path is one of `FILES` or lies in a directory whose files may be read.
 pub(crate) fn is_file(path: &str) -> bool {

@@ -1,10 +1,11 @@
 //! Collects settings of programs with one `name value` pair per line. If several lines set the same name, the last one
 //! applies. The advice page that uses a setting explains it.
 
-use super::cleaned_words::{JOURNALD, MDADM, PHP};
+use super::cleaned_words::{JOURNALD, JOURNALD_RUN, JOURNALD_VENDOR, MDADM, PHP};
 use super::lines::{Line, files, note, read};
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -153,15 +154,23 @@ fn value_of(text: &str) -> String {
     rest.trim_matches(['"', '\'']).to_lowercase()
 }
 
-/// Notes the settings of journald. Drop-ins are read after the main file.
+/// Notes the settings of journald. Drop-ins are read after the main file, in the order of their names.
 fn note_journald(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/systemd/journald.conf".to_owned()];
-    all.extend(files(g, "journald", JOURNALD, &[".conf"]));
+    // A drop-in replaces one of the same name in a directory of lower priority.
+    let mut drop_ins: BTreeMap<String, String> = BTreeMap::new();
+    for dir in [JOURNALD_VENDOR, JOURNALD_RUN, JOURNALD] {
+        for path in files(g, "journald", dir, &[".conf"]) {
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            drop_ins.insert(name, path);
+        }
+    }
+    all.extend(drop_ins.into_values());
     let mut lines = Vec::new();
     for path in all {
         lines.extend(read(g, "journald", &path, &['#', ';']));
     }
-    let keys = ["storage", "forwardtosyslog"];
+    let keys = ["storage", "forwardtosyslog", "maxlevelstore"];
     note_last(g, ("journald", "settings"), &lines, &keys);
 }
 
@@ -247,7 +256,16 @@ fn note_arrays(g: &mut Gather<'_>) {
 fn note_smartd(g: &mut Gather<'_>) {
     let lines = read(g, "smartd", "/etc/smartd.conf", &['#']);
     let watches = |line: &&Line| line.first() == "devicescan" || line.text.starts_with('/');
-    let warns = |line: &Line| line.rest().any(|word| word == "-m");
+    // smartd.conf(5): with <nomailer>, only a program given by `-M exec` is started. Words are in lower case.
+    let warns = |line: &Line| {
+        let words: Vec<&str> = line.rest().collect();
+        let after: Vec<&str> = words
+            .windows(2)
+            .filter(|pair| pair[0] == "-m")
+            .map(|pair| pair[1])
+            .collect();
+        !after.is_empty() && (after.contains(&"exec") || !after.contains(&"<nomailer>"))
+    };
     let Some(first) = lines.iter().find(watches) else {
         return;
     };

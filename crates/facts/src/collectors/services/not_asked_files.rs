@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 153] = [
+const KINDS: [(&str, &str, &str); 177] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -70,6 +70,11 @@ const KINDS: [(&str, &str, &str); 153] = [
         "/etc/libvirt/libvirtd.conf",
     ),
     ("units.md_check", STATE, "/etc/default/mdadm"),
+    (
+        "units.md_timer_off",
+        STATE,
+        "/usr/lib/systemd/system/mdcheck_start.timer",
+    ),
     ("network_mount", NAMES, "/etc/fstab"),
     ("pam.line", NAMES, "/etc/pam.d"),
     ("sudo.line", NAMES, "/etc/sudoers /etc/sudoers.d"),
@@ -189,6 +194,69 @@ const KINDS: [(&str, &str, &str); 153] = [
     ("accounts.misuse", NAMES, "/etc/passwd"),
     ("mask.misuse", NAMES, "/etc/profile"),
     ("fstab_line", NAMES, "/etc/fstab"),
+    ("cron.misuse", NAMES, "/etc/crontab /etc/cron.d"),
+    ("crypttab_line", NAMES, "/etc/crypttab"),
+    ("fstab_disk", NAMES, "/etc/fstab"),
+    ("root_flags", NAMES, "/etc/default/grub /etc/kernel/cmdline"),
+    (
+        "iscsi_target",
+        NAMES,
+        "/etc/rtslib-fb-target/saveconfig.json /etc/target/saveconfig.json /etc/tgt",
+    ),
+    ("pve_store", NAMES, "/etc/pve/storage.cfg"),
+    ("pve_token", NAMES, "/etc/pve/user.cfg"),
+    ("pve_firewall", NAMES, "/etc/pve/firewall"),
+    (
+        "corosync",
+        NAMES,
+        "/etc/pve/corosync.conf /etc/corosync/corosync.conf",
+    ),
+    ("unit.misuse", NAMES, "/etc/systemd/system"),
+    (
+        "boot_line.debug_shell",
+        NAMES,
+        "/etc/default/grub /etc/kernel/cmdline /etc/systemd/system",
+    ),
+    (
+        "clock_source",
+        NAMES,
+        "/etc/systemd/timesyncd.conf /etc/chrony/chrony.conf /etc/chrony.conf",
+    ),
+    (
+        "apt_pin",
+        NAMES,
+        "/etc/apt/preferences /etc/apt/preferences.d",
+    ),
+    ("upgrade_origin", NAMES, "/etc/apt/apt.conf.d"),
+    ("held_package", NAMES, "/var/lib/dpkg/status"),
+    (
+        "filter_file",
+        NAMES,
+        "/etc/nftables.conf /etc/iptables /etc/ufw/ufw.conf /etc/firewalld/firewalld.conf",
+    ),
+    ("group_member", NAMES, "/etc/group"),
+    (
+        "limit",
+        NAMES,
+        "/etc/security/limits.conf /etc/security/limits.d",
+    ),
+    ("rotation", NAMES, "/etc/logrotate.conf"),
+    ("core_handler", NAMES, "/etc/sysctl.conf /etc/sysctl.d"),
+    (
+        "ups_setting",
+        NAMES,
+        "/etc/nut/upsmon.conf /etc/nut/ups.conf",
+    ),
+    (
+        "ignored_file.settings",
+        NAMES,
+        "/etc/security/limits.d /etc/systemd/system",
+    ),
+    (
+        "podman_default",
+        NAMES,
+        "/etc/containers/containers.conf /etc/containers/containers.conf.d",
+    ),
     ("ssh.misuse", NAMES, "/etc/ssh/ssh_config"),
     ("firewall.open_ports", STATE, "/proc"),
     ("snmp_access", NAMES, "/etc/snmp/snmpd.conf"),

@@ -5,7 +5,7 @@ use super::Config;
 use std::collections::BTreeMap;
 
 /// QEMU processor models without AES instructions (pve-docs, qm.adoc, "QEMU CPU Types"; QEMU 9.0, target/i386/cpu.c).
-const WITHOUT_AES: [&str; 24] = [
+pub(crate) const WITHOUT_AES: [&str; 24] = [
     "kvm64",
     "kvm32",
     "qemu64",
@@ -73,6 +73,13 @@ pub(super) fn note(config: &mut Config, values: &BTreeMap<&str, &str>) {
     };
     if arch != "x86_64" {
         set("arch", arch);
+    }
+    // qm.conf(5): the default is on.
+    if values
+        .get("kvm")
+        .is_some_and(|kvm| matches!(*kvm, "0" | "no" | "off" | "false"))
+    {
+        set("kvm", "0");
     }
     let Some(model) = model.or(default) else {
         return;

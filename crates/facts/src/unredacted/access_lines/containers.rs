@@ -1,16 +1,27 @@
-//! Finds containers of LXC and Proxmox VE that get the root directory of the host, and registries from which Podman
-//! pulls images without verified TLS.
+//! Finds containers of LXC and Proxmox VE that get the root directory of the host, registries from which Podman and
+//! containerd pull images without verified TLS, and settings of Podman that protect no container.
 
-use super::super::lines_of_files::{files, is_loopback, read};
+use super::super::lines_of_files::{exists, files, is_loopback, read};
 use super::{Lines, bare, each_in, words};
 use crate::collectors::proxmox_guests;
 use crate::gather::Gather;
+use assay_model::FactPlace;
+use std::collections::BTreeMap;
 
 const LXC: &str = "/var/lib/lxc";
 const REGISTRIES: &str = "/etc/containers/registries.conf";
+/// Directories of containerd, one for each registry, and its main file.
+const CERTIFICATES: &str = "/etc/containerd/certs.d";
+const CONTAINERD: &str = "/etc/containerd/config.toml";
+/// Settings of Podman for all containers; the directories follow in the order in which they are read.
+const DEFAULTS: [&str; 2] = [
+    "/etc/containers/containers.conf",
+    "/etc/containers/containers.conf.d",
+];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_registries(g);
+    note_defaults(g);
     let guests = proxmox_guests::directory(g, "lxc");
     let mut all = files(g, "container_mount", &guests, ".conf");
     all.extend(each_in(g, LXC, "config"));
@@ -41,19 +52,52 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
+/// Notes settings of containers.conf(5) that take a protection from all containers.
+fn note_defaults(g: &mut Gather<'_>) {
+    let [main, dir] = DEFAULTS;
+    let mut all = vec![main.to_owned()];
+    all.extend(files(g, "podman_default", dir, ".conf"));
+    let mut last: BTreeMap<String, (bool, FactPlace)> = BTreeMap::new();
+    for path in all {
+        for line in read(g, "podman_default", &path) {
+            let words = words(&line);
+            if let [name, value, ..] = &words[..]
+                && ["seccomp_profile", "apparmor_profile", "privileged"].contains(&name.as_str())
+            {
+                let off = value == "unconfined" || (name == "privileged" && value == "true");
+                last.insert(name.clone(), (off, line.place));
+            }
+        }
+    }
+    let mut found = Lines::of("podman_default", "unconfined");
+    for (off, place) in last.into_values() {
+        found.add(g, off, &place);
+    }
+}
+
 /// Notes registries whose certificate Podman does not verify (containers-registries.conf(5)).
 fn note_registries(g: &mut Gather<'_>) {
     let mut all = vec![REGISTRIES.to_owned()];
     all.extend(files(g, "registry", &format!("{REGISTRIES}.d"), ".conf"));
+    all.extend(each_in(g, CERTIFICATES, "hosts.toml"));
+    all.extend(exists(g, CONTAINERD).then(|| CONTAINERD.to_owned()));
     let mut found = Lines::of("registry", "insecure_registry");
     for path in all {
         let mut own = false;
         for line in read(g, "registry", &path) {
             let words = words(&line);
             match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-                [table, ..] if table.starts_with('[') => own = false,
+                [table, ..] if table.starts_with('[') => {
+                    let address = table.split('"').nth(1).unwrap_or_default();
+                    let address = address.rsplit("://").next().unwrap_or_default();
+                    own = is_loopback(address);
+                }
                 ["location" | "prefix", address, ..] => own |= is_loopback(address),
-                ["insecure", value, ..] => found.add(g, value == "true" && !own, &line.place),
+                [
+                    "insecure" | "skip_verify" | "insecure_skip_verify",
+                    value,
+                    ..,
+                ] => found.add(g, value == "true" && !own, &line.place),
                 _ => {}
             }
         }

@@ -90,13 +90,17 @@ fn note_containers(g: &mut Gather<'_>) {
         let lines = read(g, "container.misuse", &path);
         // A snapshot of the definition follows in its own section.
         let own = lines.iter().take_while(|line| !line.text.starts_with('['));
-        let (mut unprivileged, mut unconfined) = (false, None);
+        let (mut unprivileged, mut unconfined, mut nests) = (false, None, None);
         for line in own {
             let Some((name, value)) = line.text.split_once([':', '=']) else {
                 continue;
             };
             match (name.trim(), value.trim()) {
                 ("unprivileged", value) => unprivileged = value == "1",
+                ("features", value) => {
+                    let nesting = value.split(',').any(|one| one.trim() == "nesting=1");
+                    nests = Some((nesting, line.place.clone()));
+                }
                 // An account of the host other than root is root in the container.
                 ("lxc.idmap" | "lxc.id_map", _) => unprivileged = true,
                 ("lxc.apparmor.profile" | "lxc.aa_profile", value) => {
@@ -104,6 +108,9 @@ fn note_containers(g: &mut Gather<'_>) {
                 }
                 _ => {}
             }
+        }
+        if let Some((nesting, place)) = nests {
+            found.add("nests", nesting && !unprivileged, place);
         }
         if let Some((unconfined, place)) = unconfined {
             found.add("unconfined", unconfined && !unprivileged, place);
@@ -153,6 +160,12 @@ mod tests {
                 container,
                 "lxc.apparmor.profile: unconfined\nunprivileged: 1\n",
                 "unconfined=false",
+            ),
+            (container, "features: nesting=1,keyctl=1\n", "nests=true"),
+            (
+                container,
+                "features: nesting=1\nunprivileged: 1\n",
+                "nests=false",
             ),
             (
                 container,

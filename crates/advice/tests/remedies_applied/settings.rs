@@ -1,0 +1,262 @@
+//! Remedies of settings that do not work as intended: jobs, units, packet filters, storages and updates; `main` executes
+//! them.
+
+use crate::Remedy;
+
+pub(crate) const REMEDIES: &[Remedy] = &[
+    (
+        "cron-line-cut",
+        "table",
+        "etc/cron.d/backup",
+        &[("+%F", "+\\%F")],
+    ),
+    (
+        "cron-table-refused",
+        "no-account",
+        "etc/cron.d/backup",
+        &[("* * * /usr", "* * * root /usr")],
+    ),
+    (
+        "cron-sixty-times",
+        "three",
+        "etc/cron.d/backup",
+        &[("* 3", "7 3")],
+    ),
+    (
+        "unit-setting-elsewhere",
+        "restart",
+        "etc/systemd/system/app.service",
+        &[(
+            "Restart=on-failure\n\n[Service]\n",
+            "\n[Service]\nRestart=on-failure\n",
+        )],
+    ),
+    (
+        "unit-holds-password",
+        "restic",
+        "etc/systemd/system/restic.service",
+        &[(
+            "Environment=\"RESTIC_REPOSITORY=/srv/r\" \"RESTIC_PASSWORD=example\"",
+            "EnvironmentFile=/etc/restic.env",
+        )],
+    ),
+    (
+        "debug-shell-open",
+        "grub",
+        "etc/default/grub",
+        &[(" systemd.debug-shell=1", "")],
+    ),
+    (
+        "limits-above-kernel",
+        "two-million",
+        "etc/security/limits.conf",
+        &[("2097152", "1048576")],
+    ),
+    (
+        "journald-drops-errors",
+        "crit",
+        "etc/systemd/journald.conf.d/own.conf",
+        &[("MaxLevelStore=crit\n", "")],
+    ),
+    (
+        "journald-lost-at-boot",
+        "volatile",
+        "etc/systemd/journald.conf.d/own.conf",
+        &[("volatile", "persistent")],
+    ),
+    (
+        "logs-not-rotated",
+        "no-include",
+        "etc/logrotate.conf",
+        &[("#include", "include")],
+    ),
+    (
+        "clock-without-source",
+        "chrony",
+        "etc/chrony/chrony.conf",
+        &[("#pool", "pool")],
+    ),
+    (
+        "group-reaches-disks",
+        "disk",
+        "etc/group",
+        &[("disk:x:6:bob", "disk:x:6:")],
+    ),
+    (
+        "pam-group-without-password",
+        "su",
+        "etc/pam.d/su",
+        &[("sufficient pam_wheel.so trust", "required pam_wheel.so")],
+    ),
+    (
+        "sysctl-aslr-partial",
+        "one",
+        "etc/sysctl.d/50-own.conf",
+        &[("= 1", "= 2")],
+    ),
+    (
+        "sysctl-min-free-large",
+        "half",
+        "etc/sysctl.d/50-own.conf",
+        &[("8388608", "131072")],
+    ),
+    (
+        "core-handler-foreign",
+        "tmp",
+        "etc/sysctl.d/50-own.conf",
+        &[("/tmp/collect", "/usr/local/sbin/collect")],
+    ),
+    (
+        "crypttab-formats-by-name",
+        "swap",
+        "etc/crypttab",
+        &[("/dev/sdb2", "PARTUUID=1f2e3d4c-02")],
+    ),
+    (
+        "fstab-network-disk-early",
+        "iscsi",
+        "etc/fstab",
+        &[("defaults", "defaults,_netdev")],
+    ),
+    (
+        "fstab-errors-continue",
+        "last",
+        "etc/fstab",
+        &[("remount-ro,errors=continue", "remount-ro")],
+    ),
+    (
+        "iscsi-target-open",
+        "tgt",
+        "etc/tgt/conf.d/vol.conf",
+        &[("</target>", "    initiator-address 192.0.2.7\n</target>")],
+    ),
+    (
+        "guest-without-kvm",
+        "off",
+        "etc/pve/qemu-server/101.conf",
+        &[("kvm: 0\n", "")],
+    ),
+    (
+        "guest-gets-host-root",
+        "libvirt",
+        "etc/libvirt/qemu/web.xml",
+        &[("dir='/'", "dir='/srv/web'")],
+    ),
+    (
+        "guest-monitor-open",
+        "tcp",
+        "etc/systemd/system/vm-web.service",
+        &[("tcp::4444", "tcp:127.0.0.1:4444")],
+    ),
+    (
+        "container-nested-privileged",
+        "keyctl",
+        "etc/pve/lxc/200.conf",
+        &[("keyctl=1,nesting=1", "keyctl=1")],
+    ),
+    (
+        "pve-directory-not-mounted",
+        "usb",
+        "etc/pve/storage.cfg",
+        &[(
+            "\tcontent backup\n",
+            "\tcontent backup\n\tis_mountpoint yes\n",
+        )],
+    ),
+    (
+        "pve-token-unlimited",
+        "root",
+        "etc/pve/user.cfg",
+        &[("mon:0:0", "mon:0:1")],
+    ),
+    (
+        "pve-firewall-not-in-force",
+        "cluster",
+        "etc/pve/firewall/101.fw",
+        &[("enable: 1", "enable: 0")],
+    ),
+    (
+        "corosync-unsigned",
+        "off",
+        "etc/corosync/corosync.conf",
+        &[("secauth: off", "secauth: on")],
+    ),
+    (
+        "apt-upgrades-other-release",
+        "old",
+        "etc/apt/apt.conf.d/50unattended-upgrades",
+        &[("codename=bullseye,", "codename=${distro_codename},")],
+    ),
+    (
+        "apt-security-pinned-away",
+        "never",
+        "etc/apt/preferences.d/own",
+        &[("-1", "500")],
+    ),
+    (
+        "package-held",
+        "openssl",
+        "var/lib/dpkg/status",
+        &[("hold ok", "install ok")],
+    ),
+    (
+        "firewall-ipv6-open",
+        "accept",
+        "etc/iptables/rules.v6",
+        &[("INPUT ACCEPT", "INPUT DROP")],
+    ),
+    (
+        "firewall-accepts-all",
+        "ufw",
+        "etc/default/ufw",
+        &[("ACCEPT", "DROP")],
+    ),
+    (
+        "container-all-capabilities",
+        "compose",
+        "opt/app/compose.yaml",
+        &[("- ALL", "- NET_BIND_SERVICE")],
+    ),
+    (
+        "container-database-open",
+        "list",
+        "opt/app/compose.yaml",
+        &[("\"3306", "\"127.0.0.1:3306")],
+    ),
+    (
+        "docker-copies-layers",
+        "vfs",
+        "etc/docker/daemon.json",
+        &[("vfs", "overlay2")],
+    ),
+    (
+        "podman-unconfined",
+        "seccomp",
+        "etc/containers/containers.conf.d/own.conf",
+        &[("seccomp_profile = \"unconfined\"\n", "")],
+    ),
+    (
+        "ups-never-counts",
+        "zero",
+        "etc/nut/upsmon.conf",
+        &[("localhost 0", "localhost 1")],
+    ),
+    (
+        "ups-times-contradict",
+        "dead",
+        "etc/nut/upsmon.conf",
+        &[("DEADTIME 4", "DEADTIME 15")],
+    ),
+    (
+        "rootflags-data-writeback",
+        "grub",
+        "etc/default/grub",
+        &[(",data=writeback", "")],
+    ),
+    (
+        "sudo-path-foreign",
+        "tmp",
+        "etc/sudoers",
+        &[("/tmp/bin:", "")],
+    ),
+];

@@ -1,0 +1,269 @@
+//! Finds packet filters that are configured but do not protect: rules that nothing loads at boot, IPv6 left open beside
+//! a filter of IPv4, and front ends that accept everything.
+
+use super::super::lines_of_files::{Line, files, holds_enabled_units, read};
+use super::Misuses;
+use crate::gather::{Gather, lossy};
+use assay_model::FactPlace;
+use std::path::Path;
+
+const UNITS: &str = "/etc/systemd/system";
+const NFTABLES: &str = "/etc/nftables.conf";
+const RULES_4: &str = "/etc/iptables/rules.v4";
+const RULES_6: &str = "/etc/iptables/rules.v6";
+const ADDRESSES_6: &str = "/proc/net/if_inet6";
+const UFW: &str = "/etc/ufw/ufw.conf";
+const UFW_DEFAULTS: &str = "/etc/default/ufw";
+const UFW_RULES: &str = "/etc/ufw/user.rules";
+const FIREWALLD: &str = "/etc/firewalld/firewalld.conf";
+const ZONES: &str = "/etc/firewalld/zones";
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut found = Misuses::default();
+    note_nftables(g, &mut found);
+    note_iptables(g, &mut found);
+    note_ufw(g, &mut found);
+    note_firewalld(g, &mut found);
+    found.note(g, "filter_file");
+}
+
+/// Returns whether the machine starts a unit at boot.
+fn is_enabled(g: &mut Gather<'_>, unit: &str) -> bool {
+    let wants: Vec<String> = g
+        .list("filter_file", UNITS)
+        .iter()
+        .map(|name| lossy(name))
+        .filter(|name| name.ends_with(".wants") || name.ends_with(".requires"))
+        .collect();
+    wants.iter().any(|dir| {
+        let names = g.host.list(Path::new(&format!("{UNITS}/{dir}")));
+        names.is_ok_and(|names| names.iter().any(|name| lossy(name) == unit))
+    })
+}
+
+fn is_comment(line: &Line) -> bool {
+    line.text.trim_start().starts_with(['#', ';'])
+}
+
+/// Returns the last value of a setting `KEY=VALUE`, in lower case, with its place.
+fn last(lines: &[Line], key: &str) -> Option<(String, FactPlace)> {
+    lines.iter().rev().find_map(|line| {
+        let (name, value) = line.text.trim().split_once('=')?;
+        let value = value.split('#').next()?.trim().trim_matches(['"', '\'']);
+        (name.trim() == key).then(|| (value.to_lowercase(), line.place.clone()))
+    })
+}
+
+/// Notes the file of nftables with rules that drop packets, if no unit loads it.
+fn note_nftables(g: &mut Gather<'_>, found: &mut Misuses) {
+    let lines = read(g, "filter_file", NFTABLES);
+    let drops = lines.iter().find(|line| {
+        let mut words = line.text.split([' ', '\t', ';']);
+        !is_comment(line) && words.any(|word| word == "drop" || word == "reject")
+    });
+    let Some(place) = drops.map(|line| line.place.clone()) else {
+        return;
+    };
+    // A copy without units does not show what starts.
+    if !holds_enabled_units(g) {
+        return;
+    }
+    let started = is_enabled(g, "nftables.service") || loads_elsewhere(g);
+    found.add("not_started", !started, place);
+}
+
+/// Returns whether another unit, an interface or a job loads rules.
+fn loads_elsewhere(g: &mut Gather<'_>) -> bool {
+    let mut all = vec![
+        "/etc/network/interfaces".to_owned(),
+        "/etc/rc.local".to_owned(),
+        "/etc/crontab".to_owned(),
+    ];
+    for dir in [
+        "/etc/network/interfaces.d",
+        "/etc/network/if-pre-up.d",
+        "/etc/network/if-up.d",
+        "/etc/cron.d",
+    ] {
+        all.extend(files(g, "filter_file", dir, ""));
+    }
+    all.extend(files(g, "filter_file", UNITS, ".service"));
+    all.iter().any(|path| {
+        let lines = read(g, "filter_file", path);
+        lines
+            .iter()
+            .any(|line| !is_comment(line) && line.text.contains("nft") && line.text.contains("-f"))
+    })
+}
+
+/// Notes rules of IPv6 that drop nothing, beside rules of IPv4 that do, on a machine with a public address of IPv6.
+fn note_iptables(g: &mut Gather<'_>, found: &mut Misuses) {
+    let four = read(g, "filter_file", RULES_4);
+    let Some(place) = closing_line(&four) else {
+        return;
+    };
+    let six = read(g, "filter_file", RULES_6);
+    let closed = closing_line(&six).is_some();
+    let addresses = read(g, "filter_file", ADDRESSES_6);
+    let global = addresses.iter().any(|line| {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        // The fourth number is the scope; addresses that begin with f are private.
+        words.len() >= 6 && words[3] == "00" && !words[0].starts_with('f')
+    });
+    if global {
+        found.add("open_6", !closed, place);
+    }
+}
+
+/// Returns the first line that drops incoming packets.
+fn closing_line(lines: &[Line]) -> Option<FactPlace> {
+    let closes = |line: &&Line| {
+        let text = line.text.trim();
+        text.starts_with(":INPUT DROP")
+            || (text.starts_with("-A INPUT")
+                && (text.contains("-j DROP") || text.contains("-j REJECT")))
+    };
+    lines.iter().find(closes).map(|line| line.place.clone())
+}
+
+fn note_ufw(g: &mut Gather<'_>, found: &mut Misuses) {
+    let on = read(g, "filter_file", UFW);
+    if last(&on, "ENABLED").is_none_or(|(value, _)| value != "yes") {
+        return;
+    }
+    let defaults = read(g, "filter_file", UFW_DEFAULTS);
+    let Some((policy, place)) = last(&defaults, "DEFAULT_INPUT_POLICY") else {
+        return;
+    };
+    let rules = read(g, "filter_file", UFW_RULES);
+    let denies = rules
+        .iter()
+        .any(|line| line.text.starts_with("-A ufw-user-input") && !line.text.contains("-j ACCEPT"));
+    found.add("accepts_all", policy == "accept" && !denies, place);
+}
+
+fn note_firewalld(g: &mut Gather<'_>, found: &mut Misuses) {
+    let lines = read(g, "filter_file", FIREWALLD);
+    let Some((_, place)) = last(&lines, "DefaultZone") else {
+        return;
+    };
+    // `last` returns small letters, but the names of zones may have others.
+    let mut zones = lines
+        .iter()
+        .rev()
+        .filter_map(|line| line.text.trim().strip_prefix("DefaultZone="));
+    let zone = zones.next().unwrap_or_default().trim().to_owned();
+    let own = read(g, "filter_file", &format!("{ZONES}/{zone}.xml"));
+    let target = own.iter().find_map(|line| {
+        let (_, rest) = line.text.split_once("target=\"")?;
+        rest.split('"').next()
+    });
+    let accepts = match target {
+        Some(target) => target == "ACCEPT",
+        None => zone == "trusted",
+    };
+    found.add("accepts_all", accepts, place);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::*;
+
+    #[test]
+    fn rules_of_nftables() {
+        let rules = (
+            NFTABLES,
+            "table inet filter {\n chain input {\n  policy drop;\n }\n}\n",
+        );
+        let other = (
+            "/etc/systemd/system/multi-user.target.wants/cron.service",
+            "",
+        );
+        let own = (
+            "/etc/systemd/system/sysinit.target.wants/nftables.service",
+            "",
+        );
+        let unit = (
+            "/etc/systemd/system/fw.service",
+            "[Service]\nExecStart=/usr/sbin/nft -f /etc/nftables.conf\n",
+        );
+        let stock = (
+            NFTABLES,
+            "table inet filter {\n chain input {\n  type filter hook input priority filter;\n }\n}\n",
+        );
+        for (files, expected) in [
+            (vec![rules, other], "not_started=true"),
+            (vec![rules, other, own], "not_started=false"),
+            (vec![rules, other, unit], "not_started=false"),
+            (vec![rules, unit], ""),
+            (vec![stock, other], ""),
+            (vec![rules], ""),
+        ] {
+            assert_eq!(found(&files, collect).join(" "), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn rules_of_iptables() {
+        let four = (RULES_4, "*filter\n:INPUT DROP [0:0]\nCOMMIT\n");
+        let open = (RULES_6, "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n");
+        let closed = (
+            RULES_6,
+            "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j REJECT\nCOMMIT\n",
+        );
+        let public = (
+            ADDRESSES_6,
+            "20010db8000000000000000000000005 02 40 00 80     eth0\n",
+        );
+        let local = (
+            ADDRESSES_6,
+            "fe800000000000000000000000000005 02 40 20 80     eth0\n",
+        );
+        for (files, expected) in [
+            (vec![four, open, public], "open_6=true"),
+            (vec![four, public], "open_6=true"),
+            (vec![four, closed, public], "open_6=false"),
+            (vec![four, open, local], ""),
+            (vec![open, public], ""),
+        ] {
+            assert_eq!(found(&files, collect).join(" "), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn front_ends() {
+        let on = (UFW, "ENABLED=yes\n");
+        let accept = (UFW_DEFAULTS, "DEFAULT_INPUT_POLICY=\"ACCEPT\"\n");
+        let denies = (UFW_RULES, "-A ufw-user-input -p tcp --dport 25 -j DROP\n");
+        for (files, expected) in [
+            (vec![on, accept], "accepts_all=true"),
+            (vec![on, accept, denies], "accepts_all=false"),
+            (
+                vec![on, (UFW_DEFAULTS, "DEFAULT_INPUT_POLICY=\"DROP\"\n")],
+                "accepts_all=false",
+            ),
+            (vec![(UFW, "ENABLED=no\n"), accept], ""),
+            (
+                vec![(FIREWALLD, "DefaultZone=trusted\n")],
+                "accepts_all=true",
+            ),
+            (
+                vec![(FIREWALLD, "DefaultZone=public\n")],
+                "accepts_all=false",
+            ),
+            (
+                vec![
+                    (FIREWALLD, "DefaultZone=public\n"),
+                    (
+                        "/etc/firewalld/zones/public.xml",
+                        "<zone target=\"ACCEPT\">\n",
+                    ),
+                ],
+                "accepts_all=true",
+            ),
+        ] {
+            assert_eq!(found(&files, collect).join(" "), expected, "{files:?}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Finds settings of NUT that contradict each other: supplies that never count, a dead time below the polling time, and a
+//! UPS that may stay off (upsmon.conf(5), usbhid-ups(8)).
+
+use super::super::lines_of_files::{Line, read};
+use super::Misuses;
+use crate::gather::Gather;
+use assay_model::FactPlace;
+
+const UPSMON: &str = "/etc/nut/upsmon.conf";
+const UPS: &str = "/etc/nut/ups.conf";
+/// Seconds that usbhid-ups sets unless the section has a value.
+const OFF: u64 = 20;
+const ON: u64 = 30;
+
+pub(super) fn collect(g: &mut Gather<'_>) {
+    let mut found = Misuses::default();
+    note_upsmon(g, &mut found);
+    note_delays(g, &mut found);
+    found.note(g, "ups_setting");
+}
+
+fn note_upsmon(g: &mut Gather<'_>, found: &mut Misuses) {
+    let lines = read(g, "ups_setting", UPSMON);
+    // MONITOR SYSTEM POWERVALUE USER PASSWORD TYPE
+    let monitors: Vec<(u64, &Line)> = lines
+        .iter()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.text.split_whitespace().collect();
+            match words[..] {
+                ["MONITOR", _, value, ..] => Some((value.parse().ok()?, line)),
+                _ => None,
+            }
+        })
+        .collect();
+    if let Some((_, line)) = monitors.first() {
+        let none = monitors.iter().all(|(value, _)| *value == 0);
+        found.add("never_counts", none, line.place.clone());
+    }
+    let last = |key: &str| {
+        lines.iter().rev().find_map(|line| {
+            let mut words = line.text.split_whitespace();
+            let value = words.next().filter(|name| *name == key).and(words.next())?;
+            Some((value.parse::<u64>().ok()?, line.place.clone()))
+        })
+    };
+    if let Some((dead, place)) = last("DEADTIME") {
+        let poll = |key: &str| last(key).map_or(5, |(value, _)| value);
+        let longest = poll("POLLFREQ").max(poll("POLLFREQALERT"));
+        found.add("dead_before_poll", dead <= longest, place);
+    }
+}
+
+/// Notes sections of usbhid-ups in which the UPS would switch on before it is off.
+fn note_delays(g: &mut Gather<'_>, found: &mut Misuses) {
+    let lines = read(g, "ups_setting", UPS);
+    for section in lines.split(|line| line.text.trim_start().starts_with('[')) {
+        let value = |key: &str| {
+            section.iter().rev().find_map(|line| {
+                let text = line.text.split('#').next().unwrap_or_default();
+                let (name, value) = text.split_once('=')?;
+                let value = value.trim().trim_matches('"').to_owned();
+                (name.trim() == key).then(|| (value, line.place.clone()))
+            })
+        };
+        let number = |key: &str| -> Option<(u64, FactPlace)> {
+            let (value, place) = value(key)?;
+            Some((value.parse().ok()?, place))
+        };
+        if value("driver").is_none_or(|(name, _)| name != "usbhid-ups") {
+            continue;
+        }
+        let (off, on) = (number("offdelay"), number("ondelay"));
+        let Some((_, place)) = on.clone().or(off.clone()) else {
+            continue;
+        };
+        let off = off.map_or(OFF, |(seconds, _)| seconds);
+        let on = on.map_or(ON, |(seconds, _)| seconds);
+        found.add("stays_off", on > 0 && on <= off, place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found;
+    use super::*;
+
+    #[test]
+    fn settings_of_upsmon() {
+        for (text, expected) in [
+            ("MONITOR a@h 0 u p primary\n", "never_counts=true"),
+            (
+                "MONITOR a@h 0 u p primary\nMONITOR b@h 1 u p primary\n",
+                "never_counts=false",
+            ),
+            ("DEADTIME 4\n", "dead_before_poll=true"),
+            ("POLLFREQ 30\nDEADTIME 15\n", "dead_before_poll=true"),
+            ("DEADTIME 15\n", "dead_before_poll=false"),
+            ("# DEADTIME 4\n", ""),
+        ] {
+            assert_eq!(
+                found(&[(UPSMON, text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn delays_of_a_driver() {
+        let section =
+            |text: &str| format!("maxretry = 3\n[a]\n driver = usbhid-ups\n port = auto\n{text}");
+        for (text, expected) in [
+            (section(" offdelay = 60\n ondelay = 30\n"), "stays_off=true"),
+            (section(" offdelay = 60\n"), "stays_off=true"),
+            (
+                section(" offdelay = 60\n ondelay = \"90\"\n"),
+                "stays_off=false",
+            ),
+            (section(""), ""),
+            (
+                "[a]\n driver = nutdrv_qx\n offdelay = 60\n ondelay = 3\n".to_owned(),
+                "",
+            ),
+        ] {
+            assert_eq!(
+                found(&[(UPS, &text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
+    }
+}
