@@ -200,6 +200,39 @@ fn a_public_type_name_has_one_meaning() {
     assert_same("a public type name in more than two crates", found, allowed);
 }
 
+/// rustdoc parses a whole crate before it finds no example, so crates without examples switch doc tests off.
+#[test]
+fn examples_are_tested() {
+    let examples = |path: &str| {
+        let text = read(path);
+        let lines = text.lines().map(str::trim_start);
+        let comments =
+            lines.filter_map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
+        // Each fence that begins a block is followed by one that ends it.
+        let mut fences = comments.filter_map(|line| line.trim_start().strip_prefix("```"));
+        let mut found = false;
+        while let (Some(language), Some(_)) = (fences.next(), fences.next()) {
+            found |= !["text", "toml"].contains(&language);
+        }
+        found
+    };
+    let with_examples: BTreeSet<String> = files_below("crates", "rs")
+        .into_iter()
+        .filter(|path| path.contains("/src/") && examples(path))
+        .filter_map(|path| path.split('/').nth(1).map(str::to_owned))
+        .collect();
+    let tested: BTreeSet<String> = files_below("crates", "rs")
+        .into_iter()
+        .filter_map(|path| path.strip_suffix("/src/lib.rs").map(str::to_owned))
+        .filter(|directory| !read(&format!("{directory}/Cargo.toml")).contains("doctest = false"))
+        .filter_map(|directory| directory.split('/').nth(1).map(str::to_owned))
+        .collect();
+    assert_eq!(
+        with_examples, tested,
+        "crates with examples, and crates whose doc tests are on"
+    );
+}
+
 #[test]
 fn titles_of_advice_are_unique() {
     let mut titles: BTreeMap<String, Vec<String>> = BTreeMap::new();
