@@ -16,7 +16,7 @@ use assay_model::{Fact, FactPlace, FactValue, Facts, Subject};
 use machine::{Machine, find_property, kinds, ledger};
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Properties of one subject, by name.
 type Properties<'a> = BTreeMap<&'a str, &'a Fact>;
@@ -137,21 +137,16 @@ impl<'a> Rule<'a> {
     /// kind that the rule checks, or for a fact in its conditions.
     fn not_asked(&self) -> Option<&'a str> {
         let facts = &self.machine.facts.map;
-        let mut all = facts.range("not_asked.".to_owned()..);
-        let all = std::iter::from_fn(|| {
-            let (key, fact) = all.next()?;
-            Some((key.strip_prefix("not_asked.")?, fact))
-        });
         let conditions = [Some(&self.check.violated), self.check.applies.as_ref()];
-        let is_meant = |kind: &str| {
-            let quoted = format!("\"{kind}\"");
-            self.check.about.iter().any(|about| about.kind() == kind)
-                || conditions
-                    .into_iter()
-                    .flatten()
-                    .any(|cel| cel.contains(&quoted))
-        };
-        let (_, fact) = all.into_iter().find(|(kind, _)| is_meant(kind))?;
+        let quoted = conditions
+            .into_iter()
+            .flatten()
+            .flat_map(|cel| cel.split('"'));
+        let of_subjects = self.check.about.iter().map(|about| about.kind());
+        let kinds: BTreeSet<&str> = quoted.chain(of_subjects).collect();
+        let fact = kinds
+            .into_iter()
+            .find_map(|kind| facts.get(&format!("not_asked.{kind}")))?;
         match &fact.value {
             FactValue::Known(why) => why.as_str(),
             FactValue::Unknown(_) => None,

@@ -2,12 +2,14 @@
 //! with every shell and every awk, because each implementation rejects something that the others accept.
 
 use crate::servers::find;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// The shells of Debian, of Red Hat, and of small systems.
 const SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
@@ -147,13 +149,21 @@ pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// Returns the library paths of a program, as its loader prints them; empty for a static program.
+/// Returns the library paths of a program, as its loader prints them; empty for a static program. `ldd` starts several
+/// processes, so it runs once per program: tests furnish hundreds of roots.
 fn list_libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
+    static LISTED: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = listed.get(program) {
+        return Ok(known.clone());
+    }
     let output = Command::new("ldd").arg(program).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = text.split_whitespace();
-    Ok(words
+    let found: Vec<PathBuf> = words
         .filter(|word| word.starts_with('/'))
         .map(PathBuf::from)
-        .collect())
+        .collect();
+    listed.insert(program.to_owned(), found.clone());
+    Ok(found)
 }
