@@ -12,7 +12,8 @@ fn image_page(dir: &Path, id: &str, now: &str, changed: &str) -> String {
     let image = |more: &str| format!("{{ kind = 'image', format = 'raw', filled = true, {more} }}");
     let trial = format!(
         "[trial.change]\nkind = \"side-by-side\"\nnow = {}\nchanged = {}\n[trial.load]\nkind = \"fio\"\n\
-         workload = {{ name = \"randwrite-4k-qd4\", pattern = \"randwrite\", block_size = \"4KiB\", queue_depth = 4 }}\n",
+         workload = {{ name = \"randwrite-4k-qd4\", \
+         pattern = \"randwrite\", block_size = \"4KiB\", queue_depth = 4 }}\n",
         image(now),
         image(changed)
     );
@@ -44,12 +45,12 @@ fn several_pages_about_images_are_proved_in_one_session_that_keeps_nothing() {
         r#"cache = "writethrough", aio = "threads""#,
         r#"cache = "writethrough", aio = "io_uring""#,
     );
-    // Its objects differ from those of the first page in more than its change.
+    // Its objects differ from those of the first page in a property that no page changes.
     let other = image_page(
         pages.path(),
         "other",
-        r#"cache = "none", luks = false"#,
-        r#"cache = "none", luks = true"#,
+        r#"cache = "none", options = { size = "1" }, luks = false"#,
+        r#"cache = "none", options = { size = "1" }, luks = true"#,
     );
     let only = [write_back, ring, other].join(",");
     let words = [

@@ -182,7 +182,7 @@ fn what_does_not_fit_the_load_is_refused() {
     }
 }
 
-/// Begins a session, and calls `disturb` when the change is in effect for the second time. Returns how the session ended.
+/// Begins a session, and calls `disturb` after the change was in effect twice. Returns how the session ended.
 fn disturbed(planted: &Planted, disturb: impl FnOnce()) -> common::Ran {
     let mut command = planted.home.command(&planted.words(LESS, &["fast"], &[]));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());

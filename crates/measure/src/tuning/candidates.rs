@@ -72,19 +72,23 @@ pub fn join_arms(found: &[FoundCandidate]) -> Option<ComparedArms> {
     Some(ComparedArms { base, pages })
 }
 
-/// Leaves out candidates whose object differs from the object of the first page in more than their own change.
+/// Leaves out candidates whose object differs from the object of the first page in properties that no page changes.
 fn leave_out_other_objects(found: &mut [FoundCandidate]) {
     let first = found.iter().position(|one| one.arms.is_some());
     let Some((first, [base, _])) = first.and_then(|at| Some((at, found[at].arms.clone()?))) else {
         return;
     };
     let name = found[first].candidate.id.clone();
+    let arms = found.iter().filter_map(|one| one.arms.as_ref());
+    let all: Vec<ArmDifference> = arms
+        .filter_map(|[now, changed]| ArmDifference::between(now, changed))
+        .collect();
     for one in &mut found[first + 1..] {
         let Some([now, changed]) = &one.arms else {
             continue;
         };
         let change = ArmDifference::between(now, changed);
-        let change = change.filter(|change| change.explains(&base, now));
+        let change = change.filter(|_| ArmDifference::explain(&all, &base, now));
         let applied = change.and_then(|change| change.applied_to(&base));
         one.candidate.state = match applied {
             Some(applied) if applied != base => continue,

@@ -26,12 +26,12 @@ impl ArmDifference {
         Some(Self(differing.map(value).collect()))
     }
 
-    /// Returns whether two arms are equal except for the properties of this difference.
+    /// Returns whether two arms are equal except for the properties of these differences.
     #[must_use]
-    pub fn explains(&self, one: &Arm, other: &Arm) -> bool {
+    pub fn explain(differences: &[Self], one: &Arm, other: &Arm) -> bool {
         let rest = |arm: &Arm| {
             let mut all = properties(arm)?;
-            all.retain(|name, _| !self.0.contains_key(name));
+            all.retain(|name, _| !differences.iter().any(|known| known.0.contains_key(name)));
             Some(all)
         };
         rest(one).is_some_and(|one| rest(other) == Some(one))
@@ -124,7 +124,8 @@ mod tests {
         assert_eq!(both, arm(&expected));
         let described = no_cache.describe(&base);
         assert_eq!(described, ["cache", "writeback", "none"].map(str::to_owned));
-        assert!(no_cache.explains(&base, &cache) && !native.explains(&base, &cache));
+        let explain = |known: &[ArmDifference]| ArmDifference::explain(known, &base, &cache);
+        assert!(explain(&[native.clone(), no_cache]) && !explain(&[native]));
         let zfs = arm(r#"{"kind": "dataset", "parent": "tank"}"#);
         assert_eq!(ArmDifference::between(&base, &zfs), None);
     }

@@ -25,7 +25,7 @@ pub fn format_progress(
             };
             let id = &after.plan().candidates[candidate].id;
             match error {
-                Some(error) => format!("{id}: left out, the load fails with it: {error}"),
+                Some(error) => format!("{id}: left out, it fails here: {error}"),
                 None => return None,
             }
         }

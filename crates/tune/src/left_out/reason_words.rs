@@ -85,7 +85,7 @@ impl fmt::Display for LeftOut {
             Self::MeasuredBefore { verdict, when } => {
                 write!(f, "measured here before: {verdict:?} ({when})")
             }
-            Self::FailsLoad { error } => write!(f, "the load fails with it: {error}"),
+            Self::FailsLoad { error } => write!(f, "it fails here: {error}"),
             Self::ScreenedOut { effect, error } => write!(
                 f,
                 "the screen shows {:+.1} % (standard error {:.1}): not worth a proof",
