@@ -23,6 +23,8 @@ const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 /// Names of the extended attributes that contain the access control lists that a directory passes on (acl(5)).
 const ACLS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+/// `errno` of a path with a link that is not followed.
+const LINK: i32 = Errno::LOOP.raw_os_error();
 
 fn fail(path: &Path) -> impl Fn(Errno) -> HostError {
     let path = path.to_owned();
@@ -140,15 +142,16 @@ pub(crate) fn remove_directory(
         Err(error) if error.is_absent() => return Ok(Removed::Absent),
         other => other?,
     };
+    if directory.look(name)?.is_none() {
+        return Ok(Removed::Absent);
+    }
     let made = match directory.below(Path::new(name)) {
         Ok(made) => made,
-        Err(error) if error.is_absent() => return Ok(Removed::Absent),
-        Err(error) => {
-            return match error.errno().map(Errno::from_raw_os_error) {
-                Some(Errno::NOTDIR | Errno::LOOP) => Ok(Removed::Another),
-                _ => Err(error),
-            };
+        // A file or a link; ENOTDIR counts as absent.
+        Err(error) if error.is_absent() || error.errno() == Some(LINK) => {
+            return Ok(Removed::Another);
         }
+        Err(error) => return Err(error),
     };
     let ours = match known {
         Some(known) => known.is(&made),
