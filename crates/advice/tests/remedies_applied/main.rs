@@ -10,6 +10,7 @@ mod access;
 mod daemons;
 mod misuse;
 mod system;
+mod trust;
 
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
@@ -419,6 +420,7 @@ fn remedies_clear_their_findings_and_open_none() {
     let all = REMEDIES
         .iter()
         .chain(access::REMEDIES)
+        .chain(trust::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
         .chain(system::REMEDIES);

@@ -3,13 +3,17 @@
 //! settings.
 
 mod apache;
+mod apache_trust;
 mod database_options;
+mod exim;
 mod fstab_lines;
 mod mail;
 mod nginx;
+mod nginx_trust;
 mod samba;
 mod small_servers;
 mod ssh_client;
+mod ssh_server;
 mod system_files;
 
 use super::lines_of_files::note;
@@ -20,10 +24,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     nginx::collect(g);
     apache::collect(g);
     mail::collect(g);
+    exim::collect(g);
     samba::collect(g);
     database_options::collect(g);
     small_servers::collect(g);
     ssh_client::collect(g);
+    ssh_server::collect(g);
     system_files::collect(g);
     fstab_lines::collect(g);
 }
