@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of the keys of its facts. If a rule uses facts of several services, the
 /// first of these services in the table is the service of the rule.
-const SERVICES: [(&str, &[&str]); 96] = [
+const SERVICES: [(&str, &[&str]); 97] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -17,12 +17,15 @@ const SERVICES: [(&str, &[&str]); 96] = [
     ("Apache", &["apache", "apache_dav"]),
     ("lighttpd", &["lighttpd", "lighttpd_status"]),
     ("published files", &["served_file"]),
-    ("lists of ciphers", &["cipher_list"]),
+    ("lists of ciphers", &["cipher_list", "cipher_level"]),
     ("HAProxy", &["haproxy"]),
     ("Postfix", &["postfix", "mail_queue", "mail_limit"]),
     ("Dovecot", &["dovecot"]),
     ("mail over TLS", &["mail_tls"]),
-    ("SpamAssassin", &["spamassassin"]),
+    (
+        "SpamAssassin",
+        &["spamassassin", "spamassassin_trust", "spamd"],
+    ),
     ("Samba", &["samba"]),
     ("NFS server", &["nfs"]),
     ("OpenVPN", &["openvpn", "openvpn_client", "openvpn_tls"]),
@@ -95,7 +98,8 @@ const SERVICES: [(&str, &[&str]); 96] = [
     ("PowerDNS Recursor", &["pdns_recursor"]),
     ("ntpd", &["ntpd"]),
     ("VNC servers", &["vnc_server"]),
-    ("rspamd", &["rspamd_controller"]),
+    ("rspamd", &["rspamd_controller", "rspamd_filter"]),
+    ("OpenDKIM", &["opendkim"]),
     ("RabbitMQ", &["rabbitmq", "rabbitmq_terms"]),
     ("polkit", &["polkit_rule"]),
     ("dynamic loader", &["loaded_library"]),

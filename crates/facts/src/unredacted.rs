@@ -25,6 +25,7 @@ mod guest_devices;
 mod haproxy;
 mod ignored_files;
 mod lines_of_files;
+mod mail_filters;
 mod mail_limits;
 mod network_cards;
 mod nfs_exports;
@@ -88,6 +89,7 @@ pub(crate) fn collect(g: &mut Gather<'_>) {
     snmp_access::collect(g);
     socket_units::collect(g);
     ups_times::collect(g);
+    mail_filters::collect(g);
     mail_limits::collect(g);
     enabled_units::collect(g);
     config_mistakes::collect(g);

@@ -5,6 +5,7 @@ const MISUSE: &str = "crates/advice/tests/remedies_applied/misuse.rs";
 const SETTINGS: &str = "crates/advice/tests/remedies_applied/settings.rs";
 const ACCESS: &str = "crates/advice/tests/remedies_applied/access.rs";
 const SERVERS: &str = "crates/advice/tests/remedies_applied/servers.rs";
+const TRUST: &str = "crates/advice/tests/remedies_applied/trust.rs";
 const SYSTEM: &str = "crates/advice/tests/remedies_applied/system.rs";
 
 /// Remedies that a test executes on a copy of a tree, as (page, file of the test, how the test refers to the page).
@@ -121,6 +122,38 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("php-errors-shown", DAEMONS, "\"@\""),
     ("libvirt-tcp-open", DAEMONS, "\"@\""),
     ("libvirt-socket-open", DAEMONS, "\"@\""),
+    ("nginx-any-without-password", TRUST, "\"@\""),
+    ("nginx-real-ip-anybody", TRUST, "\"@\""),
+    ("nginx-upstream-unverified", TRUST, "\"@\""),
+    ("nginx-webdav-open", TRUST, "\"@\""),
+    ("nginx-cookies-cached", TRUST, "\"@\""),
+    ("nginx-mail-cleartext", TRUST, "\"@\""),
+    ("client-certificates-unused", TRUST, "\"@\""),
+    ("apache-backend-unverified", TRUST, "\"@\""),
+    ("apache-host-completed", TRUST, "\"@\""),
+    ("apache-proxies-anywhere", TRUST, "\"@\""),
+    ("apache-module-impossible", TRUST, "\"@\""),
+    ("cipher-level-0", TRUST, "\"@\""),
+    ("sshd-keys-in-shared-directory", TRUST, "\"@\""),
+    ("sshd-nobody-allowed", TRUST, "\"@\""),
+    ("ssh-displays-to-all", TRUST, "\"@\""),
+    ("postfix-password-cleartext", TRUST, "\"@\""),
+    ("postfix-domain-of-two-classes", TRUST, "\"@\""),
+    ("dovecot-master-socket-open", TRUST, "\"@\""),
+    ("dovecot-setting-gone", TRUST, "\"@\""),
+    ("exim-cleartext-login", TRUST, "\"@\""),
+    ("opendkim-signs-for-all", TRUST, "\"@\""),
+    ("opendkim-signs-nothing", TRUST, "\"@\""),
+    ("opendkim-sha1", TRUST, "\"@\""),
+    ("opendkim-body-length", TRUST, "\"@\""),
+    ("opendkim-socket-open", TRUST, "\"@\""),
+    ("opendkim-keys-unchecked", TRUST, "\"@\""),
+    ("rspamd-all-are-local", TRUST, "\"@\""),
+    ("rspamd-rejects-before-marking", TRUST, "\"@\""),
+    ("spamassassin-trusts-all", TRUST, "\"@\""),
+    ("spamassassin-welcomes-forged", TRUST, "\"@\""),
+    ("spamassassin-user-rules", TRUST, "\"@\""),
+    ("spamd-open", TRUST, "\"@\""),
     ("ldap-writable", ACCESS, "\"@\""),
     ("ldap-tls-1-0", ACCESS, "\"@\""),
     ("ldap-server-unverified", ACCESS, "\"@\""),

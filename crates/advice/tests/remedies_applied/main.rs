@@ -12,6 +12,7 @@ mod misuse;
 mod servers;
 mod settings;
 mod system;
+mod trust;
 
 use assay_advice::{Catalogue, findings};
 use assay_facts::{CollectOptions, collect};
@@ -422,6 +423,7 @@ fn remedies_clear_their_findings_and_open_none() {
         .iter()
         .chain(access::REMEDIES)
         .chain(servers::REMEDIES)
+        .chain(trust::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
         .chain(settings::REMEDIES)

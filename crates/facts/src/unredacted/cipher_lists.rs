@@ -1,14 +1,20 @@
 //! Finds broken ciphers in the cipher lists of HAProxy, Postfix, PostgreSQL, MariaDB and the control channel of
-//! OpenVPN. `collectors::services` checks web servers, Dovecot and Postfix's cipher grades.
+//! OpenVPN. `collectors::services` checks web servers, Dovecot and Postfix's cipher grades. Also finds lists of all
+//! programs that lower OpenSSL's security level to 0.
 
 use super::lines_of_files::{Line, files, note, read};
+use crate::collectors::nginx::FILE as NGINX;
+use crate::collectors::services::apache_reading;
 use crate::collectors::services::ciphers::weak;
 use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::collectors::services::dovecot::MAIN as DOVECOT;
 use crate::collectors::services::postfix::MAIN;
+use crate::collectors::services::tls_lines::{LIGHTTPD, LIGHTTPD_DIR};
 use crate::gather::{Gather, lossy};
 use assay_config::effective::files::OfHost;
 use assay_config::effective::{Program, Setting, expand_macros, read_effective};
 use assay_model::FactPlace;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const HAPROXY: &str = "/etc/haproxy/haproxy.cfg";
@@ -57,6 +63,72 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             "cipher_list",
             &(number + 1).to_string(),
             &list.place,
+            &properties,
+        );
+    }
+    note_levels(g);
+}
+
+/// Notes cipher lists with OpenSSL's security level (SSL_CTX_set_security_level(3)). Level 0 allows TLS before 1.2,
+/// short keys and ciphers without authentication, which OpenSSL 3 refuses otherwise. Postfix sets its own level.
+fn note_levels(g: &mut Gather<'_>) {
+    let mut seen = BTreeSet::new();
+    let mut lists: Vec<(&'static str, String, FactPlace)> = haproxy(g)
+        .into_iter()
+        .map(|list| (list.program, list.ciphers, list.place))
+        .collect();
+    if let Ok(all) = read_effective(Program::Nginx, Path::new(NGINX), &OfHost(g.host)) {
+        for (id, _) in all.scopes() {
+            for key in ["ssl_ciphers", "ssl_conf_command"] {
+                let is_server = all
+                    .scope(id)
+                    .head
+                    .first()
+                    .is_some_and(|head| head == "server");
+                let said = all.value(id, key).filter(|_| is_server);
+                lists.extend(said.map(|said| ("nginx", said.text(), FactPlace::from(&said.place))));
+            }
+        }
+    }
+    let apache = apache_reading::read(g.host);
+    for (at, server) in apache.servers.iter().enumerate() {
+        let own = apache.servers[1..]
+            .iter()
+            .all(|host| host.last("sslciphersuite").is_some());
+        let replaced = at == 0 && apache.servers.len() > 1 && own;
+        let line = server.last("sslciphersuite").filter(|_| !replaced);
+        lists.extend(line.map(|line| ("Apache", line.arguments.clone(), line.place.clone())));
+    }
+    let mut all = vec![LIGHTTPD.to_owned()];
+    all.extend(files(g, "lighttpd", LIGHTTPD_DIR, ".conf"));
+    for path in all {
+        for line in read(g, "lighttpd", &path) {
+            let text = line.text.trim();
+            if !text.starts_with('#')
+                && (text.contains("CipherString") || text.contains("ssl.cipher-list"))
+            {
+                lists.push(("lighttpd", text.to_owned(), line.place));
+            }
+        }
+    }
+    if let Ok(all) = read_effective(Program::Dovecot, Path::new(DOVECOT), &OfHost(g.host)) {
+        let lines = all
+            .settings()
+            .iter()
+            .filter(|said| said.key == "ssl_cipher_list");
+        lists.extend(lines.map(|said| ("Dovecot", said.text(), FactPlace::from(&said.place))));
+    }
+    for (program, ciphers, place) in lists {
+        if !ciphers.contains("@SECLEVEL=") || !seen.insert(place.to_string()) {
+            continue;
+        }
+        let zero = ciphers.contains("@SECLEVEL=0");
+        let properties = [("zero", zero.into()), ("program", program.into())];
+        note(
+            g,
+            "cipher_level",
+            &seen.len().to_string(),
+            &place,
             &properties,
         );
     }

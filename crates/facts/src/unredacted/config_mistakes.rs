@@ -4,20 +4,24 @@
 
 mod accounts_and_limits;
 mod apache;
+mod apache_trust;
 mod boot_disks;
 mod clock_sources;
 mod cron_lines;
 mod database_options;
+mod exim;
 mod fstab_lines;
 mod iscsi_targets;
 mod mail;
 mod nginx;
+mod nginx_trust;
 mod package_updates;
 mod packet_filters;
 mod proxmox_cluster;
 mod samba;
 mod small_servers;
 mod ssh_client;
+mod ssh_server;
 mod system_files;
 mod unit_files;
 mod ups_settings;
@@ -30,10 +34,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     nginx::collect(g);
     apache::collect(g);
     mail::collect(g);
+    exim::collect(g);
     samba::collect(g);
     database_options::collect(g);
     small_servers::collect(g);
     ssh_client::collect(g);
+    ssh_server::collect(g);
     system_files::collect(g);
     fstab_lines::collect(g);
     accounts_and_limits::collect(g);

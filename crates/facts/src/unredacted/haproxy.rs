@@ -42,6 +42,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut number = 0;
     // `ssl-server-verify none` of the global section is the default of all servers.
     let mut unverified = false;
+    let replaced = is_replaced(g, &all);
     for path in all {
         let mut section = Section::default();
         for line in read(g, "haproxy", &path) {
@@ -53,7 +54,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 std::mem::take(&mut section).note(g, number);
             }
             section.take(&words, &line);
-            note_tls(g, &words, &line, number);
+            if words[0] != "ssl-default-bind-options" || !replaced {
+                note_tls(g, &words, &line, number);
+            }
             note_socket(g, &words, &line, number);
             match words[..] {
                 ["ssl-server-verify", value, ..] => unverified = value == "none",
@@ -62,6 +65,26 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         }
         section.note(g, number + 1);
     }
+}
+
+/// Returns whether each `bind` line with TLS sets its own versions, so that the default applies nowhere.
+fn is_replaced(g: &mut Gather<'_>, all: &[String]) -> bool {
+    let mut binds = 0;
+    for path in all {
+        for line in read(g, "haproxy", path) {
+            let text = line.text.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = text.split_whitespace().collect();
+            if words.first() != Some(&"bind") || !words.contains(&"ssl") {
+                continue;
+            }
+            binds += 1;
+            let own = |word: &&str| *word == "ssl-min-ver" || word.starts_with("force-");
+            if !words.iter().any(own) {
+                return false;
+            }
+        }
+    }
+    binds > 0
 }
 
 /// Notes the minimum TLS version of a line if it is below 1.2.
@@ -261,6 +284,17 @@ mod tests {
                 "global\n ssl-default-bind-options ssl-min-ver TLSv1.1\n",
                 ".old",
                 true,
+            ),
+            (
+                "global\n ssl-default-bind-options ssl-min-ver TLSv1.0\nfrontend a\n bind :443 ssl crt /x\n",
+                ".old",
+                true,
+            ),
+            (
+                "global\n ssl-default-bind-options ssl-min-ver TLSv1.0\nfrontend a\n \
+                 bind :443 ssl crt /x ssl-min-ver TLSv1.2\n",
+                ".old",
+                false,
             ),
             (
                 "backend b\n server a 192.0.2.1:443 ssl verify none\n",

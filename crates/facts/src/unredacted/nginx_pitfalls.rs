@@ -87,7 +87,7 @@ fn note_location(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) 
 }
 
 /// Returns whether a block requires a login or refuses unknown clients ("strangers").
-fn is_guarded(all: &Effective, id: ScopeId) -> bool {
+pub(super) fn is_guarded(all: &Effective, id: ScopeId) -> bool {
     GUARDS.iter().any(|key| !all.get(id, key).is_empty())
         || is_local(all, id)
         || refuses_strangers(all, id)
@@ -136,19 +136,32 @@ fn names_scripts(pattern: &str) -> bool {
     2 * named.count() > entries.len() && !rest.contains(".php")
 }
 
+/// Returns a path without `.`, `..`, repeated slashes and a slash at its end.
+fn normalise(path: &str) -> String {
+    if !path.starts_with('/') || path.contains('$') {
+        return path.to_owned();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
 /// Notes the directories of served files.
 fn note_root(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
     for key in ["root", "alias"] {
         let Some(said) = own_value(all, id, key) else {
             continue;
         };
-        let path = said.word().unwrap_or_default();
-        let bare = if path == "/" {
-            "/"
-        } else {
-            path.trim_end_matches('/')
-        };
-        let system = SYSTEM.contains(&bare);
+        let bare = normalise(&said.word().unwrap_or_default());
+        let system = SYSTEM.contains(&bare.as_str());
         // The application controls access to files that are served through `internal` only.
         let inside = !all.get(id, "internal").is_empty();
         let properties = [("system", (system && !inside).into())];
@@ -262,9 +275,33 @@ fn location_pattern(all: &Effective, id: ScopeId) -> Option<&str> {
     })
 }
 
+/// Returns whether OpenSSL refuses TLS 1.0 and 1.1 unless a cipher list lowers its security level. OpenSSL 3 does
+/// (CHANGES of 3.0), and only a program of the package uses the library of the package.
+fn refuses_old(g: &Gather<'_>) -> bool {
+    let text = |path: &str| g.host.read_text(Path::new(path)).unwrap_or_default();
+    let packages = text("/var/lib/dpkg/status");
+    let library = ["Package: libssl3\n", "Package: libssl3t64\n"]
+        .iter()
+        .any(|name| packages.contains(name));
+    library
+        && !text("/etc/ssl/openssl.cnf")
+            .replace(' ', "")
+            .contains("SECLEVEL=0")
+}
+
+/// Returns whether a block sets OpenSSL's security level to 0.
+fn lowers_level(all: &Effective, id: ScopeId) -> bool {
+    let lists = ["ssl_ciphers", "ssl_conf_command"];
+    lists.iter().any(|key| {
+        let said = all.get(id, key);
+        said.iter().any(|said| said.text().contains("@SECLEVEL=0"))
+    })
+}
+
 /// Notes the lines that set the TLS versions of servers.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
     let mut seen: BTreeSet<(PathBuf, usize)> = BTreeSet::new();
+    let refused = refuses_old(g);
     for (id, _) in all
         .scopes()
         .filter(|(_, scope)| scope.head.first().is_some_and(|head| head == "server"))
@@ -287,6 +324,7 @@ fn old_tls(g: &mut Gather<'_>, all: &Effective) {
         let old: Vec<Value> = words(said)
             .into_iter()
             .filter(|word| matches!(word.as_str(), "TLSv1" | "TLSv1.1"))
+            .filter(|_| !refused || lowers_level(all, id))
             .map(Value::from)
             .collect();
         note(
@@ -331,6 +369,27 @@ mod tests {
             key.ends_with(".old") && g.facts.get(key) == Some(&serde_json::json!(["TLSv1.1"]))
         });
         assert_eq!(old.count(), 1);
+    }
+
+    /// Seen with nginx 1.22.1 and OpenSSL 3.0.19: "tlsv1 alert internal error" without level 0.
+    #[test]
+    fn versions_that_the_library_refuses() {
+        for (ciphers, old) in [
+            ("HIGH", serde_json::json!([])),
+            ("HIGH:@SECLEVEL=0", serde_json::json!(["TLSv1"])),
+        ] {
+            let text = format!(
+                "events {{}}\nhttp {{ ssl_protocols TLSv1 TLSv1.2; ssl_ciphers {ciphers};\n\
+                 server {{ listen 443 ssl; }} }}\n"
+            );
+            let host = Recorded::new().file(FILE, text).file(
+                "/var/lib/dpkg/status",
+                "Package: libssl3\nStatus: install ok installed\nVersion: 3.0.17-1\n",
+            );
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            assert_eq!(g.facts.get("nginx.tls_line.1.old"), Some(&old), "{ciphers}");
+        }
     }
 
     #[test]
@@ -455,6 +514,9 @@ mod tests {
             ),
             ("root /etc/;", ".system", vec![true]),
             ("root /var/www;", ".system", vec![false]),
+            ("root /etc/nginx/..;", ".system", vec![true]),
+            ("root /etc/../srv/www;", ".system", vec![false]),
+            ("root //var//log/;", ".system", vec![true]),
             (
                 "location ~ \\.php$ { fastcgi_pass unix:/a; }",
                 ".unguarded",

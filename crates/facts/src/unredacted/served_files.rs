@@ -38,11 +38,17 @@ const MOST: usize = 2000;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut seen = BTreeSet::new();
+    let passwords = password_files(g);
     for (root, place, hides) in nginx_roots(g).into_iter().chain(apache_roots(g)) {
         if !seen.insert(root.clone()) {
             continue;
         }
-        let file = found_in(g, &root, &hides);
+        let file = found_in(g, &root, &hides).or_else(|| {
+            let mut below = passwords
+                .iter()
+                .filter_map(|path| path.strip_prefix(&format!("{root}/")));
+            below.find(|file| !hides(file, file)).map(str::to_owned)
+        });
         let properties = [
             ("file", file.clone().unwrap_or_default().into()),
             ("served", file.is_some().into()),
@@ -55,6 +61,26 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             &properties,
         );
     }
+}
+
+/// Returns the files in which nginx and Apache look up passwords. They exist wherever the server runs.
+fn password_files(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Ok(nginx) = read_effective(Program::Nginx, Path::new(FILE), &OfHost(g.host)) {
+        let lines = nginx.settings().iter();
+        let files = lines.filter(|said| said.key == "auth_basic_user_file");
+        all.extend(files.filter_map(Setting::word));
+    }
+    for path in apache_files(g) {
+        for line in read(g, "served_file", &path) {
+            let text = line.text.trim();
+            let (name, file) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+            if name.eq_ignore_ascii_case("authuserfile") {
+                all.push(file.trim().trim_matches(['"', '\'']).to_owned());
+            }
+        }
+    }
+    all
 }
 
 /// Returns the first file in a served directory that should not be served. `hides` returns whether a rule blocks a
@@ -182,7 +208,8 @@ fn covers(pattern: &str, file: &str, word: &str) -> bool {
                 || rest.starts_with("(?!")
         })
     });
-    (file.starts_with('.') && dots) || pattern.contains(word)
+    let of_passwords = file.starts_with(".ht") && pattern.contains("\\.ht");
+    (file.starts_with('.') && dots) || of_passwords || pattern.contains(word)
 }
 
 /// Returns the directories of Apache that everyone may read.
@@ -305,6 +332,27 @@ mod tests {
                 "{server}"
             );
         }
+    }
+
+    #[test]
+    fn passwords_below_the_root() {
+        let asked = "location /in/ { auth_basic x; auth_basic_user_file /srv/www/.htpasswd; }";
+        let hidden = format!("{asked} location ~ /\\.ht {{ deny all; }}");
+        let elsewhere = asked.replace("/srv/www/", "/etc/nginx/");
+        for (server, file) in [(asked, ".htpasswd"), (&hidden, ""), (&elsewhere, "")] {
+            let text =
+                format!("events {{}}\nhttp {{\nserver {{ root /srv/www;\n{server}\n}}\n}}\n");
+            assert_eq!(served(Recorded::new().file(FILE, text)), [file], "{server}");
+        }
+        let apache = |name: &str| {
+            let text = format!(
+                "<FilesMatch \"^\\.ht\">\nRequire all denied\n</FilesMatch>\n<VirtualHost *:80>\n\
+                 DocumentRoot /srv/www\n<Location /in>\nAuthUserFile \"/srv/www/{name}\"\n</Location>\n</VirtualHost>\n"
+            );
+            served(Recorded::new().file("/etc/apache2/apache2.conf", text))
+        };
+        assert_eq!(apache("users.txt"), ["users.txt"]);
+        assert_eq!(apache(".htusers"), [""]);
     }
 
     #[test]

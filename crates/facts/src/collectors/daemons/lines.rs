@@ -3,9 +3,27 @@
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
+use std::net::IpAddr;
 
 /// Maximum number of files that are read in one directory.
 const MOST: usize = 200;
+
+/// Last labels of names that the public DNS does not know (RFC 6762 appendix G, RFC 8375, ICANN's "internal"), or that
+/// clusters use inside.
+const INTERNAL: [&str; 12] = [
+    "local",
+    "localhost",
+    "localdomain",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "private",
+    "arpa",
+    "svc",
+    "consul",
+];
 
 /// A line that is not a comment: its words in lower case, its file and its line number.
 #[derive(Clone)]
@@ -76,6 +94,36 @@ pub(super) fn note(
     g.facts
         .known(fact, value, FactKind::Configured, place.clone());
     g.about([kind, which]);
+}
+
+/// Returns whether a host, with or without a port, is on another network: a public address, or a name below a domain
+/// of the public DNS. A variable is not.
+pub(crate) fn is_abroad(host: &str) -> bool {
+    let bare = host.trim_matches(['"', '\'']);
+    let bare = match bare.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None if bare.matches(':').count() == 1 => bare.split(':').next().unwrap_or_default(),
+        None => bare,
+    };
+    match bare.parse::<IpAddr>() {
+        Ok(IpAddr::V4(own)) => {
+            let [first, second, ..] = own.octets();
+            let shared = first == 100 && (64..128).contains(&second);
+            !(own.is_private() || own.is_loopback() || own.is_link_local() || shared)
+        }
+        Ok(IpAddr::V6(own)) => {
+            let first = own.segments()[0];
+            !(own.is_loopback() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80)
+        }
+        Err(_) => {
+            let last = bare.rsplit('.').next().unwrap_or_default();
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
+            bare.contains('.')
+                && bare.chars().all(plain)
+                && last.starts_with(|letter: char| letter.is_ascii_alphabetic())
+                && !INTERNAL.contains(&last.to_ascii_lowercase().as_str())
+        }
+    }
 }
 
 /// Returns whether an address is reachable only from this machine. The address may be followed by a port.

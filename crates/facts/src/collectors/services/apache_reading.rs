@@ -234,6 +234,8 @@ impl Reader<'_> {
         let counts = match name.as_str() {
             // Without any LoadModule line the loaded modules are unknown, so both branches may
             // apply.
+            // httpd compares the name of the source file or of the module; no other name matches.
+            "ifmodule" if !not && !is_module_name(wanted) => false,
             "ifmodule" if self.loaded.is_empty() => true,
             "ifmodule" => {
                 let wanted = common_module_name(wanted);
@@ -345,6 +347,12 @@ fn common_module_name(name: &str) -> String {
     let name = name.strip_suffix(".c").unwrap_or(&name);
     let name = name.strip_prefix("mod_").unwrap_or(name);
     name.strip_suffix("_module").unwrap_or(name).to_owned()
+}
+
+/// Returns whether a module can have this name in `<IfModule>`: `mod_ssl.c` or `ssl_module`.
+fn is_module_name(name: &str) -> bool {
+    let name = name.trim_matches('"').to_ascii_lowercase();
+    name.ends_with(".c") || name.ends_with("_module") || name.contains('$')
 }
 
 /// Joins continued lines. Each result has the number of its first line, counted from 1.

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 177] = [
+const KINDS: [(&str, &str, &str); 184] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -300,6 +300,30 @@ const KINDS: [(&str, &str, &str); 177] = [
     ),
     ("ntpd", NAMES, "/etc/ntpsec/ntp.conf /etc/ntp.conf"),
     ("rspamd_controller", NAMES, "/etc/rspamd"),
+    ("rspamd_filter", NAMES, "/etc/rspamd"),
+    ("opendkim", NAMES, "/etc/opendkim.conf"),
+    (
+        "spamassassin_trust",
+        NAMES,
+        "/etc/spamassassin /etc/mail/spamassassin",
+    ),
+    (
+        "spamd",
+        NAMES,
+        "/etc/default/spamd /etc/default/spamassassin /etc/sysconfig/spamassassin",
+    ),
+    ("sshd.misuse", NAMES, "/etc/ssh/sshd_config"),
+    (
+        "exim.misuse",
+        NAMES,
+        "/etc/exim4 /etc/exim/exim.conf /etc/exim.conf",
+    ),
+    (
+        "cipher_level",
+        NAMES,
+        "/etc/nginx/nginx.conf /etc/apache2 /etc/httpd /etc/haproxy/haproxy.cfg /etc/lighttpd/lighttpd.conf \
+         /etc/dovecot/dovecot.conf",
+    ),
     ("rabbitmq", NAMES, "/etc/rabbitmq/rabbitmq.conf"),
     ("etcd_file", NAMES, "/etc/etcd /etc/etcd.conf.yml"),
     (

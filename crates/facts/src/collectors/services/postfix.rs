@@ -144,7 +144,7 @@ pub(super) fn restrictions() -> impl Iterator<Item = &'static str> {
 
 /// Returns the program of each service, by name and type of the service. The program is the eighth field of the
 /// service's last line (master(5)).
-fn read_commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
+pub(super) fn read_commands(g: &mut Gather<'_>) -> BTreeMap<String, String> {
     let Some(text) = g.read("postfix", MASTER) else {
         return BTreeMap::new();
     };

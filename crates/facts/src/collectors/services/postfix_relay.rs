@@ -6,6 +6,7 @@ use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, expand_macros};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Defaults of Postfix for parameters that no line sets (postconf(5), 3.7, and `compatibility_level` 1 or more).
 const DEFAULTS: [(&str, &str); 6] = [
@@ -50,8 +51,50 @@ pub(super) fn collect(g: &mut Gather<'_>, all: &Effective, commands: &BTreeMap<S
     }
 }
 
+/// Evaluates again the services about which files decide that `mynetworks` names. These files contain addresses, so
+/// this needs a machine without redaction; its facts replace those of [`collect`].
+pub(crate) fn judge_with_files(g: &mut Gather<'_>, all: &Effective) {
+    let commands = super::postfix::read_commands(g);
+    let host = g.host;
+    let read = |path: &str| host.read_text(Path::new(path)).ok();
+    for (id, scope) in all.scopes() {
+        let name = match id {
+            ScopeId::ROOT => "main.cf".to_owned(),
+            _ => scope.head.join("/"),
+        };
+        let judged = match id {
+            ScopeId::ROOT => commands.is_empty() && listens_beyond(all, id),
+            _ => {
+                let command = commands.get(&name).map(String::as_str);
+                command.is_some_and(|command| PROGRAMS_OF_STRANGERS.contains(&command))
+                    && is_reached(all, id)
+            }
+        };
+        let service = Service {
+            all,
+            id,
+            read: &read,
+        };
+        if !judged || !service.names_files() {
+            continue;
+        }
+        let (outcome, place) = service.judge();
+        if outcome != Outcome::Unknown {
+            let place = place.unwrap_or_else(|| FactPlace::from(&scope.place));
+            let fact = format!("postfix.service.{name}.open_relay");
+            let open = outcome == Outcome::Passes;
+            g.facts.known(fact, open, FactKind::Configured, place);
+            g.about(["postfix.service", &name]);
+        }
+    }
+}
+
 fn note_open_relay(g: &mut Gather<'_>, all: &Effective, id: ScopeId, name: &str) {
-    let service = Service { all, id };
+    let service = Service {
+        all,
+        id,
+        read: &|_| None,
+    };
     let (outcome, place) = service.judge();
     let place = place.unwrap_or_else(|| FactPlace::from(&all.scope(id).place));
     let fact = format!("postfix.service.{name}.open_relay");
@@ -100,6 +143,8 @@ fn listens_beyond(all: &Effective, id: ScopeId) -> bool {
 struct Service<'a> {
     all: &'a Effective,
     id: ScopeId,
+    /// Reads a file that `mynetworks` names; `None` if it is not known.
+    read: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Service<'_> {
@@ -137,7 +182,17 @@ impl Service<'_> {
     fn text(&self, key: &str) -> String {
         let default = DEFAULTS.iter().find(|(known, _)| *known == key);
         match self.all.value(self.id, key) {
-            Some(said) => expand_macros(self.all, self.id, &said.text()),
+            Some(said) => {
+                let text = expand_macros(self.all, self.id, &said.text());
+                // The directory that contains main.cf is built in.
+                [
+                    "$config_directory",
+                    "${config_directory}",
+                    "$(config_directory)",
+                ]
+                .iter()
+                .fold(text, |text, name| text.replace(name, "/etc/postfix"))
+            }
             None => default.map_or("", |(_, value)| value).to_owned(),
         }
     }
@@ -230,6 +285,32 @@ impl Service<'_> {
         }
     }
 
+    /// Returns whether `mynetworks` names a file.
+    fn names_files(&self) -> bool {
+        let text = self.text("mynetworks");
+        let mut words = text.split([' ', ',', '\t', '\n']);
+        words.any(|word| word.trim_start_matches('!').starts_with('/') || word.contains(":/"))
+    }
+
+    /// Evaluates a file that `mynetworks` names; `None` if the word is no file.
+    fn file(&self, word: &str) -> Option<Outcome> {
+        let (kind, path) = match word.split_once(":/") {
+            Some((kind, path)) => (kind, format!("/{path}")),
+            None if word.starts_with('/') => ("", word.to_owned()),
+            None => return None,
+        };
+        let text = (self.read)(&path);
+        let networks = text.as_deref().and_then(|text| networks_of(kind, text));
+        let Some(networks) = networks else {
+            return Some(Outcome::Unknown);
+        };
+        let wide = networks.into_iter().find(|(_, network)| is_wide(network));
+        Some(match wide {
+            Some((true, _)) => Outcome::Passes,
+            _ => Outcome::Blocked,
+        })
+    }
+
     /// Evaluates whether `mynetworks` contains the addresses of strangers.
     fn networks(&self) -> Outcome {
         let text = self.text("mynetworks");
@@ -243,13 +324,47 @@ impl Service<'_> {
                 false if wide => return Outcome::Passes,
                 _ => {}
             }
-            let table = network.contains(":/") || network.starts_with('/');
-            unknown |= table || network.contains('$') || network.contains("withheld");
+            if let Some(file) = self.file(network) {
+                match file {
+                    Outcome::Unknown => unknown = true,
+                    Outcome::Passes if word.starts_with('!') => return Outcome::Blocked,
+                    Outcome::Passes => return Outcome::Passes,
+                    Outcome::Blocked => {}
+                }
+                continue;
+            }
+            unknown |= network.contains('$') || network.contains("withheld");
         }
         match unknown {
             true => Outcome::Unknown,
             false => Outcome::Blocked,
         }
+    }
+}
+
+/// Returns the networks in the lines of a file, each with whether the line admits it. A file without a type contains a
+/// list (postconf(5), mynetworks). In a table of type cidr, any result admits a network. The keys of a table of type
+/// hash are addresses or their beginnings, so none contains everybody (access(5)).
+fn networks_of<'t>(kind: &str, text: &'t str) -> Option<Vec<(bool, &'t str)>> {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    match kind {
+        "" => {
+            let words = lines.flat_map(|line| line.split([' ', ',', '\t']));
+            let words = words.filter(|word| !word.is_empty());
+            let split = |word: &'t str| match word.strip_prefix('!') {
+                Some(word) => (false, word),
+                None => (true, word),
+            };
+            Some(words.map(split).collect())
+        }
+        "cidr" => Some(
+            lines
+                .filter_map(|line| Some((true, line.split_whitespace().next()?)))
+                .collect(),
+        ),
+        "hash" | "btree" | "lmdb" | "cdb" | "dbm" => Some(Vec::new()),
+        _ => None,
     }
 }
 

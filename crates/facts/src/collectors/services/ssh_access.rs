@@ -97,10 +97,30 @@ fn is_open_by_password(all: &Effective, id: ScopeId) -> Option<bool> {
     if !says("permitrootlogin", "yes") || !(password || asked_by_pam) {
         return Some(false);
     }
+    if all.path(id).into_iter().any(is_of_others) {
+        return Some(false);
+    }
     if in_force(all, id, "authenticationmethods").is_some_and(|said| !is_alone(said)) {
         return Some(false);
     }
     is_shut_out(all, id).map(|shut| !shut)
+}
+
+/// Returns whether a `Match` block names users of whom none is root.
+pub(crate) fn is_of_others(head: &[String]) -> bool {
+    let words: Vec<&str> = head.iter().flat_map(|word| word.splitn(2, '=')).collect();
+    let mut criteria = words
+        .windows(2)
+        .filter(|pair| pair[0].eq_ignore_ascii_case("user"));
+    criteria.any(|pair| {
+        let users = pair[1].trim_matches('"');
+        // Redaction replaces names; then root may be meant.
+        let known = !users.is_empty() && !users.contains("left-out");
+        let (not, only): (Vec<&str>, Vec<&str>) =
+            users.split(',').partition(|one| one.starts_with('!'));
+        let denied = not.iter().any(|one| pattern_matches("root", &one[1..]));
+        known && (denied || !only.iter().any(|one| pattern_matches("root", one)))
+    })
 }
 
 /// Returns whether a password alone satisfies one of the method lists of an AuthenticationMethods line.

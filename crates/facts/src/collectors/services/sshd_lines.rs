@@ -2,11 +2,22 @@
 //! a keyword, and global keywords in a Match block. The module `ssh` collects the effective values.
 
 use super::scopes::{names, yes_or_no};
-use super::ssh::{SERVER_DEAD, is_compared};
+use super::ssh::{SERVER, SERVER_DEAD, is_compared};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, Program, ScopeId, Setting, Trouble, first_counts};
 use assay_model::{FactKind, FactPlace};
 use std::collections::BTreeMap;
+
+/// Lines of the packaged sshd_config of Debian 12 and 13 and of Red Hat 9. Drop-ins are read before them, and are meant
+/// to replace them.
+const STOCK: [(&str, &str); 6] = [
+    ("kbdinteractiveauthentication", "no"),
+    ("usepam", "yes"),
+    ("x11forwarding", "yes"),
+    ("printmotd", "no"),
+    ("authorizedkeysfile", ".ssh/authorized_keys"),
+    ("gssapiauthentication", "yes"),
+];
 
 pub(super) fn collect(g: &mut Gather<'_>, all: &Effective) {
     note_refused_line(g, all);
@@ -80,6 +91,12 @@ fn note_void_lines(g: &mut Gather<'_>, all: &Effective) {
                 .iter()
                 .any(|value| value.contains("withheld"))
         {
+            continue;
+        }
+        let of_package = said.place.path.as_os_str() == SERVER
+            && counts.place.path.starts_with(format!("{SERVER}.d"))
+            && STOCK.contains(&(said.key.as_str(), says.as_str()));
+        if of_package {
             continue;
         }
         let scope = names.get(&said.scope).map_or("", String::as_str);

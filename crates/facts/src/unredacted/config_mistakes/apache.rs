@@ -4,6 +4,7 @@
 use super::super::apache_files::apache_files;
 use super::super::lines_of_files::read;
 use super::Misuses;
+use super::apache_trust::note_trust;
 use crate::collectors::services::apache_reading::{self, Line, Server};
 use crate::gather::Gather;
 use assay_model::FactPlace;
@@ -31,6 +32,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             found.add("insecure_renegotiation", on, line.place.clone());
         }
     }
+    note_trust(g, &reading, &mut found);
     found.note(g, "apache.misuse");
 }
 

@@ -5,6 +5,7 @@ use super::Misuses;
 use crate::collectors::daemons::lines::is_world;
 use crate::collectors::services::dovecot::MAIN as DOVECOT;
 use crate::collectors::services::postfix::MAIN;
+use crate::collectors::services::postfix_relay;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
 use assay_config::effective::{
@@ -19,6 +20,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         let mut found = Misuses::default();
         note_postfix(g, &all, &mut found);
         found.note(g, "postfix.misuse");
+        postfix_relay::judge_with_files(g, &all);
     }
     if let Ok(all) = read_effective(Program::Dovecot, Path::new(DOVECOT), &OfHost(g.host)) {
         let mut found = Misuses::default();
@@ -53,12 +55,16 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     if let Some(said) = root("local_recipient_maps") {
         let delivers = root("mydestination").is_none_or(|one| !text(one).trim().is_empty());
         let empty = text(said).trim().is_empty();
+        // With luser_relay somebody gets the mail, and postconf(5) asks for an empty list.
+        let catches = root("luser_relay").is_some_and(|one| !text(one).trim().is_empty());
         found.add(
             "unknown_recipients",
-            empty && delivers && !local,
+            empty && delivers && !local && !catches,
             &said.place,
         );
     }
+    note_client_login(all, found);
+    note_domain_classes(all, found);
     if let Some(said) = root("relay_domains") {
         // A table of the type static holds every key.
         let text = text(said);
@@ -81,6 +87,77 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
         }
     }
     note_senders(g, all, found);
+}
+
+/// Notes passwords for another server that Postfix also sends without TLS: the level permits it, and the options do
+/// not exclude mechanisms that send the password itself (postconf(5), smtp_sasl_security_options).
+fn note_client_login(all: &Effective, found: &mut Misuses) {
+    let root = |key: &str| all.value(ScopeId::ROOT, key);
+    let text = |key: &str| {
+        root(key).map(|said| {
+            expand_macros(all, ScopeId::ROOT, &said.text())
+                .trim()
+                .to_ascii_lowercase()
+        })
+    };
+    let (Some(on), Some(options)) = (
+        root("smtp_sasl_auth_enable"),
+        text("smtp_sasl_security_options"),
+    ) else {
+        return;
+    };
+    let is = |key: &str, value: &str| text(key).as_deref() == Some(value);
+    if !is("smtp_sasl_auth_enable", "yes") {
+        return;
+    }
+    let level = text("smtp_tls_security_level").unwrap_or_default();
+    let encrypted = match level.as_str() {
+        "" => is("smtp_enforce_tls", "yes"),
+        level => !["none", "may"].contains(&level),
+    } || is("smtp_tls_wrappermode", "yes");
+    // A service of master.cf may require TLS for itself.
+    let of_service =
+        |said: &Setting| said.scope != ScopeId::ROOT && said.key == "smtp_tls_security_level";
+    if all.settings().iter().any(of_service) {
+        return;
+    }
+    let policies = text("smtp_tls_policy_maps").is_some_and(|maps| !maps.is_empty());
+    let relay = text("relayhost").unwrap_or_default();
+    let here = ["127.", "[127.", "[::1]", "localhost", "[localhost"]
+        .iter()
+        .any(|begin| relay.starts_with(begin));
+    let plain = !options.contains("noplaintext") && !options.contains('$');
+    let place = root("smtp_tls_security_level").map_or(&on.place, |said| &said.place);
+    found.add(
+        "password_in_cleartext",
+        plain && !encrypted && !policies && !here,
+        place,
+    );
+}
+
+/// Notes domains that are local and virtual at once (ADDRESS_CLASS_README): Postfix warns and delivers to the first.
+fn note_domain_classes(all: &Effective, found: &mut Misuses) {
+    let domains = |key: &str, default: &str| -> Vec<String> {
+        let said = all
+            .value(ScopeId::ROOT, key)
+            .map_or(default.to_owned(), |said| said.text());
+        let text = expand_macros(all, ScopeId::ROOT, &said).to_ascii_lowercase();
+        let words = text.split([',', ' ', '\t', '\n']);
+        words
+            .filter(|word| word.contains('.') && !word.contains(['/', ':', '$']))
+            .map(str::to_owned)
+            .collect()
+    };
+    let local = domains(
+        "mydestination",
+        "$myhostname, localhost.$mydomain, localhost",
+    );
+    for key in ["virtual_mailbox_domains", "virtual_alias_domains"] {
+        if let Some(said) = all.value(ScopeId::ROOT, key) {
+            let both = domains(key, "").iter().any(|domain| local.contains(domain));
+            found.add("domain_of_two_classes", both, &said.place);
+        }
+    }
 }
 
 /// Notes sender tables that permit mail before `reject_unauth_destination` applies. This is a mistake, because anyone
@@ -158,6 +235,8 @@ fn note_dovecot(all: &Effective, found: &mut Misuses) {
         let anonymous = low(said).split_whitespace().any(|word| word == "anonymous");
         found.add("anonymous_login", anonymous, &said.place);
     }
+    note_sockets(all, found);
+    note_gone_settings(all, found);
     for (id, scope) in all.scopes() {
         if scope.head.first().is_none_or(|head| head != "passdb") {
             continue;
@@ -191,6 +270,48 @@ fn note_dovecot(all: &Effective, found: &mut Misuses) {
     }
 }
 
+/// Notes sockets through which every account of the machine logs in as any user or administrates Dovecot: auth-master
+/// asks for no password (Dovecot's manual, "Auth sockets"), and doveadm-server executes commands.
+fn note_sockets(all: &Effective, found: &mut Misuses) {
+    for (id, scope) in all.scopes() {
+        let [kind, name, ..] = &scope.head[..] else {
+            continue;
+        };
+        let file = name.rsplit('/').next().unwrap_or_default();
+        if kind != "unix_listener" || !["auth-master", "doveadm-server"].contains(&file) {
+            continue;
+        }
+        if let Some(said) = all.value(id, "mode").filter(|said| said.scope == id) {
+            let open = said.text().trim().ends_with(['2', '3', '6', '7']);
+            found.add("master_socket_open", open, &said.place);
+        }
+    }
+}
+
+/// Settings of 2.3 that a configuration of 2.4 must not contain (upgrade guide): Dovecot does not start.
+const GONE: [&str; 8] = [
+    "ssl_cert",
+    "ssl_key",
+    "ssl_ca",
+    "ssl_dh",
+    "ssl_alt_cert",
+    "ssl_alt_key",
+    "mail_location",
+    "disable_plaintext_auth",
+];
+
+fn note_gone_settings(all: &Effective, found: &mut Misuses) {
+    if all.value(ScopeId::ROOT, "dovecot_config_version").is_none() {
+        return;
+    }
+    for said in all.settings() {
+        let gone = GONE.contains(&said.key.as_str());
+        if gone || said.key.starts_with("ssl_server_") || said.key == "mail_driver" {
+            found.add("setting_gone", gone, &said.place);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::found;
@@ -213,6 +334,29 @@ mod tests {
                 "",
             ),
             ("local_recipient_maps =\n", "unknown_recipients=true"),
+            (
+                "local_recipient_maps =\nluser_relay = all@example.org\n",
+                "unknown_recipients=false",
+            ),
+            (
+                "relayhost = [a.example]:587\nsmtp_sasl_auth_enable = yes\n\
+                 smtp_sasl_security_options = noanonymous\nsmtp_tls_security_level = may\n",
+                "password_in_cleartext=true",
+            ),
+            (
+                "smtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
+                 smtp_tls_security_level = encrypt\n",
+                "password_in_cleartext=false",
+            ),
+            ("smtp_sasl_auth_enable = yes\n", ""),
+            (
+                "mydomain = example.org\nmydestination = $mydomain\nvirtual_mailbox_domains = example.net $mydomain\n",
+                "domain_of_two_classes=true",
+            ),
+            (
+                "mydomain = example.org\nmydestination = $mydomain\nvirtual_mailbox_domains = example.net\n",
+                "domain_of_two_classes=false",
+            ),
             (
                 "local_recipient_maps =\nmydestination =\n",
                 "unknown_recipients=false",
@@ -291,6 +435,27 @@ mod tests {
                 "without_password=false",
             ),
             ("passdb {\n driver = pam\n args = nopassword=y\n}\n", ""),
+            (
+                "service auth {\n unix_listener auth-master {\n  mode = 0666\n }\n}\n",
+                "master_socket_open=true",
+            ),
+            (
+                "service auth {\n unix_listener auth-master {\n  mode = 0660\n }\n}\n",
+                "master_socket_open=false",
+            ),
+            (
+                "service auth {\n unix_listener auth-client {\n  mode = 0666\n }\n}\n",
+                "",
+            ),
+            (
+                "dovecot_config_version = 2.4.1\nssl_cert = </a\n",
+                "setting_gone=true",
+            ),
+            (
+                "dovecot_config_version = 2.4.1\nssl_server_cert_file = /a\n",
+                "setting_gone=false",
+            ),
+            ("ssl_cert = </a\n", ""),
         ] {
             assert_eq!(
                 found(&[(DOVECOT, text)], collect).join(" "),

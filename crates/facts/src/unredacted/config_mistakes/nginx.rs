@@ -3,6 +3,7 @@
 
 use super::super::nginx_blocks::{own_value, own_values, words};
 use super::Misuses;
+use super::nginx_trust::note_trust;
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
@@ -24,6 +25,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             note_if(&all, id, &mut found);
         }
         note_origin(&all, id, &mut found);
+        note_trust(&all, id, &mut found);
         for said in own_values(&all, id, "error_log") {
             let off = said.word().as_deref() == Some("off");
             found.add("error_log_off", off, &said.place);
