@@ -67,7 +67,8 @@ impl Ganesha {
         let path = dir.path().display().to_string();
         let (versions, export) = (offer.versions, offer.export);
         let config = format!(
-            "NFS_CORE_PARAM {{ Protocols = {versions}; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false; }}\n\
+            "NFS_CORE_PARAM {{ Protocols = {versions}; MNT_Port = 20048; Enable_NLM = false; \
+             Enable_RQUOTA = false; }}\n\
              EXPORT {{ Export_Id = 1; Path = {path}/export; Pseudo = /export; Protocols = {versions}; SecType = sys; \
              {export} FSAL {{ Name = VFS; }} }}\n"
         );

@@ -8,7 +8,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 /// Recordings, and the pages of which one is to fire.
-const PLANTED: [(&str, &[&str]); 12] = [
+const PLANTED: [(&str, &[&str]); 17] = [
     ("slow_pipe", &["slow-reader"]),
     ("file_lock", &["file-lock"]),
     ("lock_convoy", &["lock-convoy"]),
@@ -21,6 +21,11 @@ const PLANTED: [(&str, &[&str]); 12] = [
     ("zombies", &["zombies"]),
     ("throttled_guest", &["guest-disk-limit"]),
     ("hung_share", &["network-share"]),
+    ("supervisor_hangs", &["supervisor"]),
+    ("page_server_hangs", &["page-server"]),
+    ("automount_hangs", &["network-share"]),
+    ("lease_kept", &["file-lock"]),
+    ("container_not_accepting", &["accept-queue"]),
 ];
 
 const HEALTHY: [&str; 5] = [

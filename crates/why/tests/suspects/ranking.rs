@@ -64,6 +64,25 @@ fn a_program_that_reads_again_what_its_group_dropped_is_not_to_blame() {
 }
 
 #[test]
+fn locks_whose_holders_wait_for_a_cpu_are_no_cause() {
+    let waiter: Part = (
+        Process,
+        "worker",
+        &[("wait.lock", 0.8), ("cpu_total", 0.1), ("queue_total", 0.1)],
+        &[("pid", "5")],
+    );
+    let queue = |running: f64| {
+        let machine: Vec<(&'static str, f64)> = vec![("cpu.running", running)];
+        let found = suspected(
+            &looks(Vec::leak(machine), &[], &[waiter]),
+            &WatchSubject::Machine,
+        );
+        found.iter().any(|id| id == "lock-contention")
+    };
+    assert!(queue(2.0) && !queue(30.0));
+}
+
+#[test]
 fn those_who_wait_for_one_holder_are_one_suspect() {
     let waiter = |name, pid: &'static [(&str, &str)]| -> Part {
         (Process, name, &[("wait.file-lock", 1.0)], pid)
