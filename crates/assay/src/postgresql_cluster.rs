@@ -74,7 +74,7 @@ mod tests {
 
     fn entered(clusters: &[&str], given: &[(&str, &str)]) -> BTreeMap<String, String> {
         let host = clusters.iter().fold(Recorded::new(), |host, cluster| {
-            host.file(format!("{CLUSTERS}/{cluster}/postgresql.conf"), "")
+            host.file(&format!("{CLUSTERS}/{cluster}/postgresql.conf"), "")
         });
         let page = Catalogue::builtin().unwrap();
         let page = page.get("postgresql-jit-off").unwrap().clone();
