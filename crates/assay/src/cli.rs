@@ -60,10 +60,11 @@ impl Cli {
     pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.collect();
         let layout = Layout::asked_for(&words);
-        let command = help_notes::fit_to_terminal(arrange(verbs(), layout, None));
-        let mut matches = command.try_get_matches_from(&words)?;
+        let mut command = help_notes::fit_to_terminal(arrange(verbs(), layout, None));
+        let mut matches = command.try_get_matches_from_mut(&words)?;
         if let Some(form) = shared_options::form(&matches) {
-            matches = arrange(verbs(), layout, Some(form)).try_get_matches_from(&words)?;
+            command = arrange(verbs(), layout, Some(form));
+            matches = command.try_get_matches_from_mut(&words)?;
         }
         let below = command_tree::verb_matches(&matches);
         let verb = match below.subcommand_name() {
@@ -73,7 +74,7 @@ impl Cli {
         Ok(Self {
             verb,
             global: Global::from_arg_matches(&matches)?,
-            destination: shared_options::destination(&matches),
+            destination: shared_options::destination(&command, &matches),
         })
     }
 }

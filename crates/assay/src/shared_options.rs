@@ -183,22 +183,33 @@ pub fn form(matches: &ArgMatches) -> Option<&'static str> {
 
 /// Returns whether the command line has an option. Returns false for an option that the command does not define.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
-    let source = match matches.try_contains_id(id) {
-        Ok(_) => matches.value_source(id),
-        Err(_) => None,
-    };
-    source == Some(ValueSource::CommandLine)
+    // Without debug assertions, clap does not know the ids of a command from its matches, only those with a value.
+    let has_value = matches.ids().any(|known| known == id);
+    has_value && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the destination of the report. Returns the default if the verb has an `--output` of its own.
-pub fn destination(matches: &ArgMatches) -> Destination {
+/// Returns the innermost subcommand of the matches.
+fn deepest_command<'a>(command: &'a Command, matches: &ArgMatches) -> &'a Command {
+    let below = matches
+        .subcommand()
+        .and_then(|(name, below)| Some((command.find_subcommand(name)?, below)));
+    match below {
+        Some((command, matches)) => deepest_command(command, matches),
+        None => command,
+    }
+}
+
+/// Returns the destination of the report. Returns the default if the verb has an `--output` of its own. `command` is
+/// the command that parsed the command line.
+pub fn destination(command: &Command, matches: &ArgMatches) -> Destination {
     let verb = deepest(matches);
-    if verb.try_contains_id("output").is_ok() {
+    let defined = deepest_command(command, matches);
+    if has(defined, "output") {
         return Destination::default();
     }
     let dash = |path: &Path| path == Path::new("-");
     let html = named(verb, "html");
-    let page = verb.try_contains_id("html").is_ok()
+    let page = has(defined, "html")
         && (form(matches) == Some("html") || html.as_deref().is_some_and(dash));
     Destination {
         form: form(matches),

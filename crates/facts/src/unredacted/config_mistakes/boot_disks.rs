@@ -63,7 +63,7 @@ fn note_root_flags(g: &mut Gather<'_>) {
             let words = text.split(|letter: char| letter.is_whitespace() || "\"'".contains(letter));
             let flags = words
                 .filter_map(|word| word.strip_prefix("rootflags="))
-                .last();
+                .next_back();
             let data = flags.and_then(|flags| {
                 flags
                     .split(',')

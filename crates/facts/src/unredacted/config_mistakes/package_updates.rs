@@ -120,7 +120,7 @@ fn note_origins(g: &mut Gather<'_>) {
                 let place = at_line(&path, number + 1);
                 entries.extend(quoted.map(|entry| (entry.to_owned(), place.clone())));
             }
-            within &= !text.contains("};") && !(names && text.ends_with(';'));
+            within &= !(text.contains("};") || names && text.ends_with(';'));
         }
     }
     let Some((_, place)) = entries.first().cloned() else {
