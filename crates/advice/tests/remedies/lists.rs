@@ -1,7 +1,7 @@
 //! Lists for the test of remedies: programs, words that are not programs, and remedies that are not executed.
 
 /// Programs that a remedy may contain, each with its Debian package or another source.
-pub const PROGRAMS: [(&str, &str); 113] = [
+pub const PROGRAMS: [(&str, &str); 138] = [
     ("install", "coreutils"),
     ("mariadb-install-db", "mariadb-server"),
     ("mv", "coreutils"),
@@ -115,10 +115,35 @@ pub const PROGRAMS: [(&str, &str); 113] = [
     ("visudo", "sudo"),
     ("zfs", "zfsutils-linux"),
     ("zpool", "zfsutils-linux"),
+    ("apt-mark", "apt"),
+    ("corosync-keygen", "corosync"),
+    ("cupsd", "cups-daemon"),
+    ("dhcpd", "isc-dhcp-server"),
+    ("dnsmasq", "dnsmasq-base"),
+    ("dockerd", "docker.io"),
+    ("firewall-cmd", "firewalld"),
+    ("gpasswd", "passwd"),
+    ("ip6tables-restore", "iptables"),
+    ("ipsec", "strongswan-starter"),
+    ("kea-ctrl-agent", "kea-ctrl-agent"),
+    ("logrotate", "logrotate"),
+    ("netfilter-persistent", "netfilter-persistent"),
+    ("pct", "pve-container of Proxmox VE"),
+    ("proxmox-boot-tool", "proxmox-kernel-helper of Proxmox VE"),
+    ("pve-firewall", "pve-firewall of Proxmox VE"),
+    ("pvesm", "libpve-storage-perl of Proxmox VE"),
+    ("pveum", "libpve-access-control of Proxmox VE"),
+    ("slaptest", "slapd"),
+    ("swanctl", "strongswan-swanctl"),
+    ("targetcli", "targetcli-fb"),
+    ("tgt-admin", "tgt"),
+    ("ufw", "ufw"),
+    ("unattended-upgrade", "unattended-upgrades"),
+    ("wifi", "OpenWrt"),
 ];
 
 /// Configuration lines and words that look like a program.
-pub const SETTINGS: [&str; 72] = [
+pub const SETTINGS: [&str; 82] = [
     "allow",
     "by",
     "nopti",
@@ -191,10 +216,20 @@ pub const SETTINGS: [&str; 72] = [
     "tls-client",
     "tls-server",
     "wide",
+    "access",
+    "include",
+    "incominguser",
+    "initiator-address",
+    "mode",
+    "pool",
+    "ports",
+    "secure",
+    "starttls",
+    "yes",
 ];
 
 /// Words in upper case that the reader replaces in a command. The text of the step must make clear how.
-pub const PLACEHOLDERS: [&str; 36] = [
+pub const PLACEHOLDERS: [&str; 40] = [
     "USER",
     "BRIDGE",
     "MAC",
@@ -231,10 +266,25 @@ pub const PLACEHOLDERS: [&str; 36] = [
     "VALUE",
     "VMID",
     "VOLUME",
+    "ACCOUNT",
+    "INITIATOR",
+    "STORAGE",
+    "TARGET",
 ];
 
 /// Words that are always in upper case, such as a type of keys, columns or a CPU model.
-pub const CAPITALS: [&str; 8] = ["AES", "ALL", "EC", "FSTYPE", "GLOBAL", "LP", "SET", "UUID"];
+pub const CAPITALS: [&str; 10] = [
+    "AES",
+    "ALL",
+    "EC",
+    "FSTYPE",
+    "GLOBAL",
+    "LP",
+    "SET",
+    "UUID",
+    "MOUNTPOINTS",
+    "PARTUUID",
+];
 
 /// How a test elsewhere refers to the page that it executes. `@` stands for the id of the page.
 const RULE: &str = "rule: \"@\"";
