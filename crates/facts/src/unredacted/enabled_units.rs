@@ -54,7 +54,7 @@ fn note_md_timer(g: &mut Gather<'_>) {
         let path = format!("{ENABLED}/{unit}");
         exists(g, &path) || g.host.link(Path::new(&path)).is_ok()
     };
-    let off = masked || !CHECK.iter().any(|unit| linked(unit));
+    let off = masked || !CHECK.iter().any(linked);
     let place = match masked {
         true => own,
         false => format!("{dir}/{TIMER}"),

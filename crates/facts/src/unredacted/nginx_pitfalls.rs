@@ -275,33 +275,9 @@ fn location_pattern(all: &Effective, id: ScopeId) -> Option<&str> {
     })
 }
 
-/// Returns whether OpenSSL refuses TLS 1.0 and 1.1 unless a cipher list lowers its security level. OpenSSL 3 does
-/// (CHANGES of 3.0), and only a program of the package uses the library of the package.
-fn refuses_old(g: &Gather<'_>) -> bool {
-    let text = |path: &str| g.host.read_text(Path::new(path)).unwrap_or_default();
-    let packages = text("/var/lib/dpkg/status");
-    let library = ["Package: libssl3\n", "Package: libssl3t64\n"]
-        .iter()
-        .any(|name| packages.contains(name));
-    library
-        && !text("/etc/ssl/openssl.cnf")
-            .replace(' ', "")
-            .contains("SECLEVEL=0")
-}
-
-/// Returns whether a block sets OpenSSL's security level to 0.
-fn lowers_level(all: &Effective, id: ScopeId) -> bool {
-    let lists = ["ssl_ciphers", "ssl_conf_command"];
-    lists.iter().any(|key| {
-        let said = all.get(id, key);
-        said.iter().any(|said| said.text().contains("@SECLEVEL=0"))
-    })
-}
-
 /// Notes the lines that set the TLS versions of servers.
 fn old_tls(g: &mut Gather<'_>, all: &Effective) {
     let mut seen: BTreeSet<(PathBuf, usize)> = BTreeSet::new();
-    let refused = refuses_old(g);
     for (id, _) in all
         .scopes()
         .filter(|(_, scope)| scope.head.first().is_some_and(|head| head == "server"))
@@ -324,7 +300,6 @@ fn old_tls(g: &mut Gather<'_>, all: &Effective) {
         let old: Vec<Value> = words(said)
             .into_iter()
             .filter(|word| matches!(word.as_str(), "TLSv1" | "TLSv1.1"))
-            .filter(|_| !refused || lowers_level(all, id))
             .map(Value::from)
             .collect();
         note(
@@ -369,27 +344,6 @@ mod tests {
             key.ends_with(".old") && g.facts.get(key) == Some(&serde_json::json!(["TLSv1.1"]))
         });
         assert_eq!(old.count(), 1);
-    }
-
-    /// Seen with nginx 1.22.1 and OpenSSL 3.0.19: "tlsv1 alert internal error" without level 0.
-    #[test]
-    fn versions_that_the_library_refuses() {
-        for (ciphers, old) in [
-            ("HIGH", serde_json::json!([])),
-            ("HIGH:@SECLEVEL=0", serde_json::json!(["TLSv1"])),
-        ] {
-            let text = format!(
-                "events {{}}\nhttp {{ ssl_protocols TLSv1 TLSv1.2; ssl_ciphers {ciphers};\n\
-                 server {{ listen 443 ssl; }} }}\n"
-            );
-            let host = Recorded::new().file(FILE, text).file(
-                "/var/lib/dpkg/status",
-                "Package: libssl3\nStatus: install ok installed\nVersion: 3.0.17-1\n",
-            );
-            let mut g = Gather::new(&host);
-            collect(&mut g);
-            assert_eq!(g.facts.get("nginx.tls_line.1.old"), Some(&old), "{ciphers}");
-        }
     }
 
     #[test]
