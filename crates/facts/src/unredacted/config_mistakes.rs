@@ -29,6 +29,7 @@ mod ups_settings;
 use super::lines_of_files::note;
 use crate::gather::Gather;
 use assay_model::FactPlace;
+use serde_json::Value;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     nginx::collect(g);
@@ -56,8 +57,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 
 /// A setting that may be a mistake, with its place.
 struct ConfigMistake {
-    property: &'static str,
-    wrong: bool,
+    properties: Vec<(&'static str, Value)>,
     place: FactPlace,
 }
 
@@ -68,17 +68,23 @@ struct Misuses(Vec<ConfigMistake>);
 impl Misuses {
     fn add(&mut self, property: &'static str, wrong: bool, place: impl Into<FactPlace>) {
         self.0.push(ConfigMistake {
-            property,
-            wrong,
+            properties: vec![(property, Value::Bool(wrong))],
             place: place.into(),
         });
+    }
+
+    /// Adds a property to the last setting.
+    fn also(&mut self, property: &'static str, value: bool) {
+        if let Some(last) = self.0.last_mut() {
+            last.properties.push((property, Value::Bool(value)));
+        }
     }
 
     /// Notes each setting as a separate subject. The subjects are numbered from 1.
     fn note(self, g: &mut Gather<'_>, kind: &str) {
         for (number, one) in self.0.into_iter().enumerate() {
-            let properties = [(one.property, one.wrong.into())];
-            note(g, kind, &(number + 1).to_string(), &one.place, &properties);
+            let number = (number + 1).to_string();
+            note(g, kind, &number, &one.place, &one.properties);
         }
     }
 }

@@ -18,6 +18,8 @@ const UWSGI: [&str; 4] = [
 const UNITS: &str = "/etc/systemd/system";
 const PHP: &str = "/etc/php";
 const SQUID: &str = "/etc/squid/squid.conf";
+/// Actions of ssl_bump with which Squid itself is the client of the server (squid.conf, ssl_bump).
+const BUMPS: [&str; 5] = ["bump", "stare", "allow", "client-first", "server-first"];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_tomcat(g);
@@ -204,21 +206,28 @@ fn note_debugger(g: &mut Gather<'_>) {
 fn note_squid(g: &mut Gather<'_>) {
     let mut all = vec![SQUID.to_owned()];
     all.extend(files(g, "squid_tls", "/etc/squid/conf.d", ".conf"));
-    let mut found = Lines::of("squid_tls", "unverified");
+    let mut lines = Vec::new();
     for path in all {
-        for line in read(g, "squid_tls", &path) {
-            let text = bare(&line).unwrap_or_default().to_ascii_lowercase();
-            let words: Vec<&str> = text.split_whitespace().collect();
-            let Some(first) = words.first() else { continue };
-            match *first {
-                "tls_outgoing_options" | "sslproxy_flags" | "cache_peer" => {
-                    found.add(g, text.contains("dont_verify_peer"), &line.place);
-                }
-                "sslproxy_cert_error" => {
-                    found.add(g, words[1..] == ["allow", "all"], &line.place);
-                }
-                _ => {}
+        lines.extend(read(g, "squid_tls", &path));
+    }
+    let bumps = lines.iter().any(|line| {
+        let words = words(line);
+        let action = words.get(1).map_or("", String::as_str);
+        words.first().is_some_and(|first| first == "ssl_bump") && BUMPS.contains(&action)
+    });
+    let mut found = Lines::of("squid_tls", "unverified");
+    for line in &lines {
+        let text = bare(line).unwrap_or_default().to_ascii_lowercase();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let Some(first) = words.first() else { continue };
+        match *first {
+            "tls_outgoing_options" | "sslproxy_flags" | "cache_peer" => {
+                found.add(g, text.contains("dont_verify_peer"), &line.place);
             }
+            "sslproxy_cert_error" => {
+                found.add(g, bumps && words[1..] == ["allow", "all"], &line.place);
+            }
+            _ => {}
         }
     }
 }
@@ -316,12 +325,18 @@ mod tests {
             (SQUID, "tls_outgoing_options min-version=1.2\n", ""),
             (
                 SQUID,
-                "sslproxy_cert_error allow all\n",
+                "sslproxy_cert_error allow all\nssl_bump bump all\n",
                 "squid_tls.1.unverified 1",
+            ),
+            (SQUID, "sslproxy_cert_error allow all\n", ""),
+            (
+                SQUID,
+                "ssl_bump splice all\nsslproxy_cert_error allow all\n",
+                "",
             ),
             (
                 SQUID,
-                "acl old dstdomain a\nsslproxy_cert_error allow old\n",
+                "ssl_bump bump all\nacl old dstdomain a\nsslproxy_cert_error allow old\n",
                 "",
             ),
         ] {

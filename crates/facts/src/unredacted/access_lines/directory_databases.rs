@@ -123,35 +123,46 @@ fn note_file(
     statements: &[Statement],
     (hashes, root, databases): &mut (Lines, Lines, Lines),
 ) {
-    // Each database of slapd.conf has its own access rules.
-    let mut decided = false;
-    for one in statements {
-        let place = at_line(path, one.line);
-        match one.name.as_str() {
-            "database" => decided = false,
-            "access" if !decided => {
-                let (fits, reads) = judge_access(&one.value);
-                decided = fits;
-                if fits {
-                    hashes.add(g, reads, &place);
+    // Each database of slapd.conf has its own access rules and flags.
+    for database in statements.chunk_by(|_, next| next.name != "database") {
+        let mut decided = false;
+        let writable = database.iter().any(|one| has_flag(one, "writemap"));
+        for one in database {
+            let place = at_line(path, one.line);
+            match one.name.as_str() {
+                "access" if !decided => {
+                    let (fits, reads) = judge_access(&one.value);
+                    decided = fits;
+                    if fits {
+                        hashes.add(g, reads, &place);
+                    }
                 }
+                "rootpw" => {
+                    let hashed = one.value.trim_matches('"').starts_with('{');
+                    root.add(g, !hashed && !one.value.is_empty(), &place);
+                }
+                "dbnosync" => {
+                    // Without a value, slapd.conf switches it on.
+                    let value = one.value.trim_matches('"').to_ascii_lowercase();
+                    let on = ["", "on", "true", "yes"].contains(&value.as_str());
+                    databases.add(g, on, &place);
+                }
+                "dbenvflags" | "envflags" => {
+                    // Only a map that slapd writes to is flushed later (slapd-mdb(5), mapasync).
+                    let off = has_flag(one, "nosync") || (writable && has_flag(one, "mapasync"));
+                    databases.add(g, off, &place);
+                }
+                _ => {}
             }
-            "rootpw" => {
-                let hashed = one.value.trim_matches('"').starts_with('{');
-                root.add(g, !hashed && !one.value.is_empty(), &place);
-            }
-            "dbnosync" => databases.add(g, one.value.eq_ignore_ascii_case("true"), &place),
-            // Without the word, slapd.conf switches it on.
-            "dbenvflags" | "envflags" => {
-                let off = one.value.split_whitespace().any(|flag| {
-                    let flag = flag.rsplit('}').next().unwrap_or_default();
-                    ["nosync", "mapasync"].contains(&flag.to_ascii_lowercase().as_str())
-                });
-                databases.add(g, off, &place);
-            }
-            _ => {}
         }
     }
+}
+
+/// Returns whether a statement sets this flag of a database. Values of cn=config have an index.
+fn has_flag(one: &Statement, wanted: &str) -> bool {
+    let mut flags = one.value.split([' ', '\t', '}', '"']);
+    ["dbenvflags", "envflags"].contains(&one.name.as_str())
+        && flags.any(|flag| flag.eq_ignore_ascii_case(wanted))
 }
 
 /// Returns whether an access rule applies to userPassword of all entries, and whether it lets everybody read it
@@ -238,6 +249,27 @@ mod tests {
                 vec!["ldap_database.2.unsynced 2"],
             ),
             (ldif, "olcDbNoSync: FALSE\n", vec![]),
+            (
+                ldif,
+                "olcDbEnvFlags: {0}writemap\nolcDbEnvFlags: {1}mapasync\n",
+                vec!["ldap_database.2.unsynced 2"],
+            ),
+            (
+                conf,
+                "database mdb\nenvflags mapasync\ndatabase mdb\nenvflags writemap\n",
+                vec![],
+            ),
+            (
+                conf,
+                "database mdb\ndbnosync\n",
+                vec!["ldap_database.1.unsynced 2"],
+            ),
+            (
+                conf,
+                "database mdb\ndbnosync Yes\n",
+                vec!["ldap_database.1.unsynced 2"],
+            ),
+            (conf, "database mdb\ndbnosync off\n", vec![]),
         ] {
             let mut found = holds(&[(path, text)]);
             found.retain(|fact| !fact.starts_with("ldap_access"));

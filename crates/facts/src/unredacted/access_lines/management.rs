@@ -233,13 +233,38 @@ fn note_browsed(g: &mut Gather<'_>) {
     });
     if let Some((words, place)) = last {
         let takes = words[1..].iter().any(|word| word == "cups");
-        let limited = lines.iter().any(|line| {
-            let words = self::words(line);
-            words
-                .first()
-                .is_some_and(|first| ["browseallow", "browsedeny"].contains(&first.as_str()))
-        });
-        Lines::of("cups_browsed", "open").add(g, takes && !limited, &place);
+        let all: Vec<Vec<String>> = lines.iter().map(self::words).collect();
+        Lines::of("cups_browsed", "open").add(g, takes && !refuses_strangers(&all), &place);
+    }
+}
+
+/// Returns whether cups-browsed takes printers only from the senders of a list (cups-browsed.conf(5), BrowseAllow,
+/// BrowseDeny and BrowseOrder).
+fn refuses_strangers(lines: &[Vec<String>]) -> bool {
+    let has = |name: &str| {
+        let mut all = lines.iter();
+        all.any(|words| words.first().is_some_and(|first| first == name))
+    };
+    let names_all = |name: &str| {
+        lines.iter().any(|words| {
+            words.first().is_some_and(|first| first == name)
+                && words
+                    .last()
+                    .is_some_and(|who| ["all", "0.0.0.0/0"].contains(&who.as_str()))
+        })
+    };
+    let order = lines
+        .iter()
+        .rfind(|words| words.first().is_some_and(|first| first == "browseorder"))
+        .map(|words| words[1..].join(","));
+    // The second kind of list overrides the first.
+    let deny_first = match order {
+        Some(order) => order.starts_with("deny"),
+        None => has("browsedeny") || !has("browseallow"),
+    };
+    match deny_first {
+        true => names_all("browsedeny") && !names_all("browseallow"),
+        false => names_all("browsedeny") || !names_all("browseallow"),
     }
 }
 
@@ -330,6 +355,37 @@ mod tests {
                 "cups_browsed.1.open 1",
             ),
             (BROWSED, "BrowseRemoteProtocols dnssd\n", ""),
+            (
+                BROWSED,
+                "BrowseRemoteProtocols cups\nBrowseAllow 192.0.2.0/24\n",
+                "",
+            ),
+            (
+                BROWSED,
+                "BrowseRemoteProtocols cups\nBrowseAllow All\n",
+                "cups_browsed.1.open 1",
+            ),
+            (
+                BROWSED,
+                "BrowseRemoteProtocols cups\nBrowseDeny 192.0.2.1\n",
+                "cups_browsed.1.open 1",
+            ),
+            (
+                BROWSED,
+                "BrowseRemoteProtocols cups\nBrowseDeny all\nBrowseAllow 192.0.2.1\n",
+                "",
+            ),
+            (
+                BROWSED,
+                "BrowseRemoteProtocols cups\nBrowseDeny 192.0.2.1\nBrowseAllow 192.0.2.2\n",
+                "cups_browsed.1.open 1",
+            ),
+            (
+                BROWSED,
+                "BrowseRemoteProtocols cups\nBrowseOrder Allow,Deny\nBrowseDeny 192.0.2.1\n\
+                 BrowseAllow 192.0.2.0/24\n",
+                "",
+            ),
         ] {
             assert_eq!(holds(&[(path, text)]).join(" "), expected, "{text}");
         }

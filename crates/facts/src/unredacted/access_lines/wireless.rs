@@ -10,8 +10,8 @@ const SUPPLICANT: &str = "/etc/wpa_supplicant";
 const PROFILES: &str = "/etc/NetworkManager/system-connections";
 const WIRELESS: &str = "/etc/config/wireless";
 const FIREWALL: &str = "/etc/config/firewall";
-/// Methods in which the server shows a certificate.
-const METHODS: [&str; 4] = ["peap", "ttls", "tls", "fast"];
+/// Methods that send a password or its hash to a server with a certificate. EAP-TLS sends none.
+const METHODS: [&str; 3] = ["peap", "ttls", "fast"];
 
 type Settings = BTreeMap<String, (String, FactPlace)>;
 
@@ -32,7 +32,12 @@ fn note_supplicant(g: &mut Gather<'_>, found: &mut Lines) {
             if text.replace(' ', "").starts_with("network={") {
                 network = Some(Settings::new());
             } else if text.starts_with('}') {
-                if let Some(own) = network.take() {
+                // Cables have the key management IEEE8021X.
+                let wireless = |own: &Settings| {
+                    let keys = own.get("key_mgmt");
+                    keys.is_none_or(|(value, _)| value.contains("eap"))
+                };
+                if let Some(own) = network.take().filter(wireless) {
                     note_sign_in(g, &own, "eap", &["ca_cert", "ca_path"], found);
                 }
             } else if let (Some(own), Some((key, value))) = (&mut network, text.split_once('=')) {
@@ -45,11 +50,12 @@ fn note_supplicant(g: &mut Gather<'_>, found: &mut Lines) {
 
 fn note_profiles(g: &mut Gather<'_>, found: &mut Lines) {
     for path in files(g, "wifi_sign_in", PROFILES, ".nmconnection") {
-        let (mut inside, mut own) = (false, Settings::new());
+        let (mut inside, mut wireless, mut own) = (false, false, Settings::new());
         for line in read(g, "wifi_sign_in", &path) {
             let Some(text) = bare(&line) else { continue };
             if text.starts_with('[') {
                 inside = text == "[802-1x]";
+                wireless |= ["[wifi]", "[802-11-wireless]"].contains(&text);
             } else if let (true, Some((key, value))) = (inside, text.split_once('=')) {
                 let value = value.trim().to_ascii_lowercase();
                 own.insert(key.trim().to_owned(), (value, line.place.clone()));
@@ -57,7 +63,9 @@ fn note_profiles(g: &mut Gather<'_>, found: &mut Lines) {
         }
         own.retain(|key, (value, _)| key != "system-ca-certs" || value == "true" || value == "1");
         let checks = ["ca-cert", "ca-path", "system-ca-certs"];
-        note_sign_in(g, &own, "eap", &checks, found);
+        if wireless {
+            note_sign_in(g, &own, "eap", &checks, found);
+        }
     }
 }
 
@@ -211,16 +219,23 @@ mod tests {
                 "",
             ),
             (
-                profile,
-                "[802-1x]\neap=peap;\nidentity=u\n",
-                "wifi_sign_in.1.unverified 2",
+                supplicant,
+                "network={\n key_mgmt=IEEE8021X\n eap=PEAP\n}\n",
+                "",
             ),
-            (profile, "[802-1x]\neap=peap;\nsystem-ca-certs=true\n", ""),
+            (supplicant, "network={\n eap=TLS\n}\n", ""),
             (
                 profile,
-                "[802-1x]\neap=tls;\nsystem-ca-certs=false\n",
+                "[802-1x]\neap=peap;\nsystem-ca-certs=false\n[wifi]\nssid=a\n",
                 "wifi_sign_in.1.unverified 2",
             ),
+            (
+                profile,
+                "[802-1x]\neap=peap;\nsystem-ca-certs=true\n[wifi]\nssid=a\n",
+                "",
+            ),
+            (profile, "[802-1x]\neap=peap;\n[ethernet]\n", ""),
+            (profile, "[wifi]\nssid=a\n[802-1x]\neap=tls;\n", ""),
             (WIRELESS, &mixed, "uci_wifi.1.weak 4"),
             (WIRELESS, &twice, ""),
             (WIRELESS, network, "uci_wifi_open.1.open 1"),

@@ -113,7 +113,8 @@ fn note_client_login(all: &Effective, found: &mut Misuses) {
     let level = text("smtp_tls_security_level").unwrap_or_default();
     let encrypted = match level.as_str() {
         "" => is("smtp_enforce_tls", "yes"),
-        level => !["none", "may"].contains(&level),
+        // Without TLSA records, dane is as opportunistic as may.
+        level => !["none", "may", "dane"].contains(&level),
     } || is("smtp_tls_wrappermode", "yes");
     // A service of master.cf may require TLS for itself.
     let of_service =
@@ -346,6 +347,16 @@ mod tests {
             (
                 "smtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
                  smtp_tls_security_level = encrypt\n",
+                "password_in_cleartext=false",
+            ),
+            (
+                "smtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
+                 smtp_tls_security_level = dane\n",
+                "password_in_cleartext=true",
+            ),
+            (
+                "smtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
+                 smtp_tls_security_level = dane-only\n",
                 "password_in_cleartext=false",
             ),
             ("smtp_sasl_auth_enable = yes\n", ""),

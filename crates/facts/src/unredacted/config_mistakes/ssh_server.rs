@@ -22,6 +22,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(all) = read_effective(Program::Sshd, Path::new(SERVER), &OfHost(g.host)) else {
         return;
     };
+    let strict = all
+        .value(ScopeId::ROOT, "strictmodes")
+        .and_then(Setting::word)
+        .is_none_or(|word| !word.eq_ignore_ascii_case("no"));
     let mut found = Misuses::default();
     for (id, _) in all.scopes() {
         let own = |key: &str| all.value(id, key).filter(|said| said.scope == id);
@@ -36,6 +40,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             let mut paths = said.words.iter().map(|word| String::from_utf8_lossy(word));
             let shared = paths.any(|path| SHARED.iter().any(|dir| path.starts_with(dir)));
             found.add("keys_in_shared_directory", shared, &said.place);
+            found.also("strict", strict);
         }
     }
     if let Some(said) = all.value(ScopeId::ROOT, "logingracetime") {
@@ -141,11 +146,15 @@ mod tests {
             ("PermitUserEnvironment no\n", "environment_loads=false"),
             (
                 "AuthorizedKeysFile /tmp/keys/%u\n",
-                "keys_in_shared_directory=true",
+                "keys_in_shared_directory=true strict=true",
+            ),
+            (
+                "StrictModes no\nAuthorizedKeysFile /tmp/keys/%u\n",
+                "keys_in_shared_directory=true strict=false",
             ),
             (
                 "AuthorizedKeysFile .ssh/authorized_keys\n",
-                "keys_in_shared_directory=false",
+                "keys_in_shared_directory=false strict=true",
             ),
             ("LoginGraceTime 0h0m\n", "no_grace_limit=true"),
             ("LoginGraceTime 120\n", "no_grace_limit=false"),
