@@ -34,7 +34,7 @@ const AT_ONCE: usize = 64 << 10;
 /// Size in bytes of the pool of random bytes. Bodies consist of bytes from this pool.
 const POOL: usize = 4 << 20;
 /// Stack size of a connection's thread, in bytes.
-const STACK: usize = 256 << 10;
+const STACK: usize = 1 << 20;
 /// Web page that runs the client in a browser, for phones.
 const PAGE: &str = include_str!("page.html");
 
