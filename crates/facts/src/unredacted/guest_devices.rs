@@ -365,16 +365,19 @@ fn of_arguments(
                     .strip_prefix("tcp:")
                     .or(first.strip_prefix("telnet:"))
                     .and_then(|rest| rest.rsplit_once(':'));
-                let open = address.is_some_and(|(address, _)| is_any_address(address));
+                let open = match first.strip_prefix("chardev:") {
+                    Some(id) => is_open_socket(argv, id),
+                    None => address.is_some_and(|(address, _)| is_any_address(address)),
+                };
+                devices.push(device(What::Monitor { open }));
+            }
+            "mon" => {
+                let id = option_value(argument, "chardev").unwrap_or(first);
+                let open = is_open_socket(argv, id);
                 devices.push(device(What::Monitor { open }));
             }
             "spice" => {
-                let value = |name: &str| {
-                    argument.split(',').find_map(|part| {
-                        let (key, value) = part.split_once('=').unwrap_or((part, "on"));
-                        (key == name).then_some(value)
-                    })
-                };
+                let value = |name: &str| option_value(argument, name);
                 let listens = value("port").is_some() && value("unix") != Some("on");
                 let unguarded = value("disable-ticketing").is_some_and(|value| value != "off")
                     && value("sasl") != Some("on");
@@ -400,6 +403,28 @@ fn of_arguments(
         }
     }
     devices
+}
+
+/// Returns the value of one option of a list such as `id=a,server=on`. A name alone means `on`.
+fn option_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
+    list.split(',').find_map(|part| {
+        let (key, value) = part.split_once('=').unwrap_or((part, "on"));
+        (key == name).then_some(value)
+    })
+}
+
+/// Returns whether `-chardev socket` with this id listens on all addresses without TLS.
+fn is_open_socket(argv: &[String], id: &str) -> bool {
+    argv.windows(2).any(|pair| {
+        let value = |name: &str| option_value(&pair[1], name);
+        pair[0].trim_start_matches('-') == "chardev"
+            && pair[1].starts_with("socket,")
+            && value("id") == Some(id)
+            && value("port").is_some()
+            && value("server").is_some_and(|server| server != "off")
+            && value("tls-creds").is_none()
+            && is_any_address(value("host").unwrap_or_default())
+    })
 }
 
 /// Returns whether an address stands for all addresses of the machine.
@@ -450,6 +475,35 @@ mod tests {
                 "screen_open /proc/7/cmdline",
             ]
         );
+    }
+
+    #[test]
+    fn monitors_on_sockets() {
+        let socket = "-chardev socket,id=m,port=4444";
+        for (arguments, open) in [
+            (
+                format!("{socket},host=0.0.0.0,server=on -mon chardev=m"),
+                true,
+            ),
+            (format!("{socket},server,nowait -mon m,mode=control"), true),
+            (format!("{socket},server=on -qmp chardev:m"), true),
+            (
+                format!("{socket},host=127.0.0.1,server=on -mon chardev=m"),
+                false,
+            ),
+            (format!("{socket},server=off -mon chardev=m"), false),
+            (format!("{socket},server=on -serial chardev:m"), false),
+            (
+                "-chardev socket,id=m,path=/run/m,server=on -mon chardev=m".to_owned(),
+                false,
+            ),
+        ] {
+            let unit = format!("ExecStart=/usr/bin/qemu-system-x86_64 {arguments}\n");
+            let host = Recorded::new().file("/etc/systemd/system/vm.service", unit);
+            let found = holds(&host);
+            let any = found.iter().any(|fact| fact.starts_with("monitor_open"));
+            assert_eq!(any, open, "{arguments}");
+        }
     }
 
     #[test]
