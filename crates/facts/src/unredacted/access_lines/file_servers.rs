@@ -142,9 +142,9 @@ fn note_pureftpd(g: &mut Gather<'_>) {
             .any(|line| line.text.starts_with("ftp:") || line.text.starts_with("_ftp:"));
         Lines::of("pure_ftpd", "strangers_write").add(g, writes && has_account, place);
     }
-    if let Some((value, place)) = said.get("TLS") {
-        let clear = ["0", "1"].contains(&value.as_str());
-        Lines::of("pure_ftpd_tls", "clear").add(g, clear, place);
+    // 0 is the default: TLS is not set up.
+    if let Some((value, place)) = said.get("TLS").filter(|(value, _)| value != "0") {
+        Lines::of("pure_ftpd_tls", "clear").add(g, value == "1", place);
     }
 }
 
@@ -267,6 +267,7 @@ mod tests {
             (vec![(anonymous, "No\n"), (uploads, "yes\n"), account], ""),
             (vec![(anonymous, "yes\n"), account], ""),
             (vec![(PUREFTPD_FILE, "TLS  1\n")], "pure_ftpd_tls.1.clear 1"),
+            (vec![(PUREFTPD_FILE, "TLS  0\n")], ""),
             (vec![("/etc/pure-ftpd/conf/TLS", "2\n")], ""),
             (
                 vec![(
