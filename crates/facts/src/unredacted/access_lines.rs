@@ -18,7 +18,7 @@ mod wireless;
 
 use super::lines_of_files::{Line, note};
 use crate::gather::{Gather, lossy};
-use assay_model::FactPlace;
+use assay_model::{FactKind, FactPlace};
 use serde_json::Value;
 use std::path::Path;
 
@@ -64,6 +64,16 @@ impl Lines {
         self.count += 1;
         let properties = [(self.property, value.into())];
         note(g, self.kind, &self.count.to_string(), place, &properties);
+    }
+
+    /// Notes one line that cannot be judged.
+    fn add_unknown(&mut self, g: &mut Gather<'_>, reason: &str, place: &FactPlace) {
+        self.count += 1;
+        let number = self.count.to_string();
+        let fact = format!("{}.{number}.{}", self.kind, self.property);
+        g.facts
+            .unknown(fact, reason, FactKind::Configured, place.clone());
+        g.about([self.kind, number.as_str()]);
     }
 }
 

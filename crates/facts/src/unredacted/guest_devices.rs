@@ -1,5 +1,5 @@
 //! Collects devices of virtual machines other than disks: network cards that QEMU emulates, and displays (VNC, SPICE)
-//! that are reachable from the network, monitors, and shares of the whole host.
+//! that are reachable from the network, monitors, and shares of the whole host by a process of root.
 //!
 //! Sources are Proxmox, libvirt, running QEMU processes, and systemd units that start QEMU. For units, also collects
 //! the processor and the disks as `vm.UNIT`.
@@ -9,11 +9,12 @@ use crate::collectors::daemons::lines::at_line;
 use crate::collectors::{proxmox_guests, vm};
 use crate::gather::{Gather, lossy};
 use crate::qemu;
-use assay_model::FactPlace;
+use assay_model::{FactKind, FactPlace};
 use roxmltree::{Document, Node};
 use std::path::Path;
 
 const LIBVIRT: &str = "/etc/libvirt/qemu";
+const LIBVIRT_USER: &str = "/etc/libvirt/qemu.conf";
 const UNITS: &str = "/etc/systemd/system";
 /// Models of network cards that QEMU emulates register by register, which is slow.
 const EMULATED: [&str; 7] = [
@@ -44,9 +45,10 @@ enum What {
     Monitor {
         open: bool,
     },
-    /// A directory of the host in the guest.
+    /// A directory of the host in the guest. `None` if it is the root directory, and the user of the sharing process is
+    /// unknown.
     Share {
-        whole_machine: bool,
+        whole_machine: Option<bool>,
     },
 }
 
@@ -68,8 +70,17 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             }
             What::Screen { open } => vec![guest, ("screen_open", open.into())],
             What::Monitor { open } => vec![guest, ("monitor_open", open.into())],
-            What::Share { whole_machine } => {
-                vec![guest, ("whole_machine", whole_machine.into())]
+            What::Share {
+                whole_machine: Some(whole_machine),
+            } => vec![guest, ("whole_machine", whole_machine.into())],
+            What::Share {
+                whole_machine: None,
+            } => {
+                let fact = format!("guest_device.{}.whole_machine", number + 1);
+                let reason = "the user of the process that shares it is unknown";
+                g.facts
+                    .unknown(fact, reason, FactKind::Configured, device.place.clone());
+                vec![guest]
             }
         };
         note(
@@ -107,7 +118,8 @@ fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
             // Further arguments of QEMU.
             if key == "args" {
                 let argv: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
-                devices.extend(of_arguments(&argv, &guest, place));
+                // Proxmox VE starts QEMU as root.
+                devices.extend(of_arguments(&argv, &guest, place, Some(true)));
                 continue;
             }
             let number = key.strip_prefix("net");
@@ -131,6 +143,7 @@ fn of_proxmox(g: &mut Gather<'_>) -> Vec<Device> {
 
 fn of_libvirt(g: &mut Gather<'_>) -> Vec<Device> {
     let mut devices = Vec::new();
+    let root_qemu = libvirt_starts_as_root(g);
     for path in files(g, "guest_device", LIBVIRT, ".xml") {
         let Some(text) = g.read("guest_device", &path) else {
             continue;
@@ -156,11 +169,17 @@ fn of_libvirt(g: &mut Gather<'_>) -> Vec<Device> {
             } else if node.has_tag_name("filesystem") {
                 let source = inside("source").and_then(|source| source.attribute("dir"));
                 let writable = inside("readonly").is_none();
+                // libvirt starts virtiofsd as root. QEMU itself serves the other shares.
+                let kind = inside("driver").and_then(|driver| driver.attribute("type"));
+                let root = match kind {
+                    Some("virtiofs") => inside("idmap").is_none(),
+                    _ => root_qemu,
+                };
                 devices.extend(source.map(|dir| Device {
                     guest: guest.clone(),
                     place: line(node),
                     what: What::Share {
-                        whole_machine: dir == "/" && writable,
+                        whole_machine: Some(dir == "/" && writable && root),
                     },
                 }));
             } else if node.has_tag_name("graphics") {
@@ -179,6 +198,20 @@ fn of_libvirt(g: &mut Gather<'_>) -> Vec<Device> {
         }
     }
     devices
+}
+
+/// Returns whether libvirt starts QEMU as root. Distributions set another user as the default (qemu.conf, user).
+fn libvirt_starts_as_root(g: &mut Gather<'_>) -> bool {
+    let lines = read(g, "guest_device", LIBVIRT_USER);
+    let user = lines.iter().rev().find_map(|line| {
+        let (key, value) = line.text.split_once('=')?;
+        (key.trim() == "user").then(|| value.trim().trim_matches('"'))
+    });
+    user.is_some_and(is_root)
+}
+
+fn is_root(user: &str) -> bool {
+    ["root", "0", "+0"].contains(&user)
 }
 
 fn of_processes(g: &mut Gather<'_>) -> Vec<Device> {
@@ -204,9 +237,37 @@ fn of_processes(g: &mut Gather<'_>) -> Vec<Device> {
             continue;
         }
         let guest = qemu::parse(&argv).name.unwrap_or(pid);
-        devices.extend(of_arguments(&argv, &guest, &FactPlace::from(path)));
+        let root = runs_as_root(g, &path.replace("cmdline", "status"));
+        devices.extend(of_arguments(&argv, &guest, &FactPlace::from(path), root));
     }
     devices
+}
+
+/// Returns whether a process has the effective user root, by its status file (proc_pid_status(5)).
+fn runs_as_root(g: &Gather<'_>, status: &str) -> Option<bool> {
+    let text = g.host.read_text(Path::new(status)).ok()?;
+    let mut lines = text.lines();
+    let user = lines.find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1))?;
+    Some(user == "0")
+}
+
+/// Returns whether systemd starts the command of a unit as root; `None` if a specifier names the user. The last `User=`
+/// of the unit and its drop-ins applies.
+fn unit_runs_as_root(g: &mut Gather<'_>, unit: &str) -> Option<bool> {
+    let mut all = vec![unit.to_owned()];
+    all.extend(files(g, "guest_device", &format!("{unit}.d"), ".conf"));
+    let mut root = Some(true);
+    for path in all {
+        for line in read(g, "guest_device", &path) {
+            root = match line.text.trim().split_once('=') {
+                Some(("User", user)) if user.contains('%') => None,
+                Some(("User", user)) => Some(user.is_empty() || is_root(user)),
+                Some(("DynamicUser", "yes" | "true" | "on" | "1")) => Some(false),
+                _ => root,
+            };
+        }
+    }
+    root
 }
 
 /// Returns the devices of guests that systemd units start. Running guests are left out, because their processes are
@@ -240,7 +301,8 @@ fn of_units(g: &mut Gather<'_>) -> Vec<Device> {
                 continue;
             }
             vm::note_defined(g, &unit.replace('.', "-"), &guest, &argv, &line.place);
-            devices.extend(of_arguments(&argv, &guest, &line.place));
+            let root = unit_runs_as_root(g, &path);
+            devices.extend(of_arguments(&argv, &guest, &line.place, root));
         }
     }
     devices
@@ -257,8 +319,14 @@ fn runs(g: &Gather<'_>, guest: &str) -> bool {
     })
 }
 
-/// Returns the network cards and displays on a QEMU command line (qemu(1)).
-fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> {
+/// Returns the network cards, displays, monitors and shares on a QEMU command line (qemu(1)). `root` is whether QEMU
+/// starts as root.
+fn of_arguments(
+    argv: &[String],
+    guest: &str,
+    place: &FactPlace,
+    root: Option<bool>,
+) -> Vec<Device> {
     let device = |what: What| Device {
         guest: guest.to_owned(),
         place: place.clone(),
@@ -268,6 +336,13 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
     let guarded = argv
         .iter()
         .any(|word| word.contains("password") || word.contains("tls-creds"));
+    let gives_up_root = argv
+        .windows(2)
+        .any(|pair| pair[0] == "-runas" || pair[0] == "-run-with" && pair[1].contains("user="));
+    let root = match gives_up_root {
+        true => Some(false),
+        false => root,
+    };
     if argv.iter().any(|word| word == "-s") {
         devices.push(device(What::Monitor { open: true }));
     }
@@ -290,16 +365,19 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
                     .strip_prefix("tcp:")
                     .or(first.strip_prefix("telnet:"))
                     .and_then(|rest| rest.rsplit_once(':'));
-                let open = address.is_some_and(|(address, _)| is_any_address(address));
+                let open = match first.strip_prefix("chardev:") {
+                    Some(id) => is_open_socket(argv, id),
+                    None => address.is_some_and(|(address, _)| is_any_address(address)),
+                };
+                devices.push(device(What::Monitor { open }));
+            }
+            "mon" => {
+                let id = option_value(argument, "chardev").unwrap_or(first);
+                let open = is_open_socket(argv, id);
                 devices.push(device(What::Monitor { open }));
             }
             "spice" => {
-                let value = |name: &str| {
-                    argument.split(',').find_map(|part| {
-                        let (key, value) = part.split_once('=').unwrap_or((part, "on"));
-                        (key == name).then_some(value)
-                    })
-                };
+                let value = |name: &str| option_value(argument, name);
                 let listens = value("port").is_some() && value("unix") != Some("on");
                 let unguarded = value("disable-ticketing").is_some_and(|value| value != "off")
                     && value("sasl") != Some("on");
@@ -310,7 +388,10 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
             "virtfs" | "fsdev" if first == "local" => {
                 let has = |wanted: &str| argument.split(',').any(|part| part == wanted);
                 let writable = !has("readonly") && !has("readonly=on");
-                let whole_machine = has("path=/") && writable;
+                let whole_machine = match has("path=/") && writable {
+                    true => root,
+                    false => Some(false),
+                };
                 devices.push(device(What::Share { whole_machine }));
             }
             "vnc" if first != "none" => {
@@ -322,6 +403,28 @@ fn of_arguments(argv: &[String], guest: &str, place: &FactPlace) -> Vec<Device> 
         }
     }
     devices
+}
+
+/// Returns the value of one option of a list such as `id=a,server=on`. A name alone means `on`.
+fn option_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
+    list.split(',').find_map(|part| {
+        let (key, value) = part.split_once('=').unwrap_or((part, "on"));
+        (key == name).then_some(value)
+    })
+}
+
+/// Returns whether `-chardev socket` with this id listens on all addresses without TLS.
+fn is_open_socket(argv: &[String], id: &str) -> bool {
+    argv.windows(2).any(|pair| {
+        let value = |name: &str| option_value(&pair[1], name);
+        pair[0].trim_start_matches('-') == "chardev"
+            && pair[1].starts_with("socket,")
+            && value("id") == Some(id)
+            && value("port").is_some()
+            && value("server").is_some_and(|server| server != "off")
+            && value("tls-creds").is_none()
+            && is_any_address(value("host").unwrap_or_default())
+    })
 }
 
 /// Returns whether an address stands for all addresses of the machine.
@@ -372,6 +475,74 @@ mod tests {
                 "screen_open /proc/7/cmdline",
             ]
         );
+    }
+
+    #[test]
+    fn monitors_on_sockets() {
+        let socket = "-chardev socket,id=m,port=4444";
+        for (arguments, open) in [
+            (
+                format!("{socket},host=0.0.0.0,server=on -mon chardev=m"),
+                true,
+            ),
+            (format!("{socket},server,nowait -mon m,mode=control"), true),
+            (format!("{socket},server=on -qmp chardev:m"), true),
+            (
+                format!("{socket},host=127.0.0.1,server=on -mon chardev=m"),
+                false,
+            ),
+            (format!("{socket},server=off -mon chardev=m"), false),
+            (format!("{socket},server=on -serial chardev:m"), false),
+            (
+                "-chardev socket,id=m,path=/run/m,server=on -mon chardev=m".to_owned(),
+                false,
+            ),
+        ] {
+            let unit = format!("ExecStart=/usr/bin/qemu-system-x86_64 {arguments}\n");
+            let host = Recorded::new().file("/etc/systemd/system/vm.service", unit);
+            let found = holds(&host);
+            let any = found.iter().any(|fact| fact.starts_with("monitor_open"));
+            assert_eq!(any, open, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn shares_of_the_root_directory() {
+        let unit = "/etc/systemd/system/vm.service";
+        let start = "ExecStart=/usr/bin/qemu-system-x86_64 -fsdev local,id=a,path=/";
+        let domain = |driver: &str| {
+            format!("<domain><filesystem>{driver}<source dir='/'/></filesystem></domain>")
+        };
+        let web = "/etc/libvirt/qemu/web.xml";
+        let (plain, virtiofs) = (domain(""), domain("<driver type='virtiofs'/>"));
+        let as_root = format!("{start}\n");
+        let as_account = format!("{start}\nUser=vm\n");
+        let gives_up = format!("{start} -runas vm\n");
+        for (files, expected) in [
+            (vec![(unit, &*as_root)], 1),
+            (vec![(unit, &*as_account)], 0),
+            (vec![(unit, &*gives_up)], 0),
+            (
+                vec![
+                    (unit, &*as_root),
+                    ("/etc/systemd/system/vm.service.d/a.conf", "User=vm\n"),
+                ],
+                0,
+            ),
+            (vec![(web, &*plain)], 0),
+            (vec![(web, &*virtiofs)], 1),
+            (vec![(web, &*plain), (LIBVIRT_USER, "user = \"root\"\n")], 1),
+        ] {
+            let mut host = Recorded::new();
+            for (path, text) in &files {
+                host = host.file(path, *text);
+            }
+            let found = holds(&host);
+            let shares = found
+                .iter()
+                .filter(|fact| fact.starts_with("whole_machine"));
+            assert_eq!(shares.count(), expected, "{files:?}");
+        }
     }
 
     #[test]

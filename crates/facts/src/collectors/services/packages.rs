@@ -119,6 +119,14 @@ pub(crate) fn read_version(
     }))
 }
 
+/// Returns the version of an installed package in dpkg's list, also of a package whose version is no fact.
+pub(crate) fn find_any_version(g: &Gather<'_>, package: &str) -> Option<String> {
+    let text = g.host.read_text(std::path::Path::new(STATUS)).ok()?;
+    let installed = all_installed(&text);
+    let found = installed.iter().find(|one| one.name == package)?;
+    Some(found.version.to_owned())
+}
+
 /// Returns the first three numbers of the upstream version of a Debian package.
 pub(crate) fn numbers(version: &str) -> (u32, u32, u32) {
     let upstream = version.split_once(':').map_or(version, |(_, rest)| rest);

@@ -4,6 +4,7 @@
 use super::super::lines_of_files::{files, is_loopback, read};
 use super::{Lines, bare, words};
 use crate::collectors::daemons::lines::at_line;
+use crate::collectors::services::packages::{find_any_version, numbers};
 use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 use roxmltree::{Document, Node};
@@ -37,8 +38,7 @@ fn note_tomcat(g: &mut Gather<'_>) {
         let Some(release) = name.strip_prefix("tomcat") else {
             continue;
         };
-        // Since 8.5.51 and 9.0.31, AJP listens on loopback and wants a secret unless the file says otherwise.
-        let old = release.parse::<u32>().is_ok_and(|release| release < 9);
+        let old = is_old(g, &name, release);
         for_each(g, &format!("/etc/{name}/server.xml"), |g, node, place| {
             if node.has_tag_name("Connector") {
                 note_connector(g, node, place, old, &mut connectors);
@@ -60,25 +60,46 @@ fn note_tomcat(g: &mut Gather<'_>) {
     }
 }
 
+/// Returns whether AJP of a Tomcat listens on all addresses and needs no secret by default, as before 7.0.100, 8.5.51
+/// and 9.0.31; `None` if dpkg does not list the package.
+fn is_old(g: &Gather<'_>, package: &str, release: &str) -> Option<bool> {
+    if release.parse::<u32>().is_ok_and(|release| release >= 10) {
+        return Some(false);
+    }
+    let version = numbers(&find_any_version(g, package)?);
+    let first_new = match version.0 {
+        7 => (7, 0, 100),
+        8 => (8, 5, 51),
+        _ => (9, 0, 31),
+    };
+    Some(version < first_new)
+}
+
 fn note_connector(
     g: &mut Gather<'_>,
     node: Node<'_, '_>,
     place: &FactPlace,
-    old: bool,
+    old: Option<bool>,
     found: &mut Lines,
 ) {
     let protocol = node.attribute("protocol").unwrap_or_default();
     if !protocol.to_ascii_lowercase().contains("ajp") {
         return;
     }
-    let beyond = node
-        .attribute("address")
-        .map_or(old, |address| !is_loopback(address));
     let secret = ["secret", "requiredSecret"]
         .iter()
         .any(|name| node.attribute(*name).is_some_and(|value| !value.is_empty()));
-    let asks = !old && node.attribute("secretRequired") != Some("false");
-    found.add(g, beyond && !secret && !asks, place);
+    let is_open = |old: bool| {
+        let address = node.attribute("address");
+        let beyond = address.map_or(old, |address| !is_loopback(address));
+        let asks = !old && node.attribute("secretRequired") != Some("false");
+        beyond && !secret && !asks
+    };
+    match old {
+        Some(old) => found.add(g, is_open(old), place),
+        None if is_open(true) == is_open(false) => found.add(g, is_open(true), place),
+        None => found.add_unknown(g, "the release of Tomcat is unknown", place),
+    }
 }
 
 /// Calls a function with each element of an XML file and the place of the element.
@@ -236,6 +257,24 @@ fn note_squid(g: &mut Gather<'_>) {
 mod tests {
     use super::super::holds;
     use super::*;
+    use crate::collectors::services::packages::STATUS;
+
+    #[test]
+    fn releases_of_tomcat() {
+        let connector = "<Server><Connector protocol='AJP/1.3' port='8009'/></Server>";
+        for (name, version, expected) in [
+            ("tomcat8", "8.5.50-0+deb9u1", "tomcat_connector.1.open 1"),
+            ("tomcat8", "8.5.54-0+deb9u1", ""),
+            ("tomcat9", "9.0.16-4", "tomcat_connector.1.open 1"),
+            ("tomcat9", "9.0.31-1~deb10u12", ""),
+        ] {
+            let status =
+                format!("Package: {name}\nStatus: install ok installed\nVersion: {version}\n");
+            let file = format!("/etc/{name}/server.xml");
+            let files = [(&*file, connector), (STATUS, &*status)];
+            assert_eq!(holds(&files).join(" "), expected, "{version}");
+        }
+    }
 
     #[test]
     fn servers_and_their_near_misses() {
@@ -275,6 +314,11 @@ mod tests {
             (
                 "/etc/tomcat8/server.xml",
                 "<Server><Connector protocol='AJP/1.3' port='8009'/></Server>",
+                "",
+            ),
+            (
+                "/etc/tomcat8/server.xml",
+                "<Server><Connector protocol='AJP/1.3' address='::' secretRequired='false'/></Server>",
                 "tomcat_connector.1.open 1",
             ),
             (

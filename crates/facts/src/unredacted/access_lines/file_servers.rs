@@ -13,6 +13,7 @@ const PROFTPD_MODULES: &str = "/etc/proftpd/modules.conf";
 /// Each file of this directory contains the value of one setting (pure-ftpd-wrapper(8) of Debian).
 const PUREFTPD: &str = "/etc/pure-ftpd/conf";
 const PUREFTPD_FILE: &str = "/etc/pure-ftpd.conf";
+const PASSWD: &str = "/etc/passwd";
 const RSYNCD: &str = "/etc/rsyncd.conf";
 const TFTPD: &str = "/etc/default/tftpd-hpa";
 /// Values of TLSRequired that protect the password (ProFTPD, mod_tls).
@@ -135,11 +136,15 @@ fn note_pureftpd(g: &mut Gather<'_>) {
     };
     if let Some((_, place)) = said.get("NoAnonymous") {
         let writes = !is_on("NoAnonymous") && !is_on("AnonymousCantUpload");
-        Lines::of("pure_ftpd", "strangers_write").add(g, writes, place);
+        // Anonymous users have the rights of this account. Without it, their login fails.
+        let has_account = read(g, "pure_ftpd", PASSWD)
+            .iter()
+            .any(|line| line.text.starts_with("ftp:") || line.text.starts_with("_ftp:"));
+        Lines::of("pure_ftpd", "strangers_write").add(g, writes && has_account, place);
     }
-    if let Some((value, place)) = said.get("TLS") {
-        let clear = ["0", "1"].contains(&value.as_str());
-        Lines::of("pure_ftpd_tls", "clear").add(g, clear, place);
+    // 0 is the default: TLS is not set up.
+    if let Some((value, place)) = said.get("TLS").filter(|(value, _)| value != "0") {
+        Lines::of("pure_ftpd_tls", "clear").add(g, value == "1", place);
     }
 }
 
@@ -252,11 +257,17 @@ mod tests {
     fn other_servers_and_their_near_misses() {
         let anonymous = "/etc/pure-ftpd/conf/NoAnonymous";
         let uploads = "/etc/pure-ftpd/conf/AnonymousCantUpload";
+        let account = (PASSWD, "ftp:x:110:65534::/srv/ftp:/usr/sbin/nologin\n");
         for (files, expected) in [
-            (vec![(anonymous, "no\n")], "pure_ftpd.1.strangers_write 1"),
-            (vec![(anonymous, "No\n"), (uploads, "yes\n")], ""),
-            (vec![(anonymous, "yes\n")], ""),
+            (
+                vec![(anonymous, "no\n"), account],
+                "pure_ftpd.1.strangers_write 1",
+            ),
+            (vec![(anonymous, "no\n")], ""),
+            (vec![(anonymous, "No\n"), (uploads, "yes\n"), account], ""),
+            (vec![(anonymous, "yes\n"), account], ""),
             (vec![(PUREFTPD_FILE, "TLS  1\n")], "pure_ftpd_tls.1.clear 1"),
+            (vec![(PUREFTPD_FILE, "TLS  0\n")], ""),
             (vec![("/etc/pure-ftpd/conf/TLS", "2\n")], ""),
             (
                 vec![(

@@ -42,7 +42,11 @@ fn note_crypttab(g: &mut Gather<'_>) {
         let formats = options
             .split(',')
             .any(|option| option == "swap" || option == "tmp" || option.starts_with("tmp="));
-        if name.starts_with('#') || !formats {
+        // Of these kinds, cryptsetup opens only a partition that has their header.
+        let needs_header = options
+            .split(',')
+            .any(|option| ["luks", "tcrypt", "bitlk"].contains(&option));
+        if name.starts_with('#') || !formats || needs_header {
             continue;
         }
         let by_order = BY_ORDER.iter().any(|start| source.starts_with(start));
@@ -137,6 +141,7 @@ mod tests {
                 "formats_by_order=true",
             ),
             (CRYPTTAB, "d /dev/sdb2 none luks\n", ""),
+            (CRYPTTAB, "s /dev/sdb2 /etc/keys/swap swap,luks\n", ""),
             (CRYPTTAB, "#s /dev/sdb2 /dev/urandom swap\n", ""),
             (
                 FSTAB,

@@ -51,17 +51,18 @@ fn note_pins(g: &mut Gather<'_>) {
         let name = path.rsplit('/').next().unwrap_or_default();
         !name.contains('.') || name.ends_with(".pref")
     }));
+    let own = code_names(g);
     let mut found = Misuses::default();
     for path in all {
         let lines = read(g, "apt_pin", &path);
         for stanza in lines.split(|line| line.text.trim().is_empty()) {
-            note_pin(stanza, &mut found);
+            note_pin(stanza, &own, &mut found);
         }
     }
     found.note(g, "apt_pin");
 }
 
-fn note_pin(stanza: &[Line], found: &mut Misuses) {
+fn note_pin(stanza: &[Line], own: &[String], found: &mut Misuses) {
     let field = |name: &str| {
         stanza.iter().find_map(|line| {
             let (key, value) = line.text.split_once(':')?;
@@ -80,9 +81,39 @@ fn note_pin(stanza: &[Line], found: &mut Misuses) {
         return;
     };
     let security = pin.contains("security");
-    if packages == "*" && security {
+    if packages == "*" && security && !is_foreign(&pin, own) {
         found.add("kept_away", priority < 500, line.place.clone());
     }
+}
+
+/// Returns the code names of the release of this machine, and of the release from which it is made (os-release(5)).
+fn code_names(g: &mut Gather<'_>) -> Vec<String> {
+    let lines = read(g, "apt_pin", RELEASE);
+    let names = lines.iter().filter_map(|line| {
+        let (key, value) = line.text.split_once('=')?;
+        let value = value.trim().trim_matches(['"', '\'']).to_lowercase();
+        key.ends_with("_CODENAME").then_some(value)
+    });
+    names.collect()
+}
+
+/// Returns whether a pin names the code name of another release, such as `release n=trixie-security`. A suite such as
+/// `stable-security` is no code name.
+fn is_foreign(pin: &str, own: &[String]) -> bool {
+    const SUITES: [&str; 5] = ["stable", "oldstable", "oldoldstable", "testing", "unstable"];
+    let parts = pin.strip_prefix("release").unwrap_or_default().split(',');
+    let mut codes = parts.filter_map(|part| {
+        let name = match part.trim().split_once('=') {
+            Some(("n" | "a", name)) => name,
+            Some(_) => return None,
+            None => part.trim(),
+        };
+        let end = name.find(['-', '/']).unwrap_or(name.len());
+        let code = &name[..end];
+        let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_lowercase());
+        (is_code && !SUITES.contains(&code)).then_some(code)
+    });
+    codes.any(|code| own.iter().all(|own| own != code))
 }
 
 /// Notes the lists of unattended-upgrades if each of their entries names a release other than that of this machine.
@@ -194,6 +225,23 @@ mod tests {
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn pins_of_other_releases() {
+        let release = (RELEASE, "ID=debian\nVERSION_CODENAME=bookworm\n");
+        for (pin, expected) in [
+            ("n=bookworm-security", "kept_away=true"),
+            ("n=bookworm,l=Debian-Security", "kept_away=true"),
+            ("a=oldstable-security,n=bookworm-security", "kept_away=true"),
+            ("n=trixie-security", ""),
+            ("o=Debian,n=buster,l=Debian-Security", ""),
+        ] {
+            let text = format!("Package: *\nPin: release {pin}\nPin-Priority: 100\n");
+            let path = "/etc/apt/preferences.d/own";
+            let facts = found(&[release, (path, &text)], collect);
+            assert_eq!(facts.join(" "), expected, "{pin}");
         }
     }
 

@@ -68,12 +68,17 @@ fn note_nftables(g: &mut Gather<'_>, found: &mut Misuses) {
     if !holds_enabled_units(g) {
         return;
     }
-    let started = is_enabled(g, "nftables.service") || loads_elsewhere(g);
+    let started = starts_nftables(g);
     found.add("not_started", !started, place);
 }
 
-/// Returns whether another unit, an interface or a job loads rules.
-fn loads_elsewhere(g: &mut Gather<'_>) -> bool {
+fn starts_nftables(g: &mut Gather<'_>) -> bool {
+    is_enabled(g, "nftables.service")
+        || loads_elsewhere(g, |text| text.contains("nft") && text.contains("-f"))
+}
+
+/// Returns whether another unit, an interface or a job has a line that loads rules.
+fn loads_elsewhere(g: &mut Gather<'_>, loads: fn(&str) -> bool) -> bool {
     let mut all = vec![
         "/etc/network/interfaces".to_owned(),
         "/etc/rc.local".to_owned(),
@@ -92,7 +97,7 @@ fn loads_elsewhere(g: &mut Gather<'_>) -> bool {
         let lines = read(g, "filter_file", path);
         lines
             .iter()
-            .any(|line| !is_comment(line) && line.text.contains("nft") && line.text.contains("-f"))
+            .any(|line| !is_comment(line) && loads(&line.text))
     })
 }
 
@@ -102,8 +107,15 @@ fn note_iptables(g: &mut Gather<'_>, found: &mut Misuses) {
     let Some(place) = closing_line(&four) else {
         return;
     };
+    // Rules that nothing loads protect nothing. A copy without units does not show what starts.
+    let units = holds_enabled_units(g);
+    if units && !starts_iptables(g) {
+        return;
+    }
     let six = read(g, "filter_file", RULES_6);
-    let closed = closing_line(&six).is_some();
+    let closed = closing_line(&six).is_some()
+        || nftables_filters_6(g) && (!units || starts_nftables(g))
+        || ufw_filters_6(g);
     let addresses = read(g, "filter_file", ADDRESSES_6);
     let global = addresses.iter().any(|line| {
         let words: Vec<&str> = line.text.split_whitespace().collect();
@@ -113,6 +125,39 @@ fn note_iptables(g: &mut Gather<'_>, found: &mut Misuses) {
     if global {
         found.add("open_6", !closed, place);
     }
+}
+
+fn starts_iptables(g: &mut Gather<'_>) -> bool {
+    is_enabled(g, "netfilter-persistent.service")
+        || is_enabled(g, "iptables.service")
+        || loads_elsewhere(g, |text| {
+            text.contains("rules.v4") || text.contains("netfilter-persistent")
+        })
+}
+
+/// Returns whether a chain of nftables drops incoming packets of IPv6 by its policy. Rules in included files are not
+/// read, and count as filter.
+fn nftables_filters_6(g: &mut Gather<'_>) -> bool {
+    let lines = read(g, "filter_file", NFTABLES);
+    let (mut in_6, mut input) = (false, false);
+    lines.iter().filter(|line| !is_comment(line)).any(|line| {
+        let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if text.starts_with("table ") || text.starts_with("add table ") {
+            in_6 = text.contains("table inet ") || text.contains("table ip6 ");
+        }
+        if text.contains("hook ") {
+            input = text.contains("hook input");
+        }
+        text.starts_with("include ") || in_6 && input && text.contains("policy drop")
+    })
+}
+
+fn ufw_filters_6(g: &mut Gather<'_>) -> bool {
+    let mut is_yes = |path: &str, key: &str| {
+        let lines = read(g, "filter_file", path);
+        last(&lines, key).is_some_and(|(value, _)| value == "yes")
+    };
+    is_yes(UFW, "ENABLED") && is_yes(UFW_DEFAULTS, "IPV6")
 }
 
 /// Returns the first line that drops incoming packets.
@@ -216,6 +261,18 @@ mod tests {
             ADDRESSES_6,
             "20010db8000000000000000000000005 02 40 00 80     eth0\n",
         );
+        let other = (
+            "/etc/systemd/system/multi-user.target.wants/cron.service",
+            "",
+        );
+        let persistent = (
+            "/etc/systemd/system/multi-user.target.wants/netfilter-persistent.service",
+            "",
+        );
+        let interface = (
+            "/etc/network/interfaces",
+            " pre-up iptables-restore < /etc/iptables/rules.v4\n",
+        );
         let local = (
             ADDRESSES_6,
             "fe800000000000000000000000000005 02 40 20 80     eth0\n",
@@ -226,8 +283,35 @@ mod tests {
             (vec![four, closed, public], "open_6=false"),
             (vec![four, open, local], ""),
             (vec![open, public], ""),
+            (vec![four, open, public, other], ""),
+            (vec![four, open, public, persistent], "open_6=true"),
+            (vec![four, open, public, other, interface], "open_6=true"),
         ] {
             assert_eq!(found(&files, collect).join(" "), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn other_filters_of_ipv6() {
+        let four = (RULES_4, "*filter\n:INPUT DROP [0:0]\nCOMMIT\n");
+        let public = (
+            ADDRESSES_6,
+            "20010db8000000000000000000000005 02 40 00 80     eth0\n",
+        );
+        let ufw = (UFW, "ENABLED=yes\n");
+        let chain = "chain input {\n type filter hook input priority 0; policy drop;\n }\n}\n";
+        let inet = format!("table inet filter {{\n {chain}");
+        let only_4 = format!("table ip filter {{\n {chain}");
+        let forward = inet.replace("hook input", "hook forward");
+        for (file, expected) in [
+            ((NFTABLES, &*inet), "open_6=false"),
+            ((NFTABLES, &*only_4), "open_6=true"),
+            ((NFTABLES, &*forward), "open_6=true"),
+            ((UFW_DEFAULTS, "IPV6=yes\n"), "open_6=false"),
+            ((UFW_DEFAULTS, "IPV6=no\n"), "open_6=true"),
+        ] {
+            let facts = found(&[four, public, ufw, file], collect);
+            assert_eq!(facts.join(" "), expected, "{file:?}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Finds settings of NUT that contradict each other: supplies that never count, a dead time below the polling time, and a
-//! UPS that may stay off (upsmon.conf(5), usbhid-ups(8)).
+//! Finds settings of NUT that contradict each other: supplies that never count, a dead time below the polling time, and
+//! a UPS that may stay off (upsmon.conf(5), usbhid-ups(8)).
 
 use super::super::lines_of_files::{Line, read};
 use super::Misuses;
@@ -8,9 +8,6 @@ use assay_model::FactPlace;
 
 const UPSMON: &str = "/etc/nut/upsmon.conf";
 const UPS: &str = "/etc/nut/ups.conf";
-/// Seconds that usbhid-ups sets unless the section has a value.
-const OFF: u64 = 20;
-const ON: u64 = 30;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut found = Misuses::default();
@@ -50,7 +47,8 @@ fn note_upsmon(g: &mut Gather<'_>, found: &mut Misuses) {
     }
 }
 
-/// Notes sections of usbhid-ups in which the UPS would switch on before it is off.
+/// Notes sections of usbhid-ups in which the UPS would switch on before it is off. Only sections with both times count,
+/// because the defaults depend on the UPS: CyberPower has others.
 fn note_delays(g: &mut Gather<'_>, found: &mut Misuses) {
     let lines = read(g, "ups_setting", UPS);
     for section in lines.split(|line| line.text.trim_start().starts_with('[')) {
@@ -69,13 +67,9 @@ fn note_delays(g: &mut Gather<'_>, found: &mut Misuses) {
         if value("driver").is_none_or(|(name, _)| name != "usbhid-ups") {
             continue;
         }
-        let (off, on) = (number("offdelay"), number("ondelay"));
-        let Some((_, place)) = on.clone().or(off.clone()) else {
-            continue;
-        };
-        let off = off.map_or(OFF, |(seconds, _)| seconds);
-        let on = on.map_or(ON, |(seconds, _)| seconds);
-        found.add("stays_off", on > 0 && on <= off, place);
+        if let (Some((off, _)), Some((on, place))) = (number("offdelay"), number("ondelay")) {
+            found.add("stays_off", on > 0 && on <= off, place);
+        }
     }
 }
 
@@ -111,7 +105,8 @@ mod tests {
             |text: &str| format!("maxretry = 3\n[a]\n driver = usbhid-ups\n port = auto\n{text}");
         for (text, expected) in [
             (section(" offdelay = 60\n ondelay = 30\n"), "stays_off=true"),
-            (section(" offdelay = 60\n"), "stays_off=true"),
+            (section(" offdelay = 60\n"), ""),
+            (section(" offdelay = 60\n ondelay = 0\n"), "stays_off=false"),
             (
                 section(" offdelay = 60\n ondelay = \"90\"\n"),
                 "stays_off=false",
