@@ -216,7 +216,10 @@ fn note_mariadb(g: &mut Gather<'_>) {
     }
     if let Some((address, place)) = said.bind {
         let remote = !is_loopback(&address) && !said.no_network;
-        let bare = remote && !said.certificate && !said.required;
+        // Only MySQL reads this directory. Since 5.7 it makes a certificate at its first start.
+        let is_mysql = place.to_string().starts_with("/etc/mysql/mysql.conf.d/");
+        let certificate = said.certificate || is_mysql || server.makes_certificate();
+        let bare = remote && !certificate && !said.required;
         g.facts.known(
             "mariadb.remote_without_tls",
             bare,

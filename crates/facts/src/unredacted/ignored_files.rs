@@ -26,7 +26,7 @@ const UNIT_DIRS: [&str; 5] = [
     ".slice.d",
 ];
 /// File name endings of files that an administrator probably disabled on purpose.
-const ASIDE: [&str; 14] = [
+const ASIDE: [&str; 20] = [
     "~",
     ".bak",
     ".old",
@@ -39,6 +39,12 @@ const ASIDE: [&str; 14] = [
     ".dpkg-new",
     ".ucf-dist",
     ".ucf-old",
+    ".rpmnew",
+    ".rpmsave",
+    ".rpmorig",
+    ".pacnew",
+    ".pacsave",
+    ".backup",
     ".swp",
     ".example",
 ];

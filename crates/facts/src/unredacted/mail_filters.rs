@@ -4,6 +4,7 @@
 use super::lines_of_files::{Line, is_loopback, note, read};
 use crate::gather::Gather;
 use assay_model::FactPlace;
+use std::path::{Path, PathBuf};
 
 const OPENDKIM: &str = "/etc/opendkim.conf";
 /// Settings of rspamd in the order in which they take effect: a later file replaces an earlier one.
@@ -213,7 +214,15 @@ fn note_spamassassin(g: &mut Gather<'_>) {
         kind: "spamassassin_trust",
         count: 0,
     };
+    let mut seen: Vec<PathBuf> = Vec::new();
     for path in SPAMASSASSIN {
+        // On Debian, one directory is a link to the other.
+        let real = g.host.realpath(Path::new(path));
+        let real = real.unwrap_or_else(|_| PathBuf::from(path));
+        if seen.contains(&real) {
+            continue;
+        }
+        seen.push(real);
         let lines = effective_lines(read(g, "spamassassin_trust", path));
         let mut last: Vec<(&str, bool, FactPlace)> = Vec::new();
         for line in &lines {

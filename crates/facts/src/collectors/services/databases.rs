@@ -151,6 +151,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Returns whether the server creates a certificate of its own at its first start, as MySQL does since 5.7.
+    pub(crate) fn makes_certificate(&self) -> bool {
+        self.mysql && self.version.is_none_or(|version| version >= (5, 7))
+    }
+
     pub(crate) fn find(g: &Gather<'_>) -> Self {
         let servers = packages::PACKAGES.into_iter().filter_map(|name| {
             let mysql = name.starts_with("mysql-");

@@ -129,7 +129,12 @@ fn note_authenticators(lines: &[Line], always: bool, found: &mut Misuses) {
     let advertised = lines
         .iter()
         .find_map(|line| value(&line.text, "auth_advertise_hosts"));
-    let only_tls = advertised.is_some_and(|hosts| hosts.contains("tls"));
+    let included = |line: &Line| line.text.trim().starts_with(".include");
+    if advertised.is_none() && lines.iter().any(included) {
+        return;
+    }
+    // An empty list offers no authentication.
+    let only_tls = advertised.is_some_and(|hosts| hosts.contains("tls") || hosts.trim().is_empty());
     let mut block: Option<(FactPlace, bool, bool)> = None;
     let mut blocks = Vec::new();
     for line in lines {
@@ -157,6 +162,9 @@ fn note_authenticators(lines: &[Line], always: bool, found: &mut Misuses) {
         }
     }
 }
+
+/// Conditions that may tell whether a recipient is in a domain of the server.
+const DECIDES: [&str; 5] = ["domains", "recipients", "hosts", "acl", "condition"];
 
 /// What a condition or a list gives for a client that Exim does not know, and a recipient in another domain.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -271,16 +279,22 @@ fn note_own(lines: &[Line], found: &mut Misuses) {
             conditions.push(text.to_owned());
             body.next();
         }
-        let all: Vec<Holds> = conditions
+        let all: Vec<(&str, Holds)> = conditions
             .iter()
             .filter_map(|text| text.split_once('='))
-            .filter_map(|(name, list)| lists.condition(name.trim(), list.trim()))
+            .filter_map(|(name, list)| Some((name, lists.condition(name.trim(), list.trim())?)))
             .collect();
+        let has = |wanted: Holds| all.iter().any(|(_, holds)| *holds == wanted);
         let holds = match () {
-            () if all.contains(&Holds::No) => Holds::No,
-            () if all.contains(&Holds::Unknown) => Holds::Unknown,
+            () if has(Holds::No) => Holds::No,
+            () if has(Holds::Unknown) => Holds::Unknown,
             () => Holds::Yes,
         };
+        // Such a statement may be the one that refuses other domains.
+        let may_decide = all.iter().any(|(name, holds)| {
+            let name = name.trim().trim_start_matches('!').trim();
+            *holds == Holds::Unknown && DECIDES.contains(&name)
+        });
         match (verb, holds) {
             ("accept", Holds::Yes) => {
                 return found.add("relays_for_everybody", true, line.place.clone());
@@ -289,6 +303,7 @@ fn note_own(lines: &[Line], found: &mut Misuses) {
                 return found.add("relays_for_everybody", false, line.place.clone());
             }
             ("accept", Holds::Unknown) => return,
+            (_, Holds::Unknown) if verb != "warn" && may_decide => return,
             _ => {}
         }
     }

@@ -89,6 +89,15 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
     note_senders(g, all, found);
 }
 
+/// Parameters that name a server for mail to other domains.
+const NEXT_HOPS: [&str; 5] = [
+    "relayhost",
+    "sender_dependent_relayhost_maps",
+    "transport_maps",
+    "sender_dependent_default_transport_maps",
+    "smtp_fallback_relay",
+];
+
 /// Notes passwords for another server that Postfix also sends without TLS: the level permits it, and the options do
 /// not exclude mechanisms that send the password itself (postconf(5), smtp_sasl_security_options).
 fn note_client_login(all: &Effective, found: &mut Misuses) {
@@ -127,7 +136,11 @@ fn note_client_login(all: &Effective, found: &mut Misuses) {
     let here = ["127.", "[127.", "[::1]", "localhost", "[localhost"]
         .iter()
         .any(|begin| relay.starts_with(begin));
-    let plain = !options.contains("noplaintext") && !options.contains('$');
+    // Without a next hop, Postfix logs in to nobody.
+    let has_next_hop = NEXT_HOPS
+        .iter()
+        .any(|key| text(key).is_some_and(|value| !value.is_empty()));
+    let plain = has_next_hop && !options.contains("noplaintext") && !options.contains('$');
     let place = root("smtp_tls_security_level").map_or(&on.place, |said| &said.place);
     found.add(
         "password_in_cleartext",
