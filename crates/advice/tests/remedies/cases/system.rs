@@ -72,6 +72,12 @@ pub const CASES: &[&[Case]] = &[&[
         nobody_may!("-r", "/etc/ssh/ssh_host_ed25519_key")
     ),
     mode!(
+        "secret-file-readable",
+        &["share"],
+        "chmod o-rwx",
+        nobody_may!("-r", "/etc/nas.cred")
+    ),
+    mode!(
         "shell-gives-root",
         &[],
         "chmod u-s",
