@@ -389,6 +389,16 @@ pub const TREES_LEFT: &[(&str, &str, &str)] = &[
         "the act is that of the tree `apache`",
     ),
     ("disk-on-ide", "proxmox-8", PROXMOX),
+    (
+        "sysctl-aslr-off",
+        "command-line",
+        "the command line of the kernel is set by the boot loader",
+    ),
+    (
+        "cache-unsafe",
+        "no-flush",
+        "the setting is an argument of a guest that runs",
+    ),
     ("cache-unsafe", "libvirt-9.0", INCOMPLETE),
     ("cache-unsafe", "libvirt-web", INCOMPLETE),
     ("cache-unsafe", "proxmox-8", PROXMOX),

@@ -483,7 +483,7 @@ mod tests {
                 .keys()
                 .filter(|key| key.starts_with("root_program"))
                 .count(),
-            4
+            5
         );
     }
 

@@ -72,6 +72,12 @@ pub const CASES: &[&[Case]] = &[&[
         nobody_may!("-r", "/etc/ssh/ssh_host_ed25519_key")
     ),
     mode!(
+        "secret-file-readable",
+        &["share"],
+        "chmod o-rwx",
+        nobody_may!("-r", "/etc/nas.cred")
+    ),
+    mode!(
         "shell-gives-root",
         &[],
         "chmod u-s",
@@ -141,6 +147,29 @@ printf '[Timer]\nOnCalendar=hourly\n[Install]\nWantedBy=timers.target\n' > /etc/
             "$COMMAND || systemctl is-enabled sanoid.timer",
         )],
         accepted: "systemctl is-enabled sanoid.timer && systemd-analyze verify /etc/systemd/system/sanoid.timer",
+    },
+    Case {
+        page: "backup-not-scheduled",
+        trees: &["own-timer"],
+        needs: "systemctl",
+        furnish: "",
+        acts: &[PasteIn(
+            "systemctl enable --now",
+            &[("sanoid.timer", "copy.timer")],
+            "$COMMAND || systemctl is-enabled copy.timer",
+        )],
+        accepted: "systemctl is-enabled copy.timer",
+    },
+    Case {
+        page: "backup-not-scheduled",
+        trees: &["proxmox-jobs-off"],
+        needs: "",
+        furnish: "",
+        acts: &[Do(
+            "enable its job in Proxmox VE",
+            "sed -i 's/enabled 0/enabled 1/' /etc/pve/jobs.cfg",
+        )],
+        accepted: "",
     },
     Case {
         page: "mitigations-off",

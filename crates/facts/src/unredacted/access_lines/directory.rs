@@ -119,7 +119,7 @@ mod tests {
             (
                 conf,
                 "access to *\n  by self write\n  by * write\n",
-                "ldap_access.2.writable 3",
+                "ldap_access.2.writable 3 ldap_hashes.1.readable 1",
             ),
             (conf, "access to * by * read\n", ""),
             (conf, "# access to * by * write\n", ""),

@@ -216,7 +216,7 @@ mod tests {
             ("location /a { allow all; }", ""),
             (
                 "location /a { satisfy any; allow 10.0.0.0/8; auth_basic x; }",
-                "",
+                "any_without_password=false",
             ),
             (
                 "location /a { try_files $uri /i; if ($a) { add_header A b; } }",
