@@ -121,7 +121,7 @@ mod tests {
                 "access to *\n  by self write\n  by * write\n",
                 "ldap_access.2.writable 3 ldap_hashes.1.readable 1",
             ),
-            (conf, "access to * by * read\n", ""),
+            (conf, "access to * by * read\n", "ldap_hashes.1.readable 1"),
             (conf, "# access to * by * write\n", ""),
             (
                 conf,
@@ -131,7 +131,7 @@ mod tests {
             (
                 ldif,
                 "dn: olcDatabase={1}mdb\nolcAccess: {0}to * by * write\n",
-                "ldap_access.1.writable 2",
+                "ldap_access.1.writable 2 ldap_hashes.1.readable 2",
             ),
             (
                 ldif,

@@ -363,9 +363,13 @@ mod tests {
                 "password_in_cleartext=false",
             ),
             (
-                "smtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
+                "relayhost = a.example\nsmtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
                  smtp_tls_security_level = dane\n",
                 "password_in_cleartext=true",
+            ),
+            (
+                "relayhost =\nsmtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n",
+                "password_in_cleartext=false",
             ),
             (
                 "smtp_sasl_auth_enable = yes\nsmtp_sasl_security_options = noanonymous\n\
