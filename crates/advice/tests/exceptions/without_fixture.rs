@@ -234,12 +234,8 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("journald-lost-at-boot", 1),
     ("logs-not-rotated", 1),
     ("mariadb-values-cut", 1),
-    ("crypttab-formats-by-name", 1),
     ("bind-update-by-address", 1),
     ("firewall-accepts-all", 1),
     ("openwrt-wan-open", 1),
-    ("pure-ftpd-anonymous-write", 1),
-    ("apt-security-pinned-away", 1),
-    ("ups-times-contradict", 1),
     ("tomcat-files-writable", 1),
 ];
