@@ -62,8 +62,17 @@ const KINDS: [(&str, &str, &str); 184] = [
     ("system.reboot_required", STATE, "/run"),
     ("system.failed_units", STATE, "/run/systemd/system"),
     ("system.clock_kept", STATE, "/proc"),
-    ("system.guarded", STATE, "/etc"),
-    ("units.syslog_daemon", STATE, "/etc/systemd/journald.conf"),
+    (
+        "system.guarded",
+        STATE,
+        "/etc /usr/sbin /usr/bin /usr/local/sbin /usr/local/bin",
+    ),
+    (
+        "units.syslog_daemon",
+        STATE,
+        "/etc/systemd/journald.conf /etc/systemd/journald.conf.d /run/systemd/journald.conf.d \
+         /usr/lib/systemd/journald.conf.d",
+    ),
     (
         "units.libvirt_socket_open",
         STATE,
