@@ -67,12 +67,7 @@ const KINDS: [(&str, &str, &str); 184] = [
         STATE,
         "/etc /usr/sbin /usr/bin /usr/local/sbin /usr/local/bin",
     ),
-    (
-        "units.syslog_daemon",
-        STATE,
-        "/etc/systemd/journald.conf /etc/systemd/journald.conf.d /run/systemd/journald.conf.d \
-         /usr/lib/systemd/journald.conf.d",
-    ),
+    ("units.syslog_daemon", STATE, "/etc"),
     (
         "units.libvirt_socket_open",
         STATE,
