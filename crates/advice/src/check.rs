@@ -81,7 +81,8 @@ fn rule(rule: &Check) -> Result<(), Found> {
         };
         let wrong = match () {
             () if ways.iter().filter(|way| **way).count() > 1 => {
-                "an edit sets a value, drops, replaces or adds words, changes a line or a mode, or creates a file: one of these"
+                "an edit sets a value, drops, replaces or adds words, changes a line or a mode, or creates a file: \
+                 one of these"
             }
             () if edit
                 .create

@@ -193,8 +193,8 @@ impl Proof {
         }
     }
 
-    /// Returns whether a relevant gain or its proof is unlikely. Called after every pair. This repeated check cannot increase the
-    /// probability of a false acceptance.
+    /// Returns whether a relevant gain or its proof is unlikely. Called after every pair. This repeated check cannot
+    /// increase the probability of a false acceptance.
     fn is_hopeless(&self, terms: Terms<'_>) -> bool {
         let n = self.effects().len();
         n >= FEWEST

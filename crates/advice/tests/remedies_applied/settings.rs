@@ -1,5 +1,5 @@
-//! Remedies of settings that do not work as intended: jobs, units, packet filters, storages and updates; `main` executes
-//! them.
+//! Remedies of settings that do not work as intended: jobs, units, packet filters, storages and updates; `main`
+//! executes them.
 
 use crate::Remedy;
 

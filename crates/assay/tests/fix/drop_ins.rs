@@ -234,7 +234,8 @@ fn attack_kills_while_a_file_is_created() {
     let Some(bed) = case.new_bed() else { return };
     let before = tree(&bed.path(""));
     let script = format!(
-        "'{}' check --fix {} --yes --json > /dev/null 2>&1 &\npid=$!\nsleep \"$wait\"\nkill -9 $pid || true\nwait || true",
+        "'{}' check --fix {} --yes --json > /dev/null 2>&1 &\npid=$!\nsleep \"$wait\"\n\
+         kill -9 $pid || true\nwait || true",
         sent(),
         case.rule
     );

@@ -118,8 +118,8 @@ fn write_file_change(out: &mut String, file: &FileChange, style: Style) {
     style.write_paragraph(out, "  ", INDENT + 2, &read);
 }
 
-/// Returns the lines that change, without other statements in them. The text of a new file comes from the page, so it is
-/// shown completely.
+/// Returns the lines that change, without other statements in them. The text of a new file comes from the page, so it
+/// is shown completely.
 fn shown_hunks(file: &FileChange) -> Vec<Hunk> {
     let mut hunks = file.hunks();
     for hunk in &mut hunks {

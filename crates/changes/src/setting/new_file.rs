@@ -169,7 +169,8 @@ impl NewFile {
         Err(ChangeError::refused(
             &self.name,
             format!(
-                "{} is what somebody wrote to {} at the moment when assay was killed, and that file was written again since: compare the two (diff), then remove {}",
+                "{} is what somebody wrote to {} at the moment when assay was killed, and that file was written again \
+                 since: compare the two (diff), then remove {}",
                 aside.display(),
                 self.file.display(),
                 aside.display()

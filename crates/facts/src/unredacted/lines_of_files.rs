@@ -67,8 +67,8 @@ pub(super) fn exists(g: &Gather<'_>, path: &str) -> bool {
     g.host.exists(Path::new(path)).unwrap_or(false)
 }
 
-/// Returns whether a tree contains the links of enabled units. A copy of single files lacks them, and says nothing about
-/// what starts.
+/// Returns whether a tree contains the links of enabled units. A copy of single files lacks them, and says nothing
+/// about what starts.
 pub(super) fn holds_enabled_units(g: &Gather<'_>) -> bool {
     const UNITS: &str = "/etc/systemd/system";
     let dirs = g.host.list(Path::new(UNITS)).unwrap_or_default();

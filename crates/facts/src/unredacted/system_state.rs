@@ -241,6 +241,7 @@ fn note_writable(g: &mut Gather<'_>) {
     all.extend(own_units(g));
     let all: BTreeSet<String> = all.into_iter().collect();
     let (modes, of_tree) = read_modes(g, &all);
+    // Each tree has this directory, also one without any of the files.
     if of_tree && modes.keys().all(|path| path.as_str() == "/etc") {
         return;
     }

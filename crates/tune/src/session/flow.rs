@@ -157,7 +157,8 @@ impl TuneSession {
         !self.accepted.contains(&candidate) && !self.proofs.iter().any(settled)
     }
 
-    /// Returns whether a candidate may be tried again. The proof of the accepted changes needs the time of a retry more.
+    /// Returns whether there is time to try a candidate again. With accepted changes, half of the budget must be left,
+    /// because their proof comes first.
     fn has_time_to_retry(&self) -> bool {
         let half = Nanos(self.plan.budget.0 / RETRY_SHARE);
         self.accepted.is_empty() || self.clock.left(self.reserve()) > half

@@ -95,8 +95,8 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Returns whether the command ends within the format of a date. cron turns a percent sign into the end of the line,
-    /// unless a backslash precedes it.
+    /// Returns whether the command ends within the format of a date. cron turns a percent sign into the end of the
+    /// line, unless a backslash precedes it.
     fn ends_in_date(&self) -> bool {
         let bytes = self.command.as_bytes();
         let bare =

@@ -1,5 +1,5 @@
-//! Finds settings of systemd units that have no effect because of their section, passwords in units, and the debug shell
-//! (systemd.unit(5), systemd.exec(5), systemd-debug-generator(8)).
+//! Finds settings of systemd units that have no effect because of their section, passwords in units, and the debug
+//! shell (systemd.unit(5), systemd.exec(5), systemd-debug-generator(8)).
 
 use super::super::lines_of_files::{exists, files, read};
 use super::Misuses;
