@@ -309,6 +309,18 @@ mod tests {
     }
 
     #[test]
+    fn mysql_has_a_certificate_of_its_own() {
+        for (dir, bare) in [("mariadb.conf.d", true), ("mysql.conf.d", false)] {
+            let text = "[mysqld]\nbind-address = 0.0.0.0\n";
+            let host = Recorded::new().file(&format!("/etc/mysql/{dir}/50-own.cnf"), text);
+            let mut g = Gather::new(&host);
+            note_mariadb(&mut g);
+            let found = g.facts.get("mariadb.remote_without_tls");
+            assert_eq!(found, Some(&bare.into()), "{dir}");
+        }
+    }
+
+    #[test]
     fn the_first_record_that_matches_decides() {
         let open = |conf: &str, access: &str| {
             let host = Recorded::new()

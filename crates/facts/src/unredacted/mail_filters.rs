@@ -350,7 +350,7 @@ fn note_spamd(g: &mut Gather<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_host::Recorded;
+    use assay_host::{Host as _, Recorded};
 
     fn holding(files: &[(&str, &str)]) -> Vec<String> {
         let host = files
@@ -365,6 +365,28 @@ mod tests {
             .filter(|key| g.facts.get(key) == Some(&true.into()));
         all.filter_map(|key| key.rsplit('.').next().map(str::to_owned))
             .collect()
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a tree of files with a link")]
+    fn two_names_of_one_directory_are_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let etc = dir.path().join("etc");
+        std::fs::create_dir_all(etc.join("spamassassin")).unwrap();
+        std::fs::create_dir_all(etc.join("mail")).unwrap();
+        std::os::unix::fs::symlink("../spamassassin", etc.join("mail/spamassassin")).unwrap();
+        let text = "whitelist_from *@example.org\n";
+        std::fs::write(etc.join("spamassassin/local.cf"), text).unwrap();
+        let host = assay_host::Root::open(dir.path()).unwrap();
+        assert!(
+            host.read_text(std::path::Path::new(SPAMASSASSIN[1]))
+                .is_ok()
+        );
+        let mut g = Gather::new(&host);
+        collect(&mut g);
+        let forged = g.facts.map.keys();
+        let forged = forged.filter(|key| key.ends_with(".welcomes_forged"));
+        assert_eq!(forged.count(), 1);
     }
 
     #[test]

@@ -281,6 +281,23 @@ mod tests {
     use assay_host::Recorded;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "trees of files with their modes")]
+    fn a_tree_without_files_says_nothing_about_rights() {
+        for (file, expected) in [(None, 0), (Some("cron.d"), 2)] {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::create_dir(dir.path().join("etc")).unwrap();
+            if let Some(name) = file {
+                std::fs::create_dir(dir.path().join("etc").join(name)).unwrap();
+            }
+            let host = assay_host::Root::open(dir.path()).unwrap();
+            let mut g = Gather::new(&host);
+            note_writable(&mut g);
+            let all = g.facts.map.keys();
+            assert_eq!(all.filter(|key| key.ends_with(".by_all")).count(), expected);
+        }
+    }
+
+    #[test]
     fn programs_and_the_clock() {
         let host = Recorded::new()
             .file("/proc/1/comm", "systemd\n")

@@ -161,6 +161,8 @@ mod tests {
             ("@daily /usr/bin/backup --all\n", "without_user=true"),
             ("@daily root /usr/bin/backup --all\n", ""),
             ("0 3 * * * root backup", "unterminated=true"),
+            ("0 3 * * * root backup\n# end", ""),
+            ("0 3 * * * test backup\n", ""),
             ("MAILTO=root\n# 0 3 * * * /x\n", ""),
         ] {
             assert_eq!(wrong(table, text).join(" "), expected, "{text}");

@@ -372,9 +372,13 @@ mod tests {
             (" accept hosts = +far\n deny\n", "false"),
             (" deny dnslists = a.example\n accept\n", "true"),
             (" accept condition = ${if x}\n", ""),
+            (" require domains = +looked_up\n accept\n", ""),
+            (" deny !domains = +looked_up\n accept\n", ""),
+            (" warn domains = +looked_up\n accept\n", "true"),
         ] {
             let text = format!(
-                "domainlist local_domains = @\nhostlist relay_from_hosts = localhost\nhostlist near = 10.0.0.0/8 : *\n\
+                "domainlist local_domains = @\ndomainlist looked_up = lsearch;/etc/localdomains\n\
+                 hostlist relay_from_hosts = localhost\nhostlist near = 10.0.0.0/8 : *\n\
                  hostlist far = ! *\nacl_smtp_rcpt = rcpt\nbegin acl\nrcpt:\n{acl}begin routers\n"
             );
             let all = found(&[(OWN[0], &text)], collect);
@@ -383,6 +387,25 @@ mod tests {
                 value => vec![format!("relays_for_everybody={value}")],
             };
             assert_eq!(all, expected, "{acl}");
+        }
+    }
+
+    #[test]
+    fn hosts_to_which_logins_are_offered() {
+        let login = "begin authenticators\nplain:\n driver = plaintext\n public_name = PLAIN\n \
+                     server_condition = x\n";
+        for (line, expected) in [
+            ("", &["cleartext_login=true"][..]),
+            ("auth_advertise_hosts = *\n", &["cleartext_login=true"]),
+            ("auth_advertise_hosts =\n", &["cleartext_login=false"]),
+            (
+                "auth_advertise_hosts = ${if eq{$tls_in_cipher}{}{}{*}}\n",
+                &["cleartext_login=false"],
+            ),
+            (".include /etc/exim/more\n", &[]),
+        ] {
+            let text = format!("{line}{login}");
+            assert_eq!(found(&[(OWN[0], &text)], collect), expected, "{line}");
         }
     }
 }
