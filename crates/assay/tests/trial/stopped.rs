@@ -15,16 +15,23 @@ fn signal(name: &str, pid: &str) -> bool {
     kill.status().unwrap().success()
 }
 
-/// Returns the running load by its script: a command that applies a change is a child too.
-fn load_of(assay: &str, script: &str) -> Option<String> {
-    let found = Command::new("pgrep").args(["-P", assay]).output().unwrap();
+/// Returns the child processes of a process.
+fn children(pid: &str) -> Vec<String> {
+    let found = Command::new("pgrep").args(["-P", pid]).output().unwrap();
     let found = String::from_utf8(found.stdout).unwrap();
-    let is_load = |pid: &&str| {
+    found.lines().map(str::to_owned).collect()
+}
+
+/// Returns the running load by its script: commands that apply a change run below assay too. The helper process of
+/// assay starts the load.
+fn load_of(assay: &str, script: &str) -> Option<String> {
+    let is_load = |pid: &String| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0)
             .any(|word| word == script.as_bytes())
     };
-    found.lines().find(is_load).map(str::to_owned)
+    let helpers = children(assay);
+    helpers.iter().flat_map(|pid| children(pid)).find(is_load)
 }
 
 /// Stops assay or its load within a run of the load. A run that ended before the signal does not
