@@ -1,6 +1,6 @@
 //! Remedies that convert, extend or remount file systems, executed on loop devices.
 
-use super::{Disks, ONE, commands, found, remedy, run};
+use super::{Disks, alone, commands, found, remedy, run};
 use assay_model::finding::Finding;
 
 /// Returns the command that has this prefix, in the steps or in the undo steps.
@@ -14,7 +14,9 @@ fn command(finding: &Finding, beginning: &str) -> String {
 
 #[test]
 fn parity_of_a_btrfs_is_converted_to_mirrors() {
-    let _one = ONE.lock();
+    if !alone("conversions::parity_of_a_btrfs_is_converted_to_mirrors") {
+        return;
+    }
     let Some(disks) = Disks::make(3, "mkfs.btrfs") else {
         return;
     };
@@ -38,7 +40,9 @@ fn parity_of_a_btrfs_is_converted_to_mirrors() {
 
 #[test]
 fn a_mirror_of_uneven_disks_gets_another_disk() {
-    let _one = ONE.lock();
+    if !alone("conversions::a_mirror_of_uneven_disks_gets_another_disk") {
+        return;
+    }
     let Some(disks) = Disks::make(3, "mkfs.btrfs") else {
         return;
     };
@@ -82,7 +86,9 @@ fn a_mirror_of_uneven_disks_gets_another_disk() {
 
 #[test]
 fn an_ext2_gets_a_journal() {
-    let _one = ONE.lock();
+    if !alone("conversions::an_ext2_gets_a_journal") {
+        return;
+    }
     let Some(disks) = Disks::make(1, "mkfs.ext2") else {
         return;
     };
@@ -112,7 +118,9 @@ fn an_ext2_gets_a_journal() {
 
 #[test]
 fn an_ext3_is_copied_to_an_ext4() {
-    let _one = ONE.lock();
+    if !alone("conversions::an_ext3_is_copied_to_an_ext4") {
+        return;
+    }
     let Some(disks) = Disks::make(2, "rsync") else {
         return;
     };
@@ -140,7 +148,9 @@ fn an_ext3_is_copied_to_an_ext4() {
 
 #[test]
 fn data_is_ordered_from_the_next_mount() {
-    let _one = ONE.lock();
+    if !alone("conversions::data_is_ordered_from_the_next_mount") {
+        return;
+    }
     let Some(disks) = Disks::make(1, "mkfs.ext4") else {
         return;
     };
@@ -169,7 +179,9 @@ fn data_is_ordered_from_the_next_mount() {
 
 #[test]
 fn degraded_is_gone_with_the_next_mount() {
-    let _one = ONE.lock();
+    if !alone("conversions::degraded_is_gone_with_the_next_mount") {
+        return;
+    }
     let Some(disks) = Disks::make(2, "mkfs.btrfs") else {
         return;
     };
