@@ -427,6 +427,7 @@ fn run(
         .args(mmdebstrap_arguments(work, zfs, find_mirror))
         .env("TMPDIR", work)
         .env("LC_ALL", "C")
+        .env(recipe::MODULE_FLAGS.0, recipe::MODULE_FLAGS.1)
         .current_dir(work)
         .stdout(output)
         .stderr(errors);

@@ -146,6 +146,34 @@ pub fn mean_hours_to_loss(group: DiskGroup, assumptions: &Assumptions) -> f64 {
     total
 }
 
+/// Probabilities of the transitions from one state at a tick of [`loss_in`].
+struct Step {
+    stay: f64,
+    fail: f64,
+    repair: f64,
+    unreadable: f64,
+}
+
+impl Rates {
+    /// Returns the probabilities of the transitions from `state` at a tick of a process with this rate.
+    fn step(&self, state: usize, rate: f64) -> Step {
+        let (fail, repair, unreadable) = (
+            self.fail[state] / rate,
+            self.repair[state] / rate,
+            self.unreadable[state] / rate,
+        );
+        Step {
+            stay: (1.0 - (fail + repair + unreadable)).max(0.0),
+            fail,
+            repair,
+            unreadable,
+        }
+    }
+}
+
+/// Logarithm of the smallest Poisson weight that [`loss_in`] adds; the weights below sum to less than 10⁻³⁰⁰.
+const SMALLEST_LOG: f64 = -710.0;
+
 /// Maximum product of ticks and states in [`loss_in`], which limits its computing time.
 const MOST_STEPS: f64 = 2e6;
 
@@ -171,30 +199,33 @@ pub fn loss_in(group: DiskGroup, assumptions: &Assumptions, hours: f64) -> f64 {
     if ticks * states as f64 > MOST_STEPS {
         return -(-hours / mean_hours_to_loss(group, assumptions)).exp_m1();
     }
-    let mut alive = vec![0.0; states];
+    let steps: Vec<Step> = (0..states)
+        .map(|state| rates.step(state, fastest))
+        .collect();
+    let (mut alive, mut next) = (vec![0.0; states], vec![0.0; states]);
     alive[0] = 1.0;
     let (mut lost, mut result) = (0.0f64, 0.0f64);
     let last = (ticks + 12.0 * ticks.sqrt() + 60.0) as u64;
     // Weights are computed as logarithms, because exp(-ticks) underflows above 745.
     let mut log_weight = -ticks;
     for tick in 1..=last {
-        let mut next = vec![0.0; states];
-        for i in 0..states {
-            let out = rates.fail[i] + rates.repair[i] + rates.unreadable[i];
-            next[i] += alive[i] * (1.0 - out / fastest).max(0.0);
-            if i + 1 < states {
-                next[i + 1] += alive[i] * rates.fail[i] / fastest;
-            } else {
-                lost += alive[i] * rates.fail[i] / fastest;
+        next.fill(0.0);
+        for (i, step) in steps.iter().enumerate() {
+            next[i] += alive[i] * step.stay;
+            match next.get_mut(i + 1) {
+                Some(worse) => *worse += alive[i] * step.fail,
+                None => lost += alive[i] * step.fail,
             }
             if i > 0 {
-                next[i - 1] += alive[i] * rates.repair[i] / fastest;
+                next[i - 1] += alive[i] * step.repair;
             }
-            lost += alive[i] * rates.unreadable[i] / fastest;
+            lost += alive[i] * step.unreadable;
         }
-        alive = next;
+        std::mem::swap(&mut alive, &mut next);
         log_weight += (ticks / tick as f64).ln();
-        result += lost * log_weight.exp();
+        if log_weight > SMALLEST_LOG {
+            result += lost * log_weight.exp();
+        }
     }
     result.min(1.0)
 }
