@@ -52,11 +52,12 @@ pub(crate) fn qemu_arguments(
         ]);
     }
     // panic=-1 with -no-reboot: a guest that panics ends. no_timer_check: on a busy host an emulated timer is
-    // late, and the kernel would panic. machine_id: the image has none (all zeros), without which
-    // systemd-journald does not start a second time; there is no network, so any id will do.
+    // late, and the kernel would panic. fastboot: without fsck, because mounting replays the journal. machine_id: the
+    // image has none (all zeros), without which systemd-journald does not start a second time; there is no network, so
+    // any id will do.
     add(&[
         "-append",
-        "root=LABEL=assay-lab rw console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
+        "root=LABEL=assay-lab rw fastboot console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
          systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning \
          systemd.machine_id=6173736179206c61622067756573740a",
     ]);

@@ -51,7 +51,7 @@ impl Image {
     /// Returns the path of the kernel.
     #[must_use]
     pub fn kernel(&self) -> PathBuf {
-        self.dir.join("vmlinuz")
+        self.dir.join("vmlinux")
     }
 
     /// Returns the path of the initial RAM file system.
@@ -360,6 +360,7 @@ fn check_tools() -> Result<(), LabError> {
         ("mmdebstrap", "mmdebstrap"),
         ("mke2fs", "e2fsprogs"),
         ("unshare", "util-linux"),
+        ("xz", "xz-utils"),
     ] {
         if LiveHost.which(OsStr::new(tool)).is_none() {
             return Err(LabError::Missing { tool, package });

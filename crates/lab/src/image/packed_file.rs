@@ -16,7 +16,7 @@ use std::path::Path;
 /// Name of the list of files in the archive.
 const LIST: &str = "assay-lab-image.json";
 /// Names of the files of an image, in the order of the archive.
-const FILES: [&str; 4] = ["root.img", "vmlinuz", "initrd.img", "packages"];
+const FILES: [&str; 4] = ["root.img", "vmlinux", "initrd.img", "packages"];
 /// Maximum length of the list in bytes.
 const LONGEST_LIST: u64 = 64 << 10;
 /// Maximum length of each file in bytes.
@@ -293,13 +293,13 @@ mod tests {
         let cache = Cache::new(&dir.path().join("cache"));
         let part = cache.place().dir;
         fs::create_dir_all(&part).unwrap();
-        fs::write(part.join("vmlinuz"), "x").unwrap();
+        fs::write(part.join("vmlinux"), "x").unwrap();
         let installed = cache.install(&file, &Cancel::default());
         let Err(LabError::Damaged { path, .. }) = &installed else {
             panic!("{installed:?}");
         };
         assert_eq!(path, &part);
-        assert_eq!(fs::read(part.join("vmlinuz")).unwrap(), b"x");
+        assert_eq!(fs::read(part.join("vmlinux")).unwrap(), b"x");
     }
 
     #[test]
