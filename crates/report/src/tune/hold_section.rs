@@ -47,7 +47,7 @@ fn describe_hold(hold: &Hold, in_proof: &str) -> String {
         }
         Some(HoldEnd::Lasts) => "The gain lasts for this time.".to_owned(),
         Some(HoldEnd::Fades) => {
-            format!("A part of the gain wears off; the rest is still relevant. {error}.")
+            "A part of the gain seems to wear off; the rest is still relevant.".to_owned()
         }
         Some(HoldEnd::WearsOff) => {
             format!("The gain wears off, so assay reverted the changes. {error}.")
@@ -91,7 +91,7 @@ pub(super) fn name_hold_end(hold: &Hold) -> &'static str {
 pub(super) fn describe_hold_end(hold: &Hold) -> &'static str {
     match hold.end {
         Some(HoldEnd::Lasts) => "the gain lasts",
-        Some(HoldEnd::Fades) => "a part of the gain wears off",
+        Some(HoldEnd::Fades) => "a part of the gain seems to wear off",
         Some(HoldEnd::WearsOff) => "the gain wears off",
         Some(HoldEnd::Fails { .. }) => "the load fails",
         Some(HoldEnd::Open) | None => "too noisy to tell whether the gain lasts",
