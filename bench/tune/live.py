@@ -39,15 +39,25 @@ MACHINES = {
     "met": {"words": ["a:1.3"], "want": "p50 <= 20s", "holds": lambda end: end["untouched"] and end["code"] == 0},
     "beyond": {"words": ["a:1.3"], "want": "p50 <= 1us", "holds": lambda end: end["untouched"] and end["code"] == 1},
     "evaporates": {"words": ["a:1.4"], "confirm": True, "holds": lambda end: end["kept"] and end["confirmed"] == 1},
+    "lasts": {
+        "words": ["plus20:1.2", "none:1"],
+        "holds": lambda end: end["kept"] == ["plus20"] and end["hold"] == "lasts",
+    },
+    "wears-off": {
+        "words": ["plus20:1.2", "none:1", "fade:plus20:5"],
+        "holds": lambda end: not end["kept"] and end["hold"] == "wears-off",
+    },
     "meddler": {"words": ["a:1.4"], "meddle": True, "holds": lambda end: end["code"] == 1 and end["meddled"]},
 }
 
 # KEY:SPEED a setting that is on; KEY+KEY:SPEED both are on; slow:KEY:N:TIMES one run in N takes so many times as
-# long; fail:KEY the program fails. A file CONF.gone takes all effects away.
+# long; fail:KEY the program fails; fade:KEY:SECONDS the effect ends so long after each change. A file CONF.gone takes
+# all effects away.
 PLANT = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 static char conf[65536];
@@ -55,6 +65,21 @@ static int on(const char *key) {
     char line[256];
     snprintf(line, sizeof line, "\n%s = on", key);
     return strstr(conf, line) != NULL;
+}
+static double seconds_between(struct timespec from, struct timespec to) {
+    return (to.tv_sec - from.tv_sec) + (to.tv_nsec - from.tv_nsec) / 1e9;
+}
+static int faded(int argc, char **argv, const char *key) {
+    for (int at = 2; at < argc; at++) {
+        char name[256];
+        double limit;
+        struct stat file;
+        struct timespec now;
+        if (sscanf(argv[at], "fade:%255[^:]:%lf", name, &limit) != 2 || strcmp(name, key)) continue;
+        clock_gettime(CLOCK_REALTIME, &now);
+        if (!stat(argv[1], &file) && seconds_between(file.st_mtim, now) > limit) return 1;
+    }
+    return 0;
 }
 int main(int argc, char **argv) {
     char gone[4096];
@@ -73,12 +98,15 @@ int main(int argc, char **argv) {
         char *first = strtok_r(word, ":", &save), *second = strtok_r(NULL, ":", &save);
         if (!strcmp(first, "fail")) {
             if (on(second)) { fputs("broken\n", stderr); return 3; }
+        } else if (!strcmp(first, "fade")) {
+            continue;
         } else if (!strcmp(first, "slow")) {
             int n = atoi(strtok_r(NULL, ":", &save));
             if (on(second) && rand() % n == 0) seconds *= atof(strtok_r(NULL, ":", &save));
         } else {
             char *plus = strchr(first, '+');
             if (plus) *plus = 0;
+            if (faded(argc, argv, first)) continue;
             if (effects && on(first) && (!plus || on(plus + 1))) seconds /= atof(second);
         }
     }
@@ -166,7 +194,7 @@ def run_session(assay, plant, machine, budget, seed):
     """Runs one session. Returns how it ended."""
     words = machine["words"]
     settings = [word.split(":")[0] for word in words]
-    settings = [key for key in settings if key not in ("slow", "fail") and "+" not in key]
+    settings = [key for key in settings if key not in ("slow", "fail", "fade") and "+" not in key]
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
         conf = root / "app.conf"
@@ -200,6 +228,7 @@ def run_session(assay, plant, machine, budget, seed):
             "kept": [one["advice"] for one in document["kept"]],
             "left_out": [one["advice"] for one in document["left_out"]],
             "gain": document["gain"],
+            "hold": document["hold"] and document["hold"]["result"],
             "untouched": conf.stat().st_mtime_ns == stamp,
             "meddled": "a = mine" in conf.read_text(),
         }

@@ -73,6 +73,8 @@ pub struct Machine {
     pub stream: Stream,
     /// Seconds since it began.
     pub seconds: f64,
+    /// Seconds since a setting was changed.
+    pub age: f64,
     /// How long its steps take.
     pub times: Times,
     /// Where stalls come from.
@@ -104,6 +106,7 @@ impl Machine {
             world,
             stream,
             seconds: 0.0,
+            age: 0.0,
             times: FIO,
             random,
             seen: Vec::new(),
@@ -117,14 +120,21 @@ impl Machine {
     pub fn slot(&mut self, row: &Row) -> Option<[f64; 2]> {
         let [rate, tail] = self.stream.slot(self.seconds);
         self.seconds += self.slot_time();
+        self.age += self.slot_time();
         self.touched += usize::from(!row.is_empty());
         if self.world.fails(row) {
             return None;
         }
-        let value = self.world.slot_value(row, self.seconds, &mut self.random);
+        let age = self.age - self.times.slot / 2.0;
+        let world = &self.world;
+        let value = world.slot_value(row, self.seconds, age, &mut self.random);
         // The slowest run of a command gets faster with all others.
         let faster = if self.stream.is_command() { value } else { 0.0 };
         Some([rate + value, tail + self.world.tail(row) - faster])
+    }
+
+    fn slots(&mut self, row: &Row, n: u32) -> Vec<Option<[f64; 2]>> {
+        (0..n).map(|_| self.slot(row)).collect()
     }
 
     fn slot_time(&self) -> f64 {
@@ -134,31 +144,55 @@ impl Machine {
     /// One alternation.
     fn alternation(&mut self, order: &PairOrder, sides: &[Side], guards: &[Guard]) -> Alternation {
         let mut measured = [None, None];
-        let differ = order.now.symmetric_difference(&order.changed).count();
         for side in sides {
-            self.seconds += self.times.switch * differ as f64;
-            measured[*side as usize] = Some(self.slot(&order.row(*side).clone()));
+            self.switch(order);
+            measured[*side as usize] = self.slot(order.row(*side));
         }
-        let failed = || "the load failed".to_owned();
-        let outcome = match measured.map(Option::flatten) {
-            [Some(a), Some(b)] => {
-                let outcome = PairOutcome::Measured {
-                    effect: b[0] - a[0],
-                    guards: guards.iter().map(|_| b[1] - a[1]).collect(),
-                    work: [a[0].exp(), b[0].exp()],
-                };
-                return Alternation {
-                    outcome,
-                    rates: Some([a[0], b[0]].map(|ln| RATE * ln.exp())),
-                };
-            }
-            [Some(_), None] => PairOutcome::FailedChanged { error: failed() },
-            _ => PairOutcome::Failed { error: failed() },
-        };
-        Alternation {
-            outcome,
-            rates: None,
+        compare(measured, guards)
+    }
+
+    /// Changes the settings that differ between the sides.
+    fn switch(&mut self, order: &PairOrder) {
+        let differ = order.now.symmetric_difference(&order.changed).count();
+        self.seconds += self.times.switch * differ as f64;
+        self.age = 0.0;
+    }
+
+    /// A pair after the change was on for a while: the slots next to each other first.
+    fn held_pair(&mut self, order: &PairOrder, guards: &[Guard]) -> Vec<Alternation> {
+        self.switch(order);
+        for _ in 0..order.held {
+            self.slot(&order.changed);
         }
+        let changed = self.slots(&order.changed, order.alternations);
+        self.switch(order);
+        let now = self.slots(&order.now, order.alternations);
+        let pairs = now.into_iter().zip(changed.into_iter().rev());
+        pairs.map(|(a, b)| compare([a, b], guards)).collect()
+    }
+}
+
+/// The outcome of the two sides of a pair, each with ln of rate and p99.
+fn compare(measured: [Option<[f64; 2]>; 2], guards: &[Guard]) -> Alternation {
+    let failed = || "the load failed".to_owned();
+    let outcome = match measured {
+        [Some(a), Some(b)] => {
+            let outcome = PairOutcome::Measured {
+                effect: b[0] - a[0],
+                guards: guards.iter().map(|_| b[1] - a[1]).collect(),
+                work: [a[0].exp(), b[0].exp()],
+            };
+            return Alternation {
+                outcome,
+                rates: Some([a[0], b[0]].map(|ln| RATE * ln.exp())),
+            };
+        }
+        [Some(_), None] => PairOutcome::FailedChanged { error: failed() },
+        _ => PairOutcome::Failed { error: failed() },
+    };
+    Alternation {
+        outcome,
+        rates: None,
     }
 }
 
@@ -211,6 +245,7 @@ impl Driver for Machine {
 
     fn try_alone(&mut self, candidate: usize) -> Result<Option<String>, Killed> {
         self.seconds += 2.0 * self.times.switch;
+        self.age = 0.0;
         let slot = self.slot(&Row::from([candidate]));
         Ok(slot.is_none().then(|| "the load failed".to_owned()))
     }
@@ -221,11 +256,12 @@ impl Driver for Machine {
         _: Metric,
         guards: &[Guard],
     ) -> Result<(PairOutcome, Option<[f64; 2]>), Killed> {
-        let sides = order.sides();
-        let all: Vec<Alternation> = sides
-            .chunks(2)
-            .map(|sides| self.alternation(order, sides, guards))
-            .collect();
+        let all: Vec<Alternation> = match order.held {
+            0 => (order.sides().chunks(2))
+                .map(|sides| self.alternation(order, sides, guards))
+                .collect(),
+            _ => self.held_pair(order, guards),
+        };
         let rates = all.first().and_then(|first| first.rates);
         let outcomes: Vec<PairOutcome> = all.into_iter().map(|one| one.outcome).collect();
         Ok((combine(&outcomes), rates))
@@ -283,6 +319,7 @@ pub fn plan(wants: &[&str], priors: &[f64], minutes: f64, seed: u64) -> TunePlan
         between_visits: seconds(300.0),
         together: false,
         keep_nothing: false,
+        hold: TunePlan::usual_hold(seconds(minutes * 60.0)),
         screen: true,
         seed,
     }

@@ -55,7 +55,7 @@ fn as_it_is(_: &mut TunePlan) {}
 
 const MORE: &str = "more w.iops";
 
-const MACHINES: [Planted; 14] = [
+const MACHINES: [Planted; 17] = [
     Planted {
         name: "still",
         must: "keep nothing",
@@ -215,6 +215,36 @@ const MACHINES: [Planted; 14] = [
         },
         adjust: as_it_is,
         holds: |over| !over.kept.contains(&3),
+    },
+    Planted {
+        name: "+20 % that lasts",
+        must: "keep it",
+        want: MORE,
+        world: || with(&[(3, 0.2)]),
+        adjust: as_it_is,
+        holds: |over| over.kept == Row::from([3]),
+    },
+    Planted {
+        name: "+20 % that wears off in 45 s",
+        must: "never keep it",
+        want: MORE,
+        world: || World {
+            works: Some((3, 0.0..45.0)),
+            ..with(&[(3, 0.2)])
+        },
+        adjust: as_it_is,
+        holds: |over| !over.kept.contains(&3),
+    },
+    Planted {
+        name: "+20 % after 30 s",
+        must: "nothing worse (may miss it)",
+        want: MORE,
+        world: || World {
+            works: Some((3, 30.0..f64::INFINITY)),
+            ..with(&[(3, 0.2)])
+        },
+        adjust: as_it_is,
+        holds: |over| over.kept.is_empty() || over.kept == Row::from([3]),
     },
 ];
 

@@ -9,7 +9,7 @@ use assay_model::Nanos;
 use assay_model::advice::Guard;
 use assay_model::trial::{MAX_PAIRS, Side, Verdict};
 use assay_tune::{
-    Driver as _, Ending, PairOrder, Row, Stage, Step, StepOutcome, TuneSession, carry_out,
+    Driver as _, Ending, HoldEnd, PairOrder, Row, Stage, Step, StepOutcome, TuneSession, carry_out,
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -36,6 +36,12 @@ struct End {
     minutes: f64,
     /// Each was proved, together they were not.
     whole_open: bool,
+    /// The whole was proved, and taken back because its gain seemed to wear off.
+    taken_back: bool,
+    /// What is kept seems to wear off in part.
+    fades: bool,
+    /// What is kept was not held.
+    not_held: bool,
 }
 
 /// Who searches.
@@ -75,13 +81,17 @@ fn run(cell: Cell, seed: u64, random: &mut ChaCha8Rng) -> End {
             margin: TAIL,
         });
     }
-    let mut whole_open = false;
+    let (mut whole_open, mut taken_back, mut fades, mut not_held) = (false, false, false, false);
     let (kept, gain) = match cell.way {
         SearchMethod::Campaign => (run_campaign(&mut machine, cell.minutes, seed), None),
         _ => {
             let mut session = TuneSession::begin(plan).expect("a plan");
             let ending = carry_out(&mut session, &mut machine).expect("a session");
             whole_open = ending == Ending::WholeNotProved;
+            taken_back = matches!(ending, Ending::DoesNotLast { .. });
+            let hold = session.hold();
+            fades = hold.is_some_and(|hold| hold.end == Some(HoldEnd::Fades));
+            not_held = hold.is_none();
             match ending {
                 Ending::Kept { row } => (row, session.gain()),
                 _ => (Row::new(), None),
@@ -110,6 +120,9 @@ fn run(cell: Cell, seed: u64, random: &mut ChaCha8Rng) -> End {
         tail: world.tail(&kept),
         minutes: machine.seconds / 60.0,
         whole_open,
+        taken_back,
+        fades,
+        not_held,
     }
 }
 
@@ -144,6 +157,7 @@ fn run_campaign(machine: &mut Machine, minutes: f64, seed: u64) -> Row {
                     Side::Changed
                 },
                 alternations: 1,
+                held: 0,
             };
             let metric = "iops".parse().expect("a metric");
             let (outcome, _) = machine.measure(&order, metric, &[]).expect("a pair");
@@ -196,7 +210,8 @@ fn table(n: usize, minutes: f64, ways: &[SearchMethod], guarded: bool, kinds: &[
     let mut out = String::from(
         "| noise | way | share of attainable gain, % | kept though nothing helps, % | useless change kept, % | \
          handed back worse, % | p99 beyond margin, % | reported − true, points | 90 % interval holds, % | \
-         whole not proved, % | median min | longest min |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         whole not proved, % | taken back, % | fades, % | kept and not held, % | median min | longest min |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for kind in kinds {
         for way in ways {
@@ -234,7 +249,7 @@ fn table(n: usize, minutes: f64, ways: &[SearchMethod], guarded: bool, kinds: &[
             let none = way == &SearchMethod::Campaign;
             let _ = writeln!(
                 out,
-                "| {} | {named} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.1} |",
+                "| {} | {named} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.1} |",
                 kind.name(),
                 shown(share(&ends)),
                 shown(percent(count(&|end| end.hopeless && end.kept), hopeless)),
@@ -248,6 +263,9 @@ fn table(n: usize, minutes: f64, ways: &[SearchMethod], guarded: bool, kinds: &[
                 },
                 if none { "–".to_owned() } else { shown(holds) },
                 shown(percent(count(&|end| end.whole_open), n)),
+                shown(percent(count(&|end| end.taken_back), n)),
+                shown(percent(count(&|end| end.fades), n)),
+                shown(percent(count(&|end| end.kept && end.not_held), n)),
                 median(minutes.clone().collect()),
                 minutes.fold(0.0, f64::max),
             );

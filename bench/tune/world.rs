@@ -4,6 +4,7 @@ use crate::noise::normal;
 use assay_tune::Row;
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
 
 /// Gains flatten above this (ln).
 const FLAT: f64 = 0.64;
@@ -23,6 +24,8 @@ pub struct World {
     pub stalls: Option<(usize, f64)>,
     /// A setting whose effect is gone after so many seconds.
     pub evaporates: Option<(usize, f64)>,
+    /// A setting that has its effect only while so many seconds have passed since the last change.
+    pub works: Option<(usize, Range<f64>)>,
 }
 
 impl World {
@@ -34,11 +37,17 @@ impl World {
         }
     }
 
-    /// ln of the rate with these on, after so many seconds.
+    /// ln of the rate with these on, after so many seconds, long after the last change.
     pub fn value(&self, row: &Row, seconds: f64) -> f64 {
+        self.value_at_age(row, seconds, f64::MAX)
+    }
+
+    /// The same, so many seconds after the last change.
+    fn value_at_age(&self, row: &Row, seconds: f64, age: f64) -> f64 {
         let gone = |at: &usize| {
             self.evaporates
                 .is_some_and(|(of, end)| of == *at && seconds > end)
+                || (self.works.as_ref()).is_some_and(|(of, ages)| of == at && !ages.contains(&age))
         };
         let alone: f64 = row
             .iter()
@@ -60,7 +69,7 @@ impl World {
     }
 
     /// The same without the rare stalls: what a slot without one measures.
-    pub fn slot_value(&self, row: &Row, seconds: f64, random: &mut ChaCha8Rng) -> f64 {
+    pub fn slot_value(&self, row: &Row, seconds: f64, age: f64, random: &mut ChaCha8Rng) -> f64 {
         let quiet = Self {
             stalls: None,
             ..self.clone()
@@ -68,7 +77,7 @@ impl World {
         let stalled = self
             .stalls
             .is_some_and(|(at, share)| row.contains(&at) && random.random::<f64>() < share);
-        quiet.value(row, seconds) - if stalled { 3f64.ln() } else { 0.0 }
+        quiet.value_at_age(row, seconds, age) - if stalled { 3f64.ln() } else { 0.0 }
     }
 
     /// ln of the rise of p99.

@@ -2,6 +2,7 @@
 //! session. The same content is rendered as text, Markdown, HTML and JSON.
 
 mod document;
+mod hold_section;
 mod limit_section;
 mod live_lines;
 mod notebook;

@@ -102,7 +102,8 @@ impl Driver for Formula<'_> {
         _: Metric,
         guards: &[Guard],
     ) -> Result<(PairOutcome, Option<[f64; 2]>), Unexpected> {
-        self.elapsed += 11 * SECOND * u64::from(order.alternations.max(1));
+        let slots = order.held + 2 * order.alternations.max(1);
+        self.elapsed += 11 * SECOND / 2 * u64::from(slots);
         let gain = Self::gain(&order.changed) - Self::gain(&order.now);
         let effect = gain + self.random.bell() * 0.02;
         let now = 6_100.0 * (Self::gain(&order.now) + self.random.bell() * 0.02).exp();
@@ -199,6 +200,7 @@ fn build_plan(goal: &str, seed: u64) -> Result<TunePlan, Box<dyn std::error::Err
         between_visits: Nanos(20 * SECOND),
         together: false,
         keep_nothing: false,
+        hold: TunePlan::usual_hold(Nanos(2 * 3_600 * SECOND)),
         screen: false,
         seed,
     };

@@ -35,12 +35,25 @@ impl Costs {
     /// differ between the sides.
     #[must_use]
     pub fn pair(&self, candidates: &[Candidate], differ: &Row, alternations: u32) -> Nanos {
-        let switches = differ.iter().map(|at| &candidates[*at]);
-        let switches = switches.filter(|one| one.toggle != Toggle::Remake);
-        let switches = switches.map(|one| one.switch.0).sum();
-        let side = add(self.slot(), Nanos(switches));
+        let side = add(self.slot(), switches(candidates, differ));
         times(side, 2 * alternations.max(1))
     }
+
+    /// Returns the expected time of a pair of a hold, with `slots` slots on both sides together.
+    #[must_use]
+    pub fn hold(&self, candidates: &[Candidate], differ: &Row, slots: u32) -> Nanos {
+        add(
+            times(self.slot(), slots),
+            times(switches(candidates, differ), 2),
+        )
+    }
+}
+
+/// Returns the time to change the settings of these candidates once.
+fn switches(candidates: &[Candidate], differ: &Row) -> Nanos {
+    let switches = differ.iter().map(|at| &candidates[*at]);
+    let switches = switches.filter(|one| one.toggle != Toggle::Remake);
+    Nanos(switches.map(|one| one.switch.0).sum())
 }
 
 impl Costs {

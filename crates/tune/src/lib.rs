@@ -3,7 +3,7 @@
 //! tests.
 //!
 //! ```text
-//! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole
+//! set up → baseline (met? stop) → diagnosis (beyond reach? stop) → each alone once → screen → proofs → whole → hold
 //! → keep or revert
 //! ```
 //!
@@ -16,6 +16,8 @@
 //!   share an error level of 5 %. A proof that accepts a candidate returns its level.
 //! - *Whole*: all accepted changes together against the machine without changes, in new pairs whose number is fixed in
 //!   advance, with the guardrails. Its estimate is the gain that is reported (`outcome.rs`).
+//! - *Hold*: the same comparison after the changes were in effect for a while, because the slots of all pairs before are
+//!   short. A gain that wears off is reverted (`hold.rs`).
 //!
 //! # Execution
 //!
@@ -31,6 +33,7 @@ mod candidate;
 mod diagnosis;
 mod driver;
 mod goal;
+mod hold;
 mod left_out;
 mod outcome;
 mod page_candidate;
@@ -50,6 +53,7 @@ pub use candidate::{
 pub use diagnosis::{Diagnosis, OperationPart, PartTime};
 pub use driver::{Driver, carry_out};
 pub use goal::{EXAMPLES, Figure, Goal, GoalError, PrintedWant, Want};
+pub use hold::{HOLD_ERROR, Hold, HoldEnd};
 pub use left_out::{Allowed, LeftOut, leave_out};
 pub use outcome::{ERROR_STATEMENT, Ending, Gain, TOGETHER_STATEMENT};
 pub use page_candidate::{candidate_of_page, touched_settings};

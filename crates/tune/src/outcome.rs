@@ -1,6 +1,7 @@
 //! How a session ends, and the gain that it reports.
 
 use crate::budget::Row;
+use crate::hold::HoldEnd;
 use crate::step::Incident;
 use assay_model::Nanos;
 use assay_model::result::Interval;
@@ -48,6 +49,13 @@ pub enum Ending {
     Kept {
         /// Indices of the kept candidates.
         row: Row,
+    },
+    /// The accepted changes are proved together in short slots, but not good for longer. All changes were reverted.
+    DoesNotLast {
+        /// Indices of the proved candidates.
+        row: Row,
+        /// What the hold showed.
+        end: HoldEnd,
     },
     /// The session was interrupted. All changes were reverted.
     Stopped {
@@ -134,6 +142,14 @@ impl fmt::Display for Ending {
                 "{} changes are proved and not kept; the machine is as it was",
                 row.len()
             ),
+            Self::DoesNotLast {
+                end: HoldEnd::Fails { error },
+                ..
+            } => write!(
+                f,
+                "the load fails when the changes stay in effect: {error}; the machine is as it was"
+            ),
+            Self::DoesNotLast { .. } => f.write_str("the gain wears off; the machine is as it was"),
             Self::Kept { row } => write!(f, "{} changes are kept as one session", row.len()),
             Self::Stopped { incident } => {
                 write!(f, "stopped: {incident}; the machine is as it was")

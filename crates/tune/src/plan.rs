@@ -14,6 +14,10 @@ use std::collections::BTreeMap;
 const LEAST_PROOF: u32 = 11;
 /// Number of pairs for which time is reserved for the proof of all accepted changes, before its size is known.
 pub(crate) const RESERVED: u32 = 20;
+/// Divisor of the budget: the part that is reserved to hold the proved changes.
+const HOLD_SHARE: u64 = 8;
+/// Maximum time to hold the proved changes.
+const LONGEST_HOLD: Nanos = Nanos(600_000_000_000);
 
 /// Plan of a session, fixed before the first step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +51,10 @@ pub struct TunePlan {
     /// Whether to revert all changes at the end, even proved changes.
     #[serde(default)]
     pub keep_nothing: bool,
+    /// Time to hold the proved changes at the end: see `hold.rs`. It is 0 for stored sessions of earlier versions, which
+    /// held nothing.
+    #[serde(default)]
+    pub hold: Nanos,
     /// Whether a screen may precede the proofs. The screen also needs enough candidates.
     pub screen: bool,
     /// Seed of all random choices.
@@ -78,6 +86,12 @@ pub enum TunePlanError {
 }
 
 impl TunePlan {
+    /// Returns the usual time to hold the proved changes: an eighth of the budget, at most ten minutes.
+    #[must_use]
+    pub fn usual_hold(budget: Nanos) -> Nanos {
+        Nanos(budget.0 / HOLD_SHARE).min(LONGEST_HOLD)
+    }
+
     /// Checks that a session with this plan can prove a change.
     ///
     /// # Errors

@@ -71,6 +71,7 @@ pub(crate) fn plan(wants: &[&str], candidates: &[&str]) -> TunePlan {
         between_visits: second,
         together: false,
         keep_nothing: false,
+        hold: Nanos(0),
         screen: false,
         seed: 1,
     }

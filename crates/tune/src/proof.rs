@@ -116,6 +116,7 @@ impl Proof {
             changed: self.changed.clone(),
             first: seeds::first_side(self.seed, number),
             alternations: self.alternations,
+            held: 0,
         }
     }
 

@@ -101,6 +101,7 @@ impl Screen {
             changed: row(true),
             first: seeds::first_side(self.seed, at as u32 + 1),
             alternations: 1,
+            held: 0,
         }
     }
 

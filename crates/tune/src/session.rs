@@ -3,6 +3,7 @@
 
 mod baseline_result;
 mod flow;
+mod holding;
 mod sizes;
 mod whole;
 
@@ -11,6 +12,7 @@ pub use flow::SessionPhase;
 use crate::baseline::{GoalState, ROUNDS, Visit};
 use crate::budget::{Clock, Row, times};
 use crate::diagnosis::Diagnosis;
+use crate::hold::Hold;
 use crate::left_out::LeftOut;
 use crate::outcome::{Ending, Gain};
 use crate::plan::{TunePlan, TunePlanError};
@@ -52,6 +54,8 @@ pub struct TuneSession {
     screens: Vec<Screen>,
     proofs: Vec<Proof>,
     wholes: Vec<Proof>,
+    #[serde(default)]
+    hold: Option<Hold>,
     ending: Option<Ending>,
 }
 
@@ -87,6 +91,7 @@ impl TuneSession {
             screens: Vec::new(),
             proofs: Vec::new(),
             wholes: Vec::new(),
+            hold: None,
             ending: None,
             plan,
         })
@@ -126,6 +131,7 @@ impl TuneSession {
             SessionPhase::Proving { proof, .. } | SessionPhase::Whole { proof } => {
                 Step::Pair(proof.order())
             }
+            SessionPhase::Holding { hold } => Step::Pair(hold.order()),
             SessionPhase::Keeping => Step::Keep {
                 row: self.accepted_row(),
             },
@@ -180,7 +186,7 @@ impl TuneSession {
                 took,
             } => {
                 self.clock.count(took, expected);
-                self.note_pair(outcome, figures);
+                self.note_pair(outcome, figures, took);
             }
             StepOutcome::Kept { took } | StepOutcome::Reverted { took } => {
                 self.clock.count(took, expected);
@@ -200,10 +206,10 @@ impl TuneSession {
             return;
         }
         match incident {
-            Incident::Finish if !matches!(self.phase, SessionPhase::Whole { .. }) => {
-                self.finish_search()
-            }
-            Incident::Finish => {}
+            Incident::Finish => match self.phase {
+                SessionPhase::Whole { .. } | SessionPhase::Holding { .. } => {}
+                _ => self.finish_search(),
+            },
             incident => self.end(Ending::Stopped { incident }),
         }
     }
@@ -234,7 +240,11 @@ impl TuneSession {
                     1 => costs.creation(&self.plan.candidates, &differ),
                     _ => Nanos(0),
                 };
-                let pair = costs.pair(&self.plan.candidates, &differ, order.alternations);
+                let all = &self.plan.candidates;
+                let pair = match order.held {
+                    0 => costs.pair(all, &differ, order.alternations),
+                    held => costs.hold(all, &differ, held + 2 * order.alternations),
+                };
                 crate::budget::add(pair, created)
             }
             Step::Keep { .. } | Step::Revert => costs.set_back,
@@ -358,10 +368,11 @@ impl TuneSession {
     }
 
     /// Returns the reported gain. It comes only from the proof of all accepted changes, because the pairs of the search
-    /// overestimate gains.
+    /// overestimate gains. `None` without such a proof, or if the gain does not last.
     #[must_use]
     pub fn gain(&self) -> Option<Gain> {
-        let whole = self.wholes.last()?;
+        let lasts = !matches!(self.ending, Some(Ending::DoesNotLast { .. }));
+        let whole = self.wholes.last().filter(|_| lasts)?;
         Some(Gain::of(
             &whole.judgement(self.terms()),
             self.proved_one_by_one(),

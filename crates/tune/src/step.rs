@@ -58,6 +58,10 @@ pub struct PairOrder {
     pub first: Side,
     /// How often both sides are measured alternately: 3 means A B B A A B or B A A B B A.
     pub alternations: u32,
+    /// Number of slots with side B in effect before its measured slots. It is 0 except in a hold, which measures all
+    /// slots of B before those of A.
+    #[serde(default)]
+    pub held: u32,
 }
 
 impl PairOrder {
@@ -105,6 +109,8 @@ pub enum Stage {
         /// Number of the attempt, from 0.
         attempt: u32,
     },
+    /// All accepted changes are compared with the machine without changes, after they were in effect for a while.
+    Hold,
 }
 
 /// Outcome of a step, with the duration of the step.
@@ -234,6 +240,7 @@ mod tests {
             changed: Row::from([0]),
             first,
             alternations,
+            held: 0,
         };
         assert_eq!(order(Now, 1).sides(), [Now, Changed]);
         assert_eq!(

@@ -15,9 +15,10 @@ mod world;
 
 use assay_model::Nanos;
 use assay_model::result::Interval;
+use assay_model::trial::PairOutcome;
 use assay_tune::{
-    BottomRung, Ending, Incident, LeftOut, Row, Stage, Step, StepOutcome, TunePlan, TunePlanError,
-    TuneSession, carry_out,
+    BottomRung, Ending, HoldEnd, Incident, LeftOut, Row, Stage, Step, StepOutcome, TunePlan,
+    TunePlanError, TuneSession, carry_out,
 };
 use machine::{Machine, plan};
 use proptest::prelude::*;
@@ -72,6 +73,101 @@ fn a_gain_is_kept_and_harm_is_not() {
     };
     assert!(stages(|stage| matches!(stage, Stage::Proof { candidate: 3, .. })) >= 1);
     assert!(machine.seconds <= 60.0 * 60.0);
+}
+
+#[test]
+fn a_gain_that_wears_off_is_reverted_and_one_that_lasts_is_kept() {
+    let lasting = with(8, &[(3, 0.2)]);
+    let world = World {
+        works: Some((3, 0.0..45.0)),
+        ..lasting.clone()
+    };
+    let mut short_lived = machine(world, Kind::Even, 1);
+    let (session, ending) = run(plan(&[MORE], &[0.1; 8], 40.0, 1), &mut short_lived);
+    assert_eq!(
+        ending,
+        Ending::DoesNotLast {
+            row: Row::from([3]),
+            end: HoldEnd::WearsOff
+        }
+    );
+    assert!(short_lived.kept.is_empty() && session.gain().is_none());
+    assert!(session.wears_off(3) && !session.wears_off(2));
+    let hold = session.hold().unwrap();
+    assert!(hold.lasted > Nanos(45_000_000_000), "{hold:?}");
+    assert!(hold.gain().unwrap().abs() < 0.05, "{hold:?}");
+    let mut kept = machine(lasting, Kind::Even, 1);
+    let (session, _) = run(plan(&[MORE], &[0.1; 8], 40.0, 1), &mut kept);
+    assert_eq!(session.hold().unwrap().end, Some(HoldEnd::Lasts));
+    assert_eq!(kept.kept, Row::from([3]));
+}
+
+#[test]
+fn a_gain_that_wears_off_in_part_is_kept_and_reported() {
+    let world = World {
+        works: Some((3, 0.0..45.0)),
+        ..with(8, &[(3, 0.3), (5, 0.2)])
+    };
+    let mut machine = machine(world, Kind::Even, 1);
+    let (session, _) = run(plan(&[MORE], &[0.1; 8], 60.0, 1), &mut machine);
+    assert_eq!(machine.kept, Row::from([3, 5]));
+    let hold = session.hold().unwrap();
+    assert_eq!(hold.end, Some(HoldEnd::Fades));
+    assert!(
+        (hold.gain().unwrap() - 1.2f64.ln()).abs() < 0.05,
+        "{hold:?}"
+    );
+}
+
+#[test]
+fn a_load_that_fails_while_the_changes_stay_in_effect_reverts_them() {
+    let mut machine = machine(with(8, &[(3, 0.2)]), Kind::Even, 1);
+    let plan = plan(&[MORE], &[0.1; 8], 40.0, 1);
+    carry_out(&mut TuneSession::begin(plan.clone()).unwrap(), &mut machine).unwrap();
+    let mut session = TuneSession::begin(plan).unwrap();
+    for seen in machine.seen {
+        let is_hold = matches!(session.next(), Step::Pair(order) if order.stage == Stage::Hold);
+        session
+            .observe(match seen {
+                StepOutcome::Pair { took, .. } if is_hold => StepOutcome::Pair {
+                    outcome: PairOutcome::FailedChanged {
+                        error: "out of memory".to_owned(),
+                    },
+                    figures: None,
+                    took,
+                },
+                seen => seen,
+            })
+            .unwrap();
+        if session.ending().is_some() {
+            break;
+        }
+    }
+    assert_eq!(session.next(), Step::Revert);
+    assert!(matches!(
+        session.ending(),
+        Some(Ending::DoesNotLast {
+            end: HoldEnd::Fails { .. },
+            ..
+        })
+    ));
+}
+
+#[test]
+fn sessions_without_time_for_a_hold_and_those_of_earlier_versions_hold_nothing() {
+    let world = with(2, &[(0, 0.5)]);
+    let mut short = machine(world.clone(), Kind::Even, 1);
+    let (session, _) = run(plan(&[MORE], &[0.4; 2], 10.0, 1), &mut short);
+    assert!(session.hold().is_none());
+    assert_eq!(short.kept, Row::from([0]));
+    // A stored plan without the field.
+    let mut stored = serde_json::to_value(plan(&[MORE], &[0.4; 2], 60.0, 1)).unwrap();
+    stored.as_object_mut().unwrap().remove("hold").unwrap();
+    let earlier: TunePlan = serde_json::from_value(stored).unwrap();
+    let mut machine = machine(world, Kind::Even, 1);
+    let (session, _) = run(earlier, &mut machine);
+    assert!(session.hold().is_none());
+    assert_eq!(machine.kept, Row::from([0]));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod pieces;
 mod planted;
 mod printed;
 mod sceptic;
+mod wears_off;
 mod web_server;
 
 use planted::{Planted, json, names, until};

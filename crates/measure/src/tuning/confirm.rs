@@ -85,6 +85,7 @@ pub fn confirm_kept(
             changed: Row::new(),
             first: assay_model::trial::Side::Now,
             alternations: whole.alternations,
+            held: 0,
         };
         let within = record.plan.budget;
         measure_pairs(&mut driver, &session, &order, whole.max_pairs, seed, within)

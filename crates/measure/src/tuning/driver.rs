@@ -204,6 +204,11 @@ impl Driver for MachineDriver<'_> {
         (self.lent.tell)(TuneEvent::Step(&Step::Pair(order.clone())));
         self.trial.plan.metric = metric;
         self.trial.plan.guards = guards.to_vec();
+        if order.held > 0 {
+            let outcome = self.held_pair(order)?;
+            self.board.revert_all()?;
+            return Ok((outcome, None));
+        }
         let (mut outcomes, mut sums, mut counted) = (Vec::new(), [0.0, 0.0], 0.0);
         for two in order.sides().chunks(2) {
             let (outcome, figures) = self.alternation(order, two[0])?;

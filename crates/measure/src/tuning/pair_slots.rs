@@ -14,9 +14,9 @@ use assay_changes::ChangeError;
 use assay_host::Host;
 use assay_judge::trial::{judge_pairs, judge_slots_for_display};
 use assay_model::Nanos;
-use assay_model::sample::Sample;
+use assay_model::sample::{Outcome, Sample};
 use assay_model::trial::{PairOutcome, Side, Slot, TrialPlan};
-use assay_tune::{Incident, PairOrder, Row};
+use assay_tune::{Incident, PairOrder, Row, combine};
 
 /// Number of consecutive pairs after which the load counts as broken, if it failed on both sides.
 const BROKEN: u32 = 3;
@@ -145,6 +145,50 @@ impl MachineDriver<'_> {
         };
         self.count_broken(&outcome)?;
         Ok((outcome, figures))
+    }
+
+    /// Measures a pair of a hold: the load runs with the changes in effect for some slots, then both sides are measured.
+    /// The last slot of B and the first slot of A are neighbours and form the first alternation.
+    pub(super) fn held_pair(&mut self, order: &PairOrder) -> Result<PairOutcome, TuneError> {
+        let differ: Row = order
+            .now
+            .symmetric_difference(&order.changed)
+            .copied()
+            .collect();
+        let reads = match self.enter_row(&order.changed, &differ, Side::Changed)? {
+            Ok(reads) => reads,
+            Err(failed) => return Ok(failed),
+        };
+        let (mut since, mut changed) = (self.clocks(), Vec::new());
+        for at in 0..order.held + order.alternations {
+            if at <= order.held {
+                since = self.clocks();
+            }
+            self.pairs += 1;
+            let slot = self.slot(self.pairs, Side::Changed, reads.clone(), since)?;
+            if let Some(error) = self.ask_guard_command()? {
+                return Err(TuneError::Stopped(Incident::GuardCommand { error }));
+            }
+            if let Outcome::Failed { error } = slot.sample.outcome {
+                return Ok(failed_side(error, Side::Changed));
+            }
+            if at >= order.held {
+                changed.push(slot);
+            }
+        }
+        let reads = match self.enter_row(&order.now, &differ, Side::Now)? {
+            Ok(reads) => reads,
+            Err(failed) => return Ok(failed),
+        };
+        let mut outcomes = Vec::new();
+        for slot in changed.into_iter().rev() {
+            // The same offsets and data as on the other side.
+            let now = self.slot(slot.pair, Side::Now, reads.clone(), since)?;
+            let slots = [now, slot].map(|slot| Slot { pair: 1, ..slot });
+            let outcome = judge_pairs(&self.trial, &slots).pop();
+            outcomes.push(outcome.unwrap_or_else(|| void("the pair has no outcome")));
+        }
+        Ok(combine(&outcomes))
     }
 
     /// Returns the deciding figures of A and B; `None` if a side has no figure.

@@ -1,6 +1,7 @@
 //! The notebook of a tuning session as JSON.
 
 use super::TuneView;
+use super::hold_section::name_hold_end;
 use super::notebook::write_notebook;
 use super::tried_section::describe_end;
 use assay_model::SCHEMA_VERSION;
@@ -50,6 +51,8 @@ pub struct TuneDocument {
     gain: Option<f64>,
     /// 90 % interval of the gain.
     gain_interval: Option<[f64; 2]>,
+    /// Whether the gain lasts while the changes stay in effect; null if it was not observed for longer than a slot.
+    hold: Option<HoldPiece>,
     tried: Vec<TriedPiece>,
     left_out: Vec<LeftOutPiece>,
     /// Remarks, such as settings that another program changed.
@@ -79,6 +82,18 @@ struct BottomPiece {
     what: String,
     /// Range of the deciding figure over the rounds: seconds, or operations or bytes per second.
     range: [f64; 2],
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct HoldPiece {
+    /// `lasts`, `fades` (a part of the gain wears off), `wears-off`, `fails` (the load fails), or `open` (too noisy).
+    result: String,
+    /// Seconds for which the changes were in effect before each measurement.
+    seconds: f64,
+    /// Number of measurements.
+    pairs: u32,
+    /// Gain after this time, 0.2 for 20 %; null without a figure.
+    gain: Option<f64>,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -216,6 +231,12 @@ pub fn tune_document(view: &TuneView<'_>) -> TuneDocument {
         in_effect: matches!(record.kept, KeptState::Kept { .. }),
         gain: gain.map(|gain| gain.said),
         gain_interval: interval.map(|interval| [interval.low, interval.high]),
+        hold: session.hold().map(|hold| HoldPiece {
+            result: name_hold_end(hold).to_owned(),
+            seconds: hold.lasted.as_secs_f64(),
+            pairs: hold.pairs.len() as u32,
+            gain: hold.gain().map(f64::exp_m1),
+        }),
         tried: tried.collect(),
         left_out: left_out.collect(),
         remarks: record.remarks.clone(),

@@ -1,10 +1,12 @@
 //! Progress lines of a running tuning session.
 
+use super::hold_section::describe_hold_end;
 use super::notebook::{format_figure, format_gain, geometric_mean};
 use super::tried_section::describe_end;
 use assay_model::Nanos;
 use assay_model::trial::PairOutcome;
 use assay_render::text::escape_line;
+use assay_render::units::format_duration;
 use assay_tune::{Diagnosis, Ending, GoalState, Stage, StepOutcome, TuneSession};
 
 /// Formats the result of a step on one line; `None` if there is nothing to report. `before` is the session before the
@@ -89,7 +91,16 @@ fn format_pair(before: &TuneSession, outcome: &PairOutcome, after: &TuneSession)
         Stage::Screen { .. } => "screen".to_owned(),
         Stage::Proof { candidate, .. } => after.plan().candidates[candidate].id.clone(),
         Stage::Whole { .. } => "the whole".to_owned(),
+        Stage::Hold => "the hold".to_owned(),
     };
+    if let (None, Some(hold)) = (before.hold(), after.hold()) {
+        return Some(format!(
+            "held for {}: {}, {} after that",
+            format_duration(hold.lasted.as_secs_f64()),
+            describe_hold_end(hold),
+            format_gain(hold.gain().map(f64::exp), None)
+        ));
+    }
     let ended = match order.stage {
         Stage::Proof { .. } if after.proofs().len() > before.proofs().len() => {
             after.proofs().last()

@@ -1,5 +1,6 @@
 //! The content of a notebook, section by section, as plain text. The module `renderings` formats the content.
 
+use super::hold_section::{describe_fading, write_hold_section};
 use super::limit_section::{describe_purchase, write_limit_section};
 use super::repeat_section::write_repeat_section;
 use super::tried_section::{write_left_out_section, write_tried_section};
@@ -40,6 +41,7 @@ pub(super) fn write_notebook(view: &TuneView<'_>) -> Notebook {
         write_limit_section(view),
         kept_section(view),
         whole_section(view),
+        write_hold_section(view),
         write_tried_section(view),
         write_left_out_section(view),
         remaining_section(view),
@@ -72,10 +74,13 @@ fn write_title(view: &TuneView<'_>) -> String {
             let [before, after] = mean_figures(whole).unwrap_or([0.0, 0.0]);
             let judged = view.session.judge(whole);
             format!(
-                "{subject}: {figure} {} → {}, {}",
+                "{subject}: {figure} {} → {}, {}{}",
                 format_figure(metric.quantity, before),
                 format_figure(metric.quantity, after),
-                format_gain(judged.ratio, judged.interval)
+                format_gain(judged.ratio, judged.interval),
+                view.session
+                    .hold()
+                    .map_or_else(String::new, describe_fading)
             )
         }
         _ => format!("{subject}: {}", view.outcome()),

@@ -37,6 +37,9 @@ pub(super) fn write_tried_section(view: &TuneView<'_>) -> Option<NotebookSection
 pub(super) fn describe_end(session: &TuneSession, proof: &Proof) -> String {
     match &proof.end {
         None => "not ended".to_owned(),
+        Some(ProofEnd::Better) if is_worn_off(session, proof) => {
+            "better in short slots, but the gain wears off".to_owned()
+        }
         Some(ProofEnd::Better) => "better, proved".to_owned(),
         Some(ProofEnd::Verdict { verdict }) => match verdict {
             assay_model::trial::Verdict::Worse => "worse, proved".to_owned(),
@@ -54,6 +57,10 @@ pub(super) fn describe_end(session: &TuneSession, proof: &Proof) -> String {
         Some(ProofEnd::Open) => "open: the pairs did not suffice".to_owned(),
         Some(ProofEnd::NoFigure { error }) => format!("no figure: {error}"),
     }
+}
+
+fn is_worn_off(session: &TuneSession, proof: &Proof) -> bool {
+    matches!(proof.stage, Stage::Proof { candidate, .. } if session.wears_off(candidate))
 }
 
 /// Writes the section about the candidates that were not tried, with the reasons.

@@ -6,6 +6,7 @@ use super::sizes::{SCREEN_ERROR, SHRINK, fit, next_level};
 use crate::baseline;
 use crate::budget::{Row, add, times};
 use crate::candidate::Toggle;
+use crate::hold::Hold;
 use crate::left_out::LeftOut;
 use crate::proof::{ENOUGH, Proof, ProofEnd, alternations_for, least_patience};
 use crate::screen::{LEAST_CANDIDATES, MOST_CANDIDATES, Screen};
@@ -67,6 +68,11 @@ pub enum SessionPhase {
     Whole {
         /// Current attempt to prove all changes together.
         proof: Proof,
+    },
+    /// The proved changes are held, to see whether their gain lasts.
+    Holding {
+        /// Hold that is measured.
+        hold: Hold,
     },
     /// The accepted changes are being kept.
     Keeping,
@@ -181,7 +187,12 @@ impl TuneSession {
     }
 
     /// Handles the outcome of a pair, in any phase.
-    pub(super) fn note_pair(&mut self, outcome: PairOutcome, figures: Option<[f64; 2]>) {
+    pub(super) fn note_pair(
+        &mut self,
+        outcome: PairOutcome,
+        figures: Option<[f64; 2]>,
+        took: Nanos,
+    ) {
         match std::mem::replace(&mut self.phase, SessionPhase::Done) {
             SessionPhase::Screening { mut screen } => {
                 screen.pairs.push(outcome);
@@ -225,6 +236,7 @@ impl TuneSession {
                     self.end_whole(proof);
                 }
             }
+            SessionPhase::Holding { hold } => self.note_held(hold, outcome, took),
             other => self.phase = other,
         }
     }

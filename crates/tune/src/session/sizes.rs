@@ -49,6 +49,12 @@ pub(super) struct Size {
     pub alternations: u32,
 }
 
+impl Size {
+    fn slots(self) -> u32 {
+        self.pairs * self.alternations
+    }
+}
+
 impl TuneSession {
     /// Returns the error level of the next round; `None` after the last round.
     pub(super) fn round_level(&self) -> Option<f64> {
@@ -91,7 +97,7 @@ impl TuneSession {
         (pairs >= order + 8).then_some(pairs)
     }
 
-    /// Returns the time reserved for the end, that is for the proof of all accepted changes and for reverting.
+    /// Returns the time reserved for the end: the proof of all accepted changes, their hold, and reverting.
     pub(super) fn reserve(&self) -> Nanos {
         let row = self.accepted_row();
         let whole = match row.is_empty() {
@@ -108,15 +114,14 @@ impl TuneSession {
             false => {
                 let share = Nanos((self.plan.budget.0 as f64 * WHOLE_SHARE) as u64);
                 let size = self.whole_size(share, (1.0, RESERVED));
-                add(
-                    self.plan.costs.creation(&self.plan.candidates, &row),
-                    times(
-                        self.plan
-                            .costs
-                            .pair(&self.plan.candidates, &row, size.alternations),
-                        size.pairs,
-                    ),
-                )
+                let created = self.plan.costs.creation(&self.plan.candidates, &row);
+                let pair = (self.plan.costs).pair(&self.plan.candidates, &row, size.alternations);
+                // The first proof of a candidate is worth more than the hold, and a second one is not.
+                let hold = match self.round {
+                    0 => Nanos(0),
+                    _ => self.plan.hold,
+                };
+                add(hold, add(created, times(pair, size.pairs)))
             }
         };
         add(whole, self.plan.costs.set_back)
@@ -154,7 +159,14 @@ impl TuneSession {
     /// Returns the size of an attempt to prove all accepted changes; `None` if the time is too short.
     pub(super) fn size_attempt(&self) -> Option<Size> {
         let time = self.clock.left(self.plan.costs.set_back);
-        let size = self.whole_size(time, (WHOLE_FACTOR, WHOLE_PAIRS));
+        let generous = (WHOLE_FACTOR, WHOLE_PAIRS);
+        let needed = self.whole_size(time, (1.0, RESERVED));
+        let beside_hold = self.whole_size(Nanos(time.0.saturating_sub(self.plan.hold.0)), generous);
+        // Without this proof there is nothing to hold.
+        let size = match beside_hold.slots() >= needed.slots() {
+            true => beside_hold,
+            false => self.whole_size(time, generous),
+        };
         (size.pairs >= LEAST_WHOLE).then_some(size)
     }
 

@@ -49,13 +49,8 @@ impl TuneSession {
         let open =
             matches!(proof.end, Some(ProofEnd::Open)) && proof.harmed_guard(self.terms()).is_none();
         self.wholes.push(proof);
-        if better && self.plan.keep_nothing {
-            let row = self.accepted_row();
-            self.end(Ending::Proved { row });
-        } else if better {
-            let row = self.accepted_row();
-            self.ending = Some(Ending::Kept { row });
-            self.phase = SessionPhase::Keeping;
+        if better {
+            self.start_hold();
         } else if self.plan.together {
             self.end(Ending::WholeNotProved);
         } else if open {
@@ -67,6 +62,16 @@ impl TuneSession {
         } else {
             self.end(Ending::WholeNotProved);
         }
+    }
+
+    /// Keeps the proved changes, or only reports them if the plan says so.
+    pub(super) fn accept_whole(&mut self) {
+        let row = self.accepted_row();
+        if self.plan.keep_nothing {
+            return self.end(Ending::Proved { row });
+        }
+        self.ending = Some(Ending::Kept { row });
+        self.phase = SessionPhase::Keeping;
     }
 
     /// Removes one accepted change after a failed proof. If a guardrail failed, removes the change that harmed this

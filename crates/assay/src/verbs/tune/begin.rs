@@ -188,6 +188,11 @@ fn settle(
         together: args.whole,
         // Objects that assay creates show what helps; they are not the user's.
         keep_nothing: args.keep_nothing || arms.is_some(),
+        // Each comparison creates its objects, so that nothing stays in effect.
+        hold: match arms {
+            Some(_) => Nanos(0),
+            None => TunePlan::usual_hold(args.budget()),
+        },
         screen: true,
         seed,
     };

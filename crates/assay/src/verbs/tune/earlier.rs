@@ -3,8 +3,9 @@
 use crate::context;
 use crate::global::Global;
 use assay_measure::tuning::FoundCandidate;
+use assay_model::trial::Verdict;
 use assay_model::{Facts, Load};
-use assay_tune::{Before, ProofEnd, Stage, TuneRecord};
+use assay_tune::{Before, ProofEnd, Stage, TuneRecord, TuneSession};
 
 /// Fact with the version of the kernel.
 const KERNEL: &str = "kernel.release";
@@ -32,10 +33,15 @@ impl Earlier<'_> {
             }
             let session = record.replay()?;
             for proof in session.proofs() {
-                let (Stage::Proof { candidate, .. }, Some(ProofEnd::Verdict { verdict })) =
-                    (proof.stage, &proof.end)
-                else {
+                let Stage::Proof { candidate, .. } = proof.stage else {
                     continue;
+                };
+                let (verdict, remark) = match &proof.end {
+                    Some(ProofEnd::Verdict { verdict }) => (*verdict, ""),
+                    Some(ProofEnd::Better) if is_alone_worn_off(&session, candidate) => {
+                        (Verdict::NoPracticalDifference, ": its gain wears off")
+                    }
+                    _ => continue,
                 };
                 let change = record.changes[candidate].as_ref();
                 let same = |one: &&mut FoundCandidate| {
@@ -48,8 +54,11 @@ impl Earlier<'_> {
                     && one.candidate.before.is_none()
                 {
                     one.candidate.before = Some(Before {
-                        verdict: *verdict,
-                        when: format!("session {id}, {}", record.started.strftime("%-d %B %Y")),
+                        verdict,
+                        when: format!(
+                            "session {id}, {}{remark}",
+                            record.started.strftime("%-d %B %Y")
+                        ),
                     });
                 }
             }
@@ -63,4 +72,10 @@ impl Earlier<'_> {
             && record.target == self.target
             && kernel(&record.facts) == kernel(self.facts)
     }
+}
+
+/// Returns whether this candidate alone was held, and its gain wore off. Of several candidates, only one may be the
+/// cause.
+fn is_alone_worn_off(session: &TuneSession, candidate: usize) -> bool {
+    session.wears_off(candidate) && session.accepted().len() == 1
 }

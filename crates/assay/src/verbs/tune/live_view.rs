@@ -73,6 +73,7 @@ impl LiveView {
                     format!("{}, pair {}", name(&candidate), order.number)
                 }
                 assay_tune::Stage::Whole { .. } => format!("the whole, pair {}", order.number),
+                assay_tune::Stage::Hold => format!("holding the changes, pair {}", order.number),
             },
             Step::Keep { .. } => "keeping what is proved".to_owned(),
             Step::Revert => "reverting everything".to_owned(),
