@@ -13,7 +13,8 @@ const GRUB: &str = "default/grub";
 const VSFTPD: &str = "vsftpd.conf";
 const DKIM: &str = "opendkim.conf";
 const SLAPD: &str = "ldap/slapd.conf";
-const UNBOUND: &str = "unbound/unbound.conf";
+// Debian's file of this name is read too.
+const UNBOUND: &str = "unbound/unbound.conf.d/remote-control.conf";
 const PROFTPD: &str = "proftpd/proftpd.conf";
 
 /// Programs that check their settings; programs that check nothing; programs that are not installed for tests.
@@ -36,11 +37,10 @@ pub const SETTING_GROUPS: [Group; 3] = [
                      LoadModule ssl_module /usr/lib/apache2/modules/mod_ssl.so\n\
                      LoadModule proxy_module /usr/lib/apache2/modules/mod_proxy.so\n\
                      LoadModule proxy_http_module /usr/lib/apache2/modules/mod_proxy_http.so\n\
-                     DocumentRoot /srv\n\
-                     <Directory /srv>\n  Options +Indexes\n  Require all granted\n</Directory>\n\
+                     <Directory /srv/www>\n  Options +Indexes\n  Require all granted\n</Directory>\n\
                      <IfModule mod_authz_host>\n  <Location /admin>\n    Require ip 10.0.0.0/8\n  \
                      </Location>\n</IfModule>\n\
-                     <VirtualHost *:4432>\n  SSLEngine on\n  SSLCipherSuite DEFAULT:@SECLEVEL=0\n  \
+                     <VirtualHost *:4432>\n  DocumentRoot /srv/www\n  SSLEngine on\n  SSLCipherSuite DEFAULT:@SECLEVEL=0\n  \
                      ProxyPass \"/app/\" \"http://10.0.0.7\"\n</VirtualHost>\n",
                 ),
             ),
