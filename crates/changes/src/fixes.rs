@@ -17,6 +17,7 @@ mod outside;
 mod overlay;
 mod plan;
 mod program;
+mod properties;
 mod stand_by;
 mod text;
 
@@ -27,5 +28,6 @@ pub use line_edits::ModeChange;
 pub use outside::{OutsideError, OutsideUndo, Unconfirmed, sweep_outside, undo_unconfirmed};
 pub use overlay::Overlay;
 pub use plan::{ByHand, FileChange, FixPlan, plan};
+pub use properties::PropertyChange;
 pub use stand_by::{StandBy, StandByOrder, watch};
 pub use text::{FixDocument, empty_document, plan_document, render_plan};

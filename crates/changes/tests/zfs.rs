@@ -3,8 +3,8 @@
 
 mod common;
 
-use assay_changes::{ChangeError, Foreign, Journal, Switch, ValueOrigin};
-use assay_host::CommandOutput;
+use assay_changes::{ChangeError, ChangeSession, Foreign, Journal, Switch, ValueOrigin, fixes};
+use assay_host::{CommandOutput, Recorded};
 use assay_model::change::Setting;
 use common::{Twist, Twisted};
 use std::collections::BTreeMap;
@@ -234,4 +234,96 @@ fn sync_disabled_is_never_kept() {
     assert_eq!(session.close(&host).unwrap(), []);
     assert_eq!(*host.twist.log.lock().unwrap(), ["set atime=on tank/a"]);
     assert_eq!(journal.recover(&host, Foreign::Leave).unwrap(), []);
+}
+
+/// The pool as the facts and the setting read it.
+struct Pool(Zfs);
+
+impl Twist for Pool {
+    fn run(&self, argv: &[&str]) -> CommandOutput {
+        let answer = |stdout: String| CommandOutput {
+            stdout: stdout.into_bytes(),
+            ..CommandOutput::default()
+        };
+        match argv {
+            ["zpool", "get", "-Hp", ..] => answer("tank\thealth\tONLINE\t-\n".to_owned()),
+            ["zfs", "get", "-Hp", "-t", ..] => {
+                let all = self.0.properties.lock().unwrap();
+                let lines = all.iter().map(|((dataset, property), (value, source))| {
+                    format!("{dataset}\t{property}\t{value}\t{source}\n")
+                });
+                answer(lines.collect())
+            }
+            ["zfs", rest @ ..] if rest != ["version"] => self.0.zfs(rest),
+            _ => CommandOutput {
+                status: 1,
+                ..CommandOutput::default()
+            },
+        }
+    }
+}
+
+/// A fix sets the property where it was set, and its undo restores the value.
+#[test]
+fn a_fix_of_a_property_is_kept_and_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    // Only programs that answered are installed.
+    let rest = Recorded::new()
+        .command(&["zpool"], "")
+        .command(&["zfs"], "");
+    let host = Twisted {
+        twist: Pool(Zfs::new().twist),
+        rest,
+    };
+    let sync = ("tank/a".to_owned(), "sync".to_owned());
+    let put = |value: &str| {
+        let local = (value.to_owned(), "local".to_owned());
+        let mut all = host.twist.0.properties.lock().unwrap();
+        all.insert(sync.clone(), local)
+    };
+    put("disabled");
+    let catalogue = assay_advice::Catalogue::builtin().unwrap();
+    let (pages, page) = (catalogue.all(), catalogue.get("zfs-sync-disabled").unwrap());
+    let planned = fixes::plan(&host, &pages, page).unwrap();
+    let [change] = &planned.properties[..] else {
+        panic!("{:?}", planned.properties)
+    };
+    let words = [
+        &change.dataset,
+        &change.property,
+        &change.before,
+        &change.after,
+    ];
+    assert_eq!(words, ["tank/a", "sync", "disabled", "standard"]);
+    let carry_out = || {
+        let stand_by = |_: &str| panic!("nobody is locked out");
+        let outside = |_: &ChangeSession| panic!("nobody is locked out");
+        let mut wish = fixes::Wish {
+            host: &host,
+            journal: &journal,
+            pages: &pages,
+            stand_by: &stand_by,
+            outside: &outside,
+            confirm: &mut |_, _| panic!("nobody is locked out"),
+            cancelled: &|| false,
+        };
+        fixes::carry_out(&planned, &mut wish)
+    };
+    let Ok(fixes::FixOutcome::Kept(uid)) = carry_out() else {
+        panic!("it is not kept")
+    };
+    let taken = journal.take_back_kept(&uid, &host, Foreign::Leave).unwrap();
+    assert_eq!(taken.len(), 1);
+    let log = host.twist.0.log.lock().unwrap().clone();
+    assert_eq!(
+        log,
+        ["set sync=standard tank/a", "set sync=disabled tank/a"]
+    );
+    // Somebody else set it since the plan was made.
+    put("always");
+    assert!(matches!(
+        carry_out(),
+        Err(fixes::FixError::Meanwhile { .. })
+    ));
 }

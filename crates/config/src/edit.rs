@@ -84,7 +84,12 @@ pub fn set(
             language,
             text,
             block,
-            &format_statement(language, key, &written),
+            &join_like_others(
+                language,
+                text,
+                &root,
+                format_statement(language, key, &written),
+            ),
         ),
         (None, None) => return Ok(text.to_vec()),
     };
@@ -285,6 +290,25 @@ fn whole_lines(text: &[u8], span: &Range<usize>) -> Range<usize> {
         };
     }
     start..end
+}
+
+/// Returns a new statement `key = value` without blanks if all others of the file are written so: hostapd and vsftpd
+/// take a blank beside the sign for a part of the name or of the value.
+fn join_like_others(language: Language, text: &[u8], root: &Block, statement: String) -> String {
+    if !matches!(language, Language::KeyValue | Language::Ini) {
+        return statement;
+    }
+    let inner = root.blocks().flat_map(Block::directives);
+    let mut others = root.directives().chain(inner).peekable();
+    let is_joined = |other: &Directive| {
+        let sign = other.span.start + other.key.len();
+        text.get(sign) == Some(&b'=')
+            && (other.value.is_empty() || other.value_span.start == sign + 1)
+    };
+    match others.peek().is_some() && others.all(is_joined) {
+        true => statement.replacen(" = ", "=", 1),
+        false => statement,
+    }
 }
 
 fn insert(language: Language, text: &[u8], block: &Block, statement: &str) -> Vec<u8> {

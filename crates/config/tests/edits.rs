@@ -405,3 +405,30 @@ fn comments_before_a_value_are_not_written_again() {
         assert_eq!(set(Postfix, &once, &[], "a", "7").unwrap(), once);
     }
 }
+
+/// hostapd and vsftpd take a blank beside the sign for a part of the name or of the value.
+#[test]
+fn a_new_line_is_written_like_the_others() {
+    for (language, section, text, expected) in [
+        (KeyValue, vec![], "a=1\n# c\nb=\n", "a=1\n# c\nb=\nx=2\n"),
+        (KeyValue, vec![], "a = 1\n", "a = 1\nx = 2\n"),
+        (KeyValue, vec![], "a=1\nb =2\n", "a=1\nb =2\nx = 2\n"),
+        (KeyValue, vec![], "", "x = 2\n"),
+        (
+            Ini,
+            vec!["s"],
+            "[r]\na=1\n[s]\nb=1\n",
+            "[r]\na=1\n[s]\nb=1\nx=2\n",
+        ),
+        (
+            Ini,
+            vec!["s"],
+            "[r]\na = 1\n[s]\nb=1\n",
+            "[r]\na = 1\n[s]\nb=1\nx = 2\n",
+        ),
+    ] {
+        let section: Vec<String> = section.into_iter().map(str::to_owned).collect();
+        let new = set(language, text.as_bytes(), &section, "x", "2").unwrap();
+        assert_eq!(String::from_utf8_lossy(&new), expected);
+    }
+}

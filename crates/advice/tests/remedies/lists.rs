@@ -474,7 +474,6 @@ pub const NOT_EXECUTED: &[(&str, &str)] = &[
     ("disk-worn", HARDWARE),
     ("guest-cpu-unprotected", HARDWARE),
     ("memory-errors", HARDWARE),
-    ("cpu-kvm64", PROXMOX),
     ("iothread-without-effect", PROXMOX),
     ("virtio-blk-or-scsi", PROXMOX),
     ("dovecot-old-language", VERSION),

@@ -308,10 +308,6 @@ pub const NOT_APPLIED: &[(&str, &str)] = &[
         "the rules depend on the clients, which only the user knows",
     ),
     (
-        "apparmor-off",
-        "the command line of the kernel is set by the boot loader",
-    ),
-    (
         "clocksource-slow",
         "the clock source is one of the kernel that runs this test",
     ),

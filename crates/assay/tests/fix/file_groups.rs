@@ -219,6 +219,12 @@ pub const GROUPS: [Group; 5] = [
             fault("mariadb-old-passwords", MARIADB, Append("")),
             fault("mariadb-tls-1-0", MARIADB, Append("")),
             fault(
+                "mariadb-never-flushed",
+                MARIADB,
+                Append("innodb_flush_method = nosync\nsql_mode = 'NO_ENGINE_SUBSTITUTION' # old\n"),
+            ),
+            fault("mariadb-values-cut", MARIADB, Append("")),
+            fault(
                 "redis-open",
                 "redis/redis.conf",
                 Whole("port 6379\nbind 0.0.0.0\nprotected-mode no\n"),

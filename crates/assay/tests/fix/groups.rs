@@ -5,6 +5,7 @@ use super::bed::Bed;
 use super::common::{self, Ran};
 use super::file_groups::GROUPS;
 use super::line_groups::LINE_GROUPS;
+use super::setting_groups::SETTING_GROUPS;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -49,8 +50,68 @@ const SAME: &str = "only the name and the value differ from the sysctls that are
 /// Reason of those whose running values belong to a network namespace.
 const BELOW: &str = "`running_values_follow_their_file` fixes it";
 
+/// Reason of those that change a property of a ZFS dataset.
+const PROPERTY: &str =
+    "needs a pool of ZFS; `fixture_plans` plans it, and a trial sets properties in the same way";
+
 /// Rules whose edits are not tried here, with the reason.
-const NOT_HERE: [(&str, &str); 24] = [
+const NOT_HERE: [(&str, &str); 41] = [
+    ("zfs-sync-disabled", PROPERTY),
+    ("zfs-sync-always", PROPERTY),
+    ("zfs-compression-off-set", PROPERTY),
+    ("zfs-zero-fill-uncompressed", PROPERTY),
+    (
+        "vnc-without-password",
+        "systemd-analyze needs the program of the unit; `fixture_plans` plans it",
+    ),
+    (
+        "no-trim",
+        "needs a disk that trims; `fixture_plans` plans it",
+    ),
+    (
+        "unsafe-above-sync",
+        "needs a ZFS volume; the edit is that of cache-unsafe",
+    ),
+    (
+        "zvol-writeback-full",
+        "needs a ZFS volume; the edit is that of cache-unsafe",
+    ),
+    (
+        "postfix-sender-before-relay",
+        "needs a table of senders beside main.cf; `fixture_plans` plans it",
+    ),
+    (
+        "ssh-mdns-before-dns",
+        "needs a resolv.conf of its own; `fixture_plans` plans it",
+    ),
+    (
+        "nginx-mail-cleartext",
+        "the mail module of nginx is not installed for tests; `fixture_plans` plans it",
+    ),
+    (
+        "pure-ftpd-anonymous-write",
+        "`drop_ins` creates files in the same way; `fixture_plans` plans it",
+    ),
+    (
+        "kubelet-read-only-port",
+        "the file is outside of /etc; `fixture_plans` plans it",
+    ),
+    (
+        "cron-line-cut",
+        "cron runs here with tables of its own; `fixture_plans` plans it",
+    ),
+    (
+        "discard-ignored",
+        "needs a ZFS volume; `fixture_plans` plans it",
+    ),
+    (
+        "zfs-old-default-pinned",
+        "needs the module of ZFS; `fixture_plans` plans it",
+    ),
+    (
+        "zfs-no-scrub",
+        "needs a pool of ZFS; `fixture_plans` plans it",
+    ),
     (
         "socket-opens-root-service",
         "systemd-analyze needs the unit of the package; `fixture_plans` plans it",
@@ -94,7 +155,7 @@ const NOT_HERE: [(&str, &str); 24] = [
 
 /// Returns the rules that the groups fix.
 pub fn rules() -> BTreeSet<&'static str> {
-    let all = GROUPS.iter().chain(&LINE_GROUPS);
+    let all = GROUPS.iter().chain(&LINE_GROUPS).chain(&SETTING_GROUPS);
     let all = all.flat_map(|group| group.faults);
     let elsewhere = NOT_HERE.iter().map(|(rule, _)| *rule);
     all.map(|fault| fault.rule)
@@ -273,5 +334,26 @@ fn fixes_of_lines_of_the_system_clear_their_findings_and_are_undone() {
 fn fixes_of_lines_of_programs_that_are_not_installed_clear_their_findings_and_are_undone() {
     if is_long_wanted() {
         fixed_and_undone(&LINE_GROUPS[2]);
+    }
+}
+
+#[test]
+fn fixes_of_settings_that_programs_check_clear_their_findings_and_are_undone() {
+    if is_long_wanted() {
+        fixed_and_undone(&SETTING_GROUPS[0]);
+    }
+}
+
+#[test]
+fn fixes_of_settings_that_no_program_checks_clear_their_findings_and_are_undone() {
+    if is_long_wanted() {
+        fixed_and_undone(&SETTING_GROUPS[1]);
+    }
+}
+
+#[test]
+fn fixes_of_settings_of_programs_that_are_not_installed_clear_their_findings_and_are_undone() {
+    if is_long_wanted() {
+        fixed_and_undone(&SETTING_GROUPS[2]);
     }
 }

@@ -14,6 +14,7 @@ mod line_groups;
 mod outside;
 mod permissions;
 mod running_values;
+mod setting_groups;
 mod steps;
 
 use assay_advice::Catalogue;

@@ -22,7 +22,7 @@ const CASES: [Case; 5] = [
 pub fn rules() -> impl Iterator<Item = &'static str> {
     let tried = CASES.iter().map(|case| case.0);
     // `steps` executes the same command, and the edit is that of the others.
-    tried.chain(["ssh-authorized-keys-open"])
+    tried.chain(["ssh-authorized-keys-open", "shell-gives-root"])
 }
 
 fn set_mode(bed: &Bed, file: &str, mode: u32) {
@@ -132,6 +132,30 @@ fn permissions_are_taken_away_and_come_back() {
     let back: Vec<_> = CASES.iter().map(|case| bed.look(case.1)).collect();
     assert_eq!(back, before, "content, mode, owner, attributes and times");
     assert_eq!(bed.findings(), found);
+}
+
+/// Takes the set-user-ID bit of a program away, and puts it back; prints the mode after each.
+const SET_USER_ID: &str = r#"set -e
+program=$1; bed=$2
+cp -p /usr/bin/find "$bed/find"
+chmod 4755 "$bed/find"
+mount --bind "$bed/find" /usr/bin/find
+"$program" check --fix shell-gives-root --yes --json
+stat --format=%a /usr/bin/find >&2
+"$program" check --undo --yes > /dev/null
+stat --format=%a /usr/bin/find >&2
+"#;
+
+#[test]
+fn a_set_user_id_bit_is_taken_away_and_comes_back() {
+    let Some(bed) = Bed::new() else { return };
+    let place = bed.home.dir.path().to_str().unwrap();
+    let ran = bed.run(&["sh", "-c", SET_USER_ID, "sh", sent(), place]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document["became"], "kept", "{document}");
+    assert_eq!(document["modes"][0]["real"], "/usr/bin/find", "{document}");
+    assert_eq!(ran.stderr.lines().collect::<Vec<_>>(), ["755", "4755"]);
 }
 
 /// Somebody else changes the permissions after the fix: they stay as that person wants them.

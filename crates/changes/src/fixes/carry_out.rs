@@ -4,6 +4,7 @@ use crate::fixes::error::FixError;
 use crate::fixes::line_edits::ModeChange;
 use crate::fixes::outside::{OutsideError, OutsideUndo};
 use crate::fixes::plan::{FileChange, FixPlan};
+use crate::fixes::properties::PropertyChange;
 use crate::fixes::stand_by::StandBy;
 use crate::{ChangeError, ChangeSession, Journal, RecoveryOutcome, Switch};
 use assay_host::HostMut;
@@ -188,6 +189,9 @@ fn set<'a>(
     for mode in &plan.modes {
         open.push(open_permissions(mode, host, session)?);
     }
+    for property in &plan.properties {
+        open.push(open_property(property, host, session)?);
+    }
     for (file, switch) in plan.files.iter().zip(open.iter()) {
         if (wish.cancelled)() {
             return Ok(Some(FixOutcome::Interrupted));
@@ -195,11 +199,12 @@ fn set<'a>(
         let value = file.setting().1;
         switch.set(value.as_deref()).map_err(FixError::Change)?;
     }
-    for (mode, switch) in plan.modes.iter().zip(&open[plan.files.len()..]) {
+    let modes = plan.modes.iter().map(|mode| mode.setting().1);
+    let properties = plan.properties.iter().map(|one| one.setting().1);
+    for (value, switch) in modes.chain(properties).zip(&open[plan.files.len()..]) {
         if (wish.cancelled)() {
             return Ok(Some(FixOutcome::Interrupted));
         }
-        let value = mode.setting().1;
         switch.set(Some(&value)).map_err(FixError::Change)?;
     }
     let problems = plan.problems(host, &plan.without(host), wish.pages);
@@ -270,6 +275,24 @@ fn open_permissions<'a>(
         true => Ok(switch),
         false => Err(FixError::Meanwhile {
             path: mode.real.clone(),
+        }),
+    }
+}
+
+/// Opens a property of a dataset, if its value has not changed since the plan was made.
+fn open_property<'a>(
+    property: &PropertyChange,
+    host: &'a dyn HostMut,
+    session: &'a ChangeSession,
+) -> Result<Switch<'a>, FixError> {
+    let (setting, _) = property.setting();
+    let switch = Switch::open(session, host, &setting).map_err(FixError::Change)?;
+    let value = switch.original().value.as_deref();
+    // A default or an inherited value is none of the dataset itself.
+    match value.is_none_or(|value| value == property.before) {
+        true => Ok(switch),
+        false => Err(FixError::Meanwhile {
+            path: property.dataset.clone().into(),
         }),
     }
 }

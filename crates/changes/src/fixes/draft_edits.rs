@@ -5,6 +5,7 @@ use crate::fixes::new_files::find_new_path;
 use crate::fixes::overlay::Overlay;
 use crate::fixes::plan::{FileChange, RUNNING_VALUES};
 use crate::fixes::program;
+use crate::fixes::properties::PropertyChange;
 use assay_config::SettingAtLine;
 use assay_host::Host;
 use assay_model::FactPlace;
@@ -16,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// Value of an edit's `beside` if the fact's line is the head of a block, and the setting belongs in this block.
 const HEAD: &str = "{}";
 
+/// File that every package of cron has.
+const CRONTAB: &str = "/etc/crontab";
+
 /// Directories whose files are overwritten by a package upgrade without a question to the user.
 const PACKAGED: [&str; 2] = ["/usr/lib", "/lib"];
 
@@ -26,6 +30,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) work: Overlay<'a>,
     pub(crate) files: BTreeMap<PathBuf, FileChange>,
     pub(crate) modes: BTreeMap<PathBuf, ModeChange>,
+    pub(crate) properties: BTreeMap<(String, String), PropertyChange>,
 }
 
 impl<'a> Draft<'a> {
@@ -36,6 +41,7 @@ impl<'a> Draft<'a> {
             work: Overlay::new(host),
             files: BTreeMap::new(),
             modes: BTreeMap::new(),
+            properties: BTreeMap::new(),
         }
     }
 
@@ -84,6 +90,9 @@ impl<'a> Draft<'a> {
         if let Some(bits) = edit.mode.as_deref().and_then(ModeBits::parse) {
             return self.edit_modes(bits, &edit.key);
         }
+        if edit.program == Configured::Zfs {
+            return self.edit_property(edit, seen);
+        }
         match &seen.place {
             FactPlace::File {
                 path,
@@ -126,6 +135,27 @@ impl<'a> Draft<'a> {
             text,
             format!("{to}\n").into(),
         );
+        Ok(true)
+    }
+
+    /// Plans an edit of a property of a ZFS dataset, which the key names.
+    fn edit_property(&mut self, edit: &Edit, seen: &Seen) -> Result<bool, String> {
+        let (dataset, property) = (edit.key.clone(), edit.fact.clone());
+        let unfit = || format!("the value of {property} of {dataset} is unknown");
+        let before = seen.value.as_str().ok_or_else(unfit)?;
+        let after = edit.to.clone().ok_or_else(unfit)?;
+        let key = (dataset.clone(), property.clone());
+        let planned = self.properties.entry(key).or_insert(PropertyChange {
+            dataset: dataset.clone(),
+            property: property.clone(),
+            before: before.to_owned(),
+            after: before.to_owned(),
+        });
+        if planned.after == after {
+            return Ok(false);
+        }
+        planned.after.clone_from(&after);
+        self.work.set_property(dataset, property, after);
         Ok(true)
     }
 
@@ -217,6 +247,11 @@ impl<'a> Draft<'a> {
             .any(|file| file.path == *path && file.is_new())
         {
             return Ok(false);
+        }
+        if edit.program == Configured::Cron
+            && !self.work.exists(Path::new(CRONTAB)).unwrap_or(false)
+        {
+            return Err(format!("{CRONTAB} is missing, so cron is not installed"));
         }
         let (real, missing) = find_new_path(&self.work, path)?;
         self.work.create(real.clone(), text.into(), &missing);
@@ -357,7 +392,8 @@ fn find_edit_evidence<'a>(finding: &'a Finding, edit: &Edit) -> Option<&'a Seen>
         true => edit.fact.clone(),
         false => format!("{}.{}", finding.subject, edit.fact),
     };
-    let seen = finding.evidence.iter().find(|seen| seen.key == key)?;
+    let with_key = |key: &str| finding.evidence.iter().find(|seen| seen.key == key);
+    let seen = with_key(&key).or_else(|| with_key(&edit.fact))?;
     let meant = edit.only.as_ref().is_none_or(|only| *only == seen.value);
     let there = edit.file.as_ref().is_none_or(|start| match &seen.place {
         FactPlace::File { path, .. } => path.starts_with(start),
@@ -412,11 +448,9 @@ fn wanted_value(edit: &Edit, now: Option<&str>) -> Option<String> {
     if let Some(words) = &edit.add {
         let has = |word: &&String| !now.split(words.between).any(|known| known.trim() == **word);
         let missing: Vec<&str> = words.with.iter().filter(has).map(String::as_str).collect();
-        return Some(
-            [&[now], &missing[..]]
-                .concat()
-                .join(&words.between.to_string()),
-        );
+        let known = Some(now).filter(|now| !now.is_empty());
+        let all: Vec<&str> = known.into_iter().chain(missing).collect();
+        return Some(all.join(&words.between.to_string()));
     }
     let words = edit.drop.as_ref()?;
     let bare = now.trim_matches(['"', '\'']);
@@ -503,7 +537,11 @@ mod tests {
             add: words(',', "nofail"),
             ..edit()
         };
-        for (now, wanted) in [("defaults", "defaults,nofail"), ("ro,nofail", "ro,nofail")] {
+        for (now, wanted) in [
+            ("defaults", "defaults,nofail"),
+            ("ro,nofail", "ro,nofail"),
+            ("", "nofail"),
+        ] {
             assert_eq!(wanted_value(&added, Some(now)).as_deref(), Some(wanted));
         }
         assert_eq!(wanted_value(&added, None), None);

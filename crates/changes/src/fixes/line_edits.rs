@@ -82,8 +82,8 @@ pub(crate) fn edit_line(edit: &Edit, line: &str) -> Option<String> {
 ///
 /// - A space at an end of `from` matches whitespace or the end of the line; the matched text stays.
 /// - `^` requires the start of the statement, after the indentation.
-/// - `*` matches a run of characters other than whitespace, quotes, commas and brackets. `*` in `to` stands for the
-///   same run. If `*` has several matches in the line, the line stays unchanged.
+/// - `*` matches a run of characters other than whitespace, quotes, commas, brackets and angle brackets. `*` in `to` stands
+///   for the same run. If `*` has several matches in the line, the line stays unchanged.
 fn exchange(line: &str, from: &str, to: &str) -> String {
     let (first, part) = match from.strip_prefix('^') {
         Some(part) => (true, part),
@@ -126,7 +126,7 @@ fn find_part<'a>(line: &'a str, from: usize, core: &str) -> Option<(Range<usize>
         let start = from + line[from..].find(core)?;
         return Some((start..start + core.len(), "*"));
     };
-    let is_run = |letter: char| !letter.is_whitespace() && !"\"',[]".contains(letter);
+    let is_run = |letter: char| !letter.is_whitespace() && !"\"',[]<>".contains(letter);
     line[from..].char_indices().find_map(|(at, _)| {
         let at = from + at;
         // A run begins at its first letter.
@@ -204,6 +204,12 @@ mod tests {
                 "a: [\"b:1\", \"c\"]",
             ),
             ("a: [\"b:1\"]", "[\"*\"]", "[]", "a: []"),
+            (
+                "<IfModule mod_a>",
+                "<IfModule mod_*>",
+                "<IfModule mod_*.c>",
+                "<IfModule mod_a.c>",
+            ),
             ("a b", "", "c", "a b"),
             ("a b", "^ ", "c", "a b"),
         ] {

@@ -1,5 +1,6 @@
 //! A machine with the contents of some files replaced in memory.
 
+use crate::fixes::properties::{Properties, with_properties};
 use assay_host::{CommandOutput, DeviceNumber, FileKind, Host, HostError, Limits, Stat, StatFs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -16,6 +17,7 @@ pub struct Overlay<'a> {
     below: &'a dyn Host,
     files: BTreeMap<PathBuf, Vec<u8>>,
     modes: BTreeMap<PathBuf, u32>,
+    properties: Properties,
     /// New files, which are among `files`, and their new directories.
     created: BTreeSet<PathBuf>,
     /// Files and directories that seem not to exist.
@@ -30,6 +32,7 @@ impl<'a> Overlay<'a> {
             below,
             files: BTreeMap::new(),
             modes: BTreeMap::new(),
+            properties: Properties::new(),
             created: BTreeSet::new(),
             hidden: BTreeSet::new(),
         }
@@ -65,6 +68,11 @@ impl<'a> Overlay<'a> {
     /// Replaces the permission bits of a file. `path` must not contain symbolic links.
     pub fn set_mode(&mut self, path: PathBuf, mode: u32) {
         self.modes.insert(path, mode);
+    }
+
+    /// Replaces the value of a property of a ZFS dataset.
+    pub fn set_property(&mut self, dataset: String, property: String, value: String) {
+        self.properties.insert((dataset, property), value);
     }
 }
 
@@ -267,9 +275,12 @@ impl Host for Overlay<'_> {
             });
         }
         let output = self.below.run(argv, limits)?;
-        Ok(match name == "stat" && !self.modes.is_empty() {
-            true => self.with_modes(argv, output),
-            false => output,
+        Ok(match name.to_str() {
+            Some("stat") if !self.modes.is_empty() => self.with_modes(argv, output),
+            Some("zfs") if !self.properties.is_empty() => {
+                with_properties(&self.properties, argv, output)
+            }
+            _ => output,
         })
     }
 

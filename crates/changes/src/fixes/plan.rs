@@ -6,6 +6,7 @@ use crate::fixes::line_diff::{Hunk, diff_hunks};
 use crate::fixes::line_edits::ModeChange;
 use crate::fixes::overlay::Overlay;
 use crate::fixes::program;
+use crate::fixes::properties::PropertyChange;
 use assay_advice::findings;
 use assay_facts::{CollectOptions, collect};
 use assay_host::Host;
@@ -46,6 +47,8 @@ pub struct FixPlan {
     pub files: Vec<FileChange>,
     /// The files whose permissions change.
     pub modes: Vec<ModeChange>,
+    /// The properties of ZFS datasets that change.
+    pub properties: Vec<PropertyChange>,
     /// Number of findings before the change, by rule and certainty. After the change, no rule may have more findings.
     before: Counts,
 }
@@ -155,7 +158,7 @@ impl FixPlan {
     /// Whether the plan changes any file.
     #[must_use]
     pub fn does_something(&self) -> bool {
-        !self.files.is_empty() || !self.modes.is_empty()
+        !self.files.is_empty() || !self.modes.is_empty() || !self.properties.is_empty()
     }
 
     /// Returns the target of the session. Only one change of a target runs at a time.
@@ -168,7 +171,10 @@ impl FixPlan {
             .collect();
         names.dedup();
         if names.is_empty() {
-            return "the permissions of files".to_owned();
+            return match self.modes.is_empty() {
+                false => "the permissions of files".to_owned(),
+                true => "the properties of datasets".to_owned(),
+            };
         }
         format!("the configuration of {}", names.join(" and "))
     }
@@ -240,6 +246,10 @@ impl FixPlan {
         }
         for mode in &self.modes {
             without.set_mode(mode.real.clone(), mode.before);
+        }
+        for one in &self.properties {
+            let (dataset, property) = (one.dataset.clone(), one.property.clone());
+            without.set_property(dataset, property, one.before.clone());
         }
         without
     }
@@ -332,6 +342,8 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
     }
     let modes = draft.modes.into_values();
     let modes = modes.filter(|mode| mode.before != mode.after).collect();
+    let properties = draft.properties.into_values();
+    let properties = properties.filter(|one| one.before != one.after).collect();
     let files = draft.files.into_values();
     let files: Vec<FileChange> = files.filter(|file| file.before != file.after).collect();
     let plan = FixPlan {
@@ -346,6 +358,7 @@ pub fn plan(host: &dyn Host, pages: &[&Advice], page: &Advice) -> Result<FixPlan
         by_hand,
         files,
         modes,
+        properties,
         before: count_findings(&before),
     };
     if plan.does_something() {

@@ -61,6 +61,34 @@ pub(crate) fn program_name(program: Configured) -> &'static str {
         Configured::Libvirt => "libvirt",
         Configured::Pam => "pam",
         Configured::Proxmox => "proxmox",
+        Configured::OpenDkim => "opendkim",
+        Configured::Rspamd => "rspamd",
+        Configured::SpamAssassin => "spamassassin",
+        Configured::Spamd => "spamd",
+        Configured::CupsBrowsed => "cups-browsed",
+        Configured::Dhcpd => "dhcpd",
+        Configured::Kea => "kea",
+        Configured::Slapd => "slapd",
+        Configured::Ntpd => "ntpd",
+        Configured::PdnsRecursor => "pdns-recursor",
+        Configured::PureFtpd => "pure-ftpd",
+        Configured::NfsServer => "nfs-server",
+        Configured::RabbitMq => "rabbitmq",
+        Configured::Kubelet => "kubelet",
+        Configured::Containers => "podman",
+        Configured::Cron => "cron",
+        Configured::LoginDefs => "login.defs",
+        Configured::OpenSsl => "openssl",
+        Configured::Initramfs => "initramfs",
+        Configured::Prometheus => "prometheus",
+        Configured::Tomcat => "tomcat",
+        Configured::Uwsgi => "uwsgi",
+        Configured::Zabbix => "zabbix",
+        Configured::LdSo => "the dynamic linker",
+        Configured::Logrotate => "logrotate",
+        Configured::Nsswitch => "nsswitch.conf",
+        Configured::Timesyncd => "systemd-timesyncd",
+        Configured::Zfs => "zfs",
         Configured::Files => "files",
     }
 }
@@ -92,7 +120,12 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
             Some(version) => return vec![format!("php-fpm{version}"), "-t".to_owned()],
             None => &[],
         },
-        Configured::Tftpd | Configured::Memcached | Configured::Grub => &["sh", "-n", "{file}"],
+        Configured::Tftpd
+        | Configured::Memcached
+        | Configured::Grub
+        | Configured::Spamd
+        | Configured::Initramfs
+        | Configured::Prometheus => &["sh", "-n", "{file}"],
         Configured::Mdadm if file.starts_with("/etc/default") => &["sh", "-n", "{file}"],
         Configured::Chrony => &["chronyd", "-p", "-f", "{file}"],
         Configured::Sudo => &["visudo", "-c", "-q", "-f", "{file}"],
@@ -106,6 +139,15 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         // This command reads all sources, and no network.
         Configured::AptSources => &["apt-get", "indextargets"],
         Configured::Units => return validate_unit(file),
+        // This command rotates nothing.
+        Configured::Logrotate => &["logrotate", "--debug", "{file}"],
+        Configured::OpenDkim => &["opendkim", "-n", "-x", "{file}"],
+        Configured::Rspamd => &["rspamadm", "configtest", "-q"],
+        Configured::SpamAssassin => &["spamassassin", "--lint", "--local"],
+        Configured::Dhcpd => &["dhcpd", "-t", "-q", "-cf", "{file}"],
+        Configured::Kea => &["kea-ctrl-agent", "-t", "{file}"],
+        Configured::Slapd => &["slaptest", "-u", "-f", "{file}"],
+        Configured::OpenSsl => &["openssl", "ciphers"],
         Configured::Sysctl
         | Configured::PostgresqlAccess
         | Configured::Redis
@@ -133,6 +175,23 @@ pub(crate) fn validate(program: Configured, file: &Path) -> Vec<String> {
         | Configured::Libvirt
         | Configured::Pam
         | Configured::Proxmox
+        | Configured::CupsBrowsed
+        | Configured::Ntpd
+        | Configured::PdnsRecursor
+        | Configured::PureFtpd
+        | Configured::NfsServer
+        | Configured::RabbitMq
+        | Configured::Kubelet
+        | Configured::Containers
+        | Configured::Cron
+        | Configured::LoginDefs
+        | Configured::Tomcat
+        | Configured::Uwsgi
+        | Configured::Zabbix
+        | Configured::LdSo
+        | Configured::Nsswitch
+        | Configured::Timesyncd
+        | Configured::Zfs
         | Configured::Files => &[],
     };
     to_owned_words(words)
@@ -229,6 +288,42 @@ pub(crate) fn next_start(file: &FileChange) -> Option<String> {
         Configured::Proxmox => {
             Some("takes effect when the guest is shut down and started again".to_owned())
         }
+        Configured::OpenDkim => command("systemctl restart opendkim"),
+        Configured::SpamAssassin | Configured::Spamd => command("systemctl restart spamd"),
+        Configured::CupsBrowsed => command("systemctl restart cups-browsed"),
+        Configured::Dhcpd => command("systemctl restart isc-dhcp-server"),
+        Configured::Kea => command("systemctl restart kea-ctrl-agent"),
+        Configured::Slapd => command("systemctl restart slapd"),
+        Configured::PdnsRecursor => command("systemctl restart pdns-recursor"),
+        Configured::PureFtpd => command("systemctl restart pure-ftpd"),
+        Configured::NfsServer => command("systemctl restart nfs-server"),
+        Configured::RabbitMq => command("systemctl restart rabbitmq-server"),
+        Configured::Kubelet => command("systemctl restart kubelet"),
+        Configured::Containers => {
+            Some("takes effect for containers that are created from now on".to_owned())
+        }
+        Configured::Cron => Some("read within a minute".to_owned()),
+        Configured::LoginDefs => Some("takes effect when a password is set".to_owned()),
+        Configured::OpenSsl | Configured::Nsswitch => Some("read when a program starts".to_owned()),
+        Configured::Initramfs => command("update-initramfs -u"),
+        Configured::Prometheus => command("systemctl restart prometheus"),
+        Configured::Uwsgi => command("systemctl restart uwsgi"),
+        Configured::Ntpd if file.real.starts_with("/etc/ntpsec") => {
+            command("systemctl restart ntpsec")
+        }
+        Configured::Ntpd => command("systemctl restart ntp"),
+        Configured::Tomcat => {
+            // /etc/tomcat10/server.xml
+            let unit = file.real.iter().nth(2)?.to_string_lossy();
+            command(&format!("systemctl restart {unit}"))
+        }
+        Configured::Zabbix if file.real.ends_with("zabbix_agent2.conf") => {
+            command("systemctl restart zabbix-agent2")
+        }
+        Configured::Zabbix => command("systemctl restart zabbix-agent"),
+        Configured::LdSo => command("ldconfig"),
+        Configured::Timesyncd => command("systemctl restart systemd-timesyncd"),
+        Configured::Logrotate => Some("read at the next rotation".to_owned()),
         Configured::Postgresql => next_start_of_postgresql(file),
         _ => None,
     }
@@ -282,6 +377,7 @@ pub(crate) fn reload(host: &dyn Host, program: Configured, file: &Path) -> Vec<S
         Configured::Squid => ("squid", "squid", &["squid", "-k", "reconfigure"]),
         Configured::Snmpd => ("snmpd", "snmpd", &["service", "snmpd", "reload"]),
         Configured::Proftpd => ("proftpd", "proftpd", &["service", "proftpd", "reload"]),
+        Configured::Rspamd => ("rspamd", "rspamd", &["service", "rspamd", "reload"]),
         Configured::Sshd => ("ssh", "sshd", &["service", "ssh", "reload"]),
         Configured::Nginx => ("nginx", "nginx", &["nginx", "-s", "reload"]),
         Configured::Postfix => ("postfix", "master", &["postfix", "reload"]),

@@ -3,6 +3,7 @@
 use crate::fixes::line_diff::Hunk;
 use crate::fixes::line_edits::ModeChange;
 use crate::fixes::plan::{FileChange, FixPlan};
+use crate::fixes::properties::PropertyChange;
 use assay_model::SCHEMA_VERSION;
 use assay_render::Style;
 use assay_render::text::escape_line;
@@ -32,6 +33,15 @@ pub fn render_plan(plan: &FixPlan, style: Style) -> String {
         };
         line("-", "31", mode.before);
         line("+", "32", mode.after);
+    }
+    for one in &plan.properties {
+        let _ = writeln!(out, "\n{}", escape_line(&one.dataset));
+        let mut line = |sign: &str, colour: &str, value: &str| {
+            let text = escape_line(&format!("{sign} {}={value}", one.property));
+            let _ = writeln!(out, "  {}", style.paint(colour, &text));
+        };
+        line("-", "31", &one.before);
+        line("+", "32", &one.after);
     }
     if !plan.by_hand.is_empty() {
         let _ = writeln!(out, "\n{}", style.bold("To do by hand"));
@@ -153,6 +163,9 @@ pub struct FixDocument<'a> {
     /// Files whose permissions change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     modes: Vec<FileMode<'a>>,
+    /// Properties of ZFS datasets that change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    properties: Vec<Property<'a>>,
     by_hand: Vec<ByHand<'a>>,
 }
 
@@ -165,6 +178,14 @@ struct FileMode<'a> {
     before: String,
     /// Permission bits after the change in octal.
     after: String,
+}
+
+#[derive(Serialize, schemars::JsonSchema)]
+struct Property<'a> {
+    dataset: &'a str,
+    property: &'a str,
+    before: &'a str,
+    after: &'a str,
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
@@ -209,6 +230,7 @@ pub fn plan_document(plan: &FixPlan, became: &str, change: Option<&str>) -> Valu
         may_lock_out: plan.lockout,
         files: plan.files.iter().map(describe_file).collect(),
         modes: plan.modes.iter().map(describe_mode).collect(),
+        properties: plan.properties.iter().map(describe_property).collect(),
         by_hand: by_hand
             .map(|one| ByHand {
                 what: &one.what,
@@ -230,8 +252,18 @@ pub fn empty_document(rule: &str) -> Value {
         may_lock_out: false,
         files: Vec::new(),
         modes: Vec::new(),
+        properties: Vec::new(),
         by_hand: Vec::new(),
     })
+}
+
+fn describe_property(one: &PropertyChange) -> Property<'_> {
+    Property {
+        dataset: &one.dataset,
+        property: &one.property,
+        before: &one.before,
+        after: &one.after,
+    }
 }
 
 fn describe_mode(mode: &ModeChange) -> FileMode<'_> {

@@ -128,6 +128,66 @@ pub enum Configured {
     Pam,
     /// Proxmox VE.
     Proxmox,
+    /// OpenDKIM.
+    #[serde(rename = "opendkim")]
+    OpenDkim,
+    /// rspamd.
+    Rspamd,
+    /// `SpamAssassin`.
+    #[serde(rename = "spamassassin")]
+    SpamAssassin,
+    /// Options of `SpamAssassin`'s daemon in /etc/default.
+    Spamd,
+    /// cups-browsed.
+    CupsBrowsed,
+    /// ISC's DHCP server.
+    Dhcpd,
+    /// Agent of the DHCP server Kea.
+    Kea,
+    /// OpenLDAP with slapd.conf.
+    Slapd,
+    /// ntpd and `NTPsec`.
+    Ntpd,
+    /// `PowerDNS`'s recursor.
+    PdnsRecursor,
+    /// Pure-FTPd.
+    PureFtpd,
+    /// NFS server (`nfs.conf`).
+    NfsServer,
+    /// `RabbitMQ`.
+    #[serde(rename = "rabbitmq")]
+    RabbitMq,
+    /// The kubelet of Kubernetes.
+    Kubelet,
+    /// Defaults of Podman (`containers.conf`).
+    Containers,
+    /// Tables of cron.
+    Cron,
+    /// login.defs: defaults for accounts and passwords.
+    LoginDefs,
+    /// openssl.cnf.
+    #[serde(rename = "openssl")]
+    OpenSsl,
+    /// initramfs-tools.
+    Initramfs,
+    /// Options of Prometheus in /etc/default.
+    Prometheus,
+    /// Tomcat.
+    Tomcat,
+    /// uWSGI.
+    Uwsgi,
+    /// Agent of Zabbix.
+    Zabbix,
+    /// Search paths and preloaded libraries of the dynamic linker.
+    LdSo,
+    /// logrotate.
+    Logrotate,
+    /// nsswitch.conf: the sources of names.
+    Nsswitch,
+    /// systemd-timesyncd.
+    Timesyncd,
+    /// Properties of ZFS datasets.
+    Zfs,
     /// Permissions of files.
     Files,
 }
@@ -141,7 +201,9 @@ impl Configured {
             Self::Nginx => ConfigLanguage::Nginx,
             Self::Postfix => ConfigLanguage::Postfix,
             Self::Dovecot => ConfigLanguage::Dovecot,
-            Self::Samba | Self::Php | Self::Rsyncd | Self::Journald => ConfigLanguage::Ini,
+            Self::Samba | Self::Php | Self::Rsyncd | Self::Journald | Self::NfsServer => {
+                ConfigLanguage::Ini
+            }
             Self::PostfixServices => ConfigLanguage::PostfixServices,
             Self::Sysctl => ConfigLanguage::Sysctl,
             Self::Apache | Self::Cups => ConfigLanguage::Apache,
@@ -154,13 +216,33 @@ impl Configured {
             Self::Fstab => ConfigLanguage::Fstab,
             Self::Libvirt => ConfigLanguage::KeyValue,
             Self::Exim => ConfigLanguage::Shell,
+            Self::Nsswitch => ConfigLanguage::Nsswitch,
             Self::Squid | Self::Snmpd | Self::Mosquitto => ConfigLanguage::Words,
             Self::Bind
+            | Self::Timesyncd
+            | Self::Zfs
+            | Self::LdSo
+            | Self::Rspamd
+            | Self::SpamAssassin
+            | Self::Spamd
+            | Self::Dhcpd
+            | Self::Kea
+            | Self::PdnsRecursor
+            | Self::PureFtpd
+            | Self::RabbitMq
+            | Self::Kubelet
+            | Self::Containers
+            | Self::Cron
+            | Self::OpenSsl
+            | Self::Initramfs
+            | Self::Prometheus
+            | Self::Tomcat
+            | Self::Uwsgi
+            | Self::Zabbix
             | Self::Unbound
             | Self::Mongodb
             | Self::Elasticsearch
             | Self::Docker
-            | Self::Proftpd
             | Self::Units
             | Self::AptSources
             | Self::Inetd
@@ -169,6 +251,12 @@ impl Configured {
             | Self::Files => ConfigLanguage::Lines,
             Self::Modprobe => ConfigLanguage::Modprobe,
             Self::Haproxy
+            | Self::Logrotate
+            | Self::Ntpd
+            | Self::OpenDkim
+            | Self::CupsBrowsed
+            | Self::Slapd
+            | Self::LoginDefs
             | Self::PostgresqlAccess
             | Self::Redis
             | Self::Openvpn
@@ -180,6 +268,7 @@ impl Configured {
             | Self::HostsEquiv
             | Self::Smartd
             | Self::Nut
+            | Self::Proftpd
             | Self::Apcupsd => ConfigLanguage::Words,
         }
     }

@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// Fact whose place determines the file and the block: a property of the subject, or a key of the machine if the
-    /// check has no subject.
+    /// Fact whose place determines the file and the block: a property of the subject, or a key of the machine.
     pub fact: String,
     /// Program whose configuration is changed.
     pub program: Configured,
     /// Name of the directive to change; `*` for the directive in the line of the fact. `{property}` is replaced by a
-    /// value of the subject.
+    /// value of the subject. For the program `zfs` it is the name of a dataset, and `fact` is the property.
     pub key: String,
     /// If present, the edit applies only to files whose path begins with this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,21 +67,22 @@ pub struct ModeBits {
 }
 
 impl ModeBits {
-    /// Parses one clause of chmod(1) such as `o-rwx`: users, `+` or `-`, and the letters `r`, `w` or `x`.
+    /// Parses one clause of chmod(1) such as `o-rwx`: users, `+` or `-`, and the letters `r`, `w`, `x` or `s`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (users, rights) = text.split_once(['+', '-'])?;
         let among = |users: char| match users {
-            'u' => Some(0o700),
-            'g' => Some(0o070),
+            'u' => Some(0o4700),
+            'g' => Some(0o2070),
             'o' => Some(0o007),
-            'a' => Some(0o777),
+            'a' => Some(0o6777),
             _ => None,
         };
         let right = |right: char| match right {
             'r' => Some(0o444),
             'w' => Some(0o222),
             'x' => Some(0o111),
+            's' => Some(0o6000),
             _ => None,
         };
         let all = |text: &str, bits: &dyn Fn(char) -> Option<u32>| {
@@ -114,4 +114,26 @@ pub struct Words {
     /// When words are dropped: texts of which a word must contain one to be dropped. Words that begin with `!` or `-`
     /// stay, because they exclude something. When words are added: the words to add.
     pub with: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_gained_and_lost() {
+        for (clause, before, after) in [
+            ("o-rwx", 0o4757, 0o4750),
+            ("a+x", 0o640, 0o751),
+            ("u-s", 0o6755, 0o2755),
+            ("g-s", 0o6755, 0o4755),
+            ("a-s", 0o6755, 0o755),
+        ] {
+            let bits = ModeBits::parse(clause).unwrap();
+            assert_eq!(bits.applied_to(before), after, "{clause}");
+        }
+        for clause in ["", "o", "o-", "-r", "o-s", "z-r", "u-t", "u-r,g-r"] {
+            assert_eq!(ModeBits::parse(clause), None, "{clause}");
+        }
+    }
 }
