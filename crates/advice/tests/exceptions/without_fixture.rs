@@ -229,7 +229,6 @@ pub const WITHOUT_FIXTURE: &[(&str, usize)] = &[
     ("web-server-tls-1-0", 1),
     ("web-server-weak-ciphers", 2),
     ("mariadb-never-flushed", 1),
-    ("unbound-without-validator", 1),
     ("dhcpd-omapi-open", 1),
     ("journald-lost-at-boot", 1),
     ("logs-not-rotated", 1),

@@ -55,7 +55,13 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "etcd-open",
         "all",
         "etc/default/etcd",
-        &[("http://0", "https://0")],
+        &[
+            ("http://0", "https://0"),
+            (
+                "ETCD_LISTEN_CLIENT",
+                "ETCD_CLIENT_CERT_AUTH=\"true\"\nETCD_LISTEN_CLIENT",
+            ),
+        ],
     ),
     (
         "mosquitto-open",

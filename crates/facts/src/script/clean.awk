@@ -494,7 +494,7 @@ function vpn(line,   n, words, option, value) {
 }
 function vpn_value(option, value,   n, parts, i, one, family) {
     if (value == "" || length(value) > 200) return 0
-    if (!(option in VPN_CIPHER)) return length(value) <= 80 && (value ~ /^[A-Z0-9.:-]+$/ || value ~ /^(no|yes|adaptive|lzo|lz4|lz4-v2|stub|stub-v2|migrate)$/)
+    if (!(option in VPN_CIPHER)) return length(value) <= 80 && (value ~ /^[A-Z0-9.:-]+$/ || value ~ /^(no|yes|none|adaptive|lzo|lz4|lz4-v2|stub|stub-v2|migrate)$/)
     n = split(value, parts, ":")
     for (i = 1; i <= n; i++) {
         one = toupper(parts[i]); sub(/^[?]/, "", one); family = one; sub(/[^A-Z].*$/, "", family)

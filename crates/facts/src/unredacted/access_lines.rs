@@ -2,6 +2,7 @@
 //! off. Each fact is one boolean property with the place of the line, never a name or an address.
 
 mod application_servers;
+mod authoritative;
 mod clickhouse;
 mod containers;
 mod data_stores;
@@ -9,9 +10,13 @@ mod directory;
 mod directory_databases;
 mod file_servers;
 mod management;
+mod monitors;
 mod network;
+mod realms;
+mod remote_commands;
 mod resolvers;
 mod screens;
+mod small_services;
 mod system;
 mod tunnels;
 mod wireless;
@@ -40,6 +45,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     management::collect(g);
     resolvers::collect(g);
     directory_databases::collect(g);
+    realms::collect(g);
+    monitors::collect(g);
+    authoritative::collect(g);
+    small_services::collect(g);
+    remote_commands::collect(g);
 }
 
 /// The facts about one kind of line.

@@ -6,7 +6,7 @@ use super::lines_of_files::{Line, files, note, read};
 use crate::collectors::nginx::FILE as NGINX;
 use crate::collectors::services::apache_reading;
 use crate::collectors::services::ciphers::weak;
-use crate::collectors::services::databases::{OPTIONS, POSTGRESQL};
+use crate::collectors::services::databases::{POSTGRESQL, option_files};
 use crate::collectors::services::dovecot::MAIN as DOVECOT;
 use crate::collectors::services::postfix::MAIN;
 use crate::collectors::services::tls_lines::{LIGHTTPD, LIGHTTPD_DIR};
@@ -19,12 +19,6 @@ use std::path::Path;
 
 const HAPROXY: &str = "/etc/haproxy/haproxy.cfg";
 const HAPROXY_DIR: &str = "/etc/haproxy/conf.d";
-const MARIADB_DIRS: [&str; 4] = [
-    "/etc/mysql/conf.d",
-    "/etc/mysql/mariadb.conf.d",
-    "/etc/mysql/mysql.conf.d",
-    "/etc/my.cnf.d",
-];
 const OPENVPN_DIRS: [&str; 3] = ["/etc/openvpn", "/etc/openvpn/server", "/etc/openvpn/client"];
 /// Cipher lists that define Postfix's cipher grades (postconf(5)).
 const POSTFIX_LISTS: [&str; 3] = [
@@ -248,12 +242,8 @@ fn postgresql(g: &mut Gather<'_>) -> Vec<List<'static>> {
 
 /// Returns the `ssl_cipher` that applies: the last one that the server reads.
 fn mariadb(g: &mut Gather<'_>) -> Vec<List<'static>> {
-    let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
-    for dir in MARIADB_DIRS {
-        all.extend(files(g, "cipher_list", dir, ".cnf"));
-    }
     let mut last = None;
-    for path in all {
+    for path in option_files(g, "cipher_list") {
         let mut counts = false;
         for line in read(g, "cipher_list", &path) {
             let text = line.text.trim();

@@ -11,6 +11,7 @@ mod cron_lines;
 mod database_options;
 mod exim;
 mod fstab_lines;
+mod interfaces;
 mod iscsi_targets;
 mod mail;
 mod nginx;
@@ -43,6 +44,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     ssh_server::collect(g);
     system_files::collect(g);
     fstab_lines::collect(g);
+    interfaces::collect(g);
     accounts_and_limits::collect(g);
     boot_disks::collect(g);
     clock_sources::collect(g);

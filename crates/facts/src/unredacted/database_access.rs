@@ -1,18 +1,11 @@
 //! Collects who can access databases, from pg_hba.conf of each PostgreSQL cluster and from access options of MariaDB
 //! and MySQL. `collectors::services::databases` collects the durability settings.
 
-use super::lines_of_files::{Line, files, is_loopback, note, read};
+use super::lines_of_files::{Line, is_loopback, note, read};
 use super::postgresql_files::{last_value, read_records, read_settings, split_record};
-use crate::collectors::services::databases::{OPTIONS, POSTGRESQL, Server};
+use crate::collectors::services::databases::{POSTGRESQL, Server, option_files};
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
-
-const DIRS: [&str; 4] = [
-    "/etc/mysql/conf.d",
-    "/etc/mysql/mariadb.conf.d",
-    "/etc/mysql/mysql.conf.d",
-    "/etc/my.cnf.d",
-];
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     note_postgresql(g);
@@ -184,10 +177,7 @@ struct Options {
 }
 
 fn note_mariadb(g: &mut Gather<'_>) {
-    let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
-    for dir in DIRS {
-        all.extend(files(g, "mariadb.access", dir, ".cnf"));
-    }
+    let all = option_files(g, "mariadb.access");
     let server = Server::find(g);
     let mut said = Options::default();
     for path in all {

@@ -37,6 +37,7 @@ fn note_daemon(g: &mut Gather<'_>) {
         let place = at.map_or(FactPlace::from(DAEMON), |at| at_line(DAEMON, at + 1));
         note(g, "docker.daemon", "file", &place, &[("open", open.into())]);
         note_settings(g, &text, &said);
+        note_mirrors(g, &text, &said);
     }
     let mut files = vec![UNIT.to_owned(), DEFAULTS.to_owned()];
     files.extend(super::lines_of_files::files(
@@ -79,7 +80,9 @@ fn note_settings(g: &mut Gather<'_>, text: &str, said: &Value) {
         .flatten()
         .filter_map(Value::as_str)
         .any(|registry| !is_loopback(registry));
+    let unlimited = said["log-driver"] == "json-file" && said["log-opts"]["max-size"].is_null();
     for (key, name, holds) in [
+        ("log-driver", "logs_unlimited", unlimited),
         ("insecure-registries", "insecure_registry", insecure),
         ("iptables", "iptables_off", said["iptables"] == false),
         (
@@ -102,6 +105,27 @@ fn note_settings(g: &mut Gather<'_>, text: &str, said: &Value) {
         let place = at_line(DAEMON, line.unwrap_or(0) + 1);
         note(g, "docker.daemon", "file", &place, &[(name, holds.into())]);
     }
+}
+
+/// Notes mirrors from which images come without TLS.
+fn note_mirrors(g: &mut Gather<'_>, text: &str, said: &Value) {
+    let Some(mirrors) = said["registry-mirrors"].as_array() else {
+        return;
+    };
+    let mut plain = mirrors
+        .iter()
+        .filter_map(Value::as_str)
+        .filter_map(|mirror| {
+            let mirror = mirror.trim();
+            mirror.strip_prefix("http://")
+        });
+    let insecure = plain.any(|address| !is_loopback(address));
+    let line = text
+        .lines()
+        .position(|line| line.contains("\"registry-mirrors\""));
+    let place = at_line(DAEMON, line.unwrap_or(0) + 1);
+    let properties = [("insecure_registry", insecure.into())];
+    note(g, "docker.daemon", "mirrors", &place, &properties);
 }
 
 fn is_open(host: &str) -> bool {
@@ -149,6 +173,44 @@ fn note_containers(g: &mut Gather<'_>) {
 mod tests {
     use super::*;
     use assay_host::Recorded;
+
+    #[test]
+    fn settings_of_images_and_logs() {
+        for (text, fact, expected) in [
+            (
+                r#"{"registry-mirrors": ["http://mirror.example:5000"]}"#,
+                "mirrors.insecure_registry",
+                Some(true),
+            ),
+            (
+                r#"{"registry-mirrors": ["https://mirror.example", "http://127.0.0.1"]}"#,
+                "mirrors.insecure_registry",
+                Some(false),
+            ),
+            (
+                r#"{"log-driver": "json-file"}"#,
+                "file.logs_unlimited",
+                Some(true),
+            ),
+            (
+                r#"{"log-driver": "json-file", "log-opts": {"max-size": "10m"}}"#,
+                "file.logs_unlimited",
+                Some(false),
+            ),
+            (
+                r#"{"log-driver": "local"}"#,
+                "file.logs_unlimited",
+                Some(false),
+            ),
+            (r#"{"debug": false}"#, "file.logs_unlimited", None),
+        ] {
+            let host = Recorded::new().file(DAEMON, text);
+            let mut g = Gather::new(&host);
+            collect(&mut g);
+            let found = g.facts.get(&format!("docker.daemon.{fact}"));
+            assert_eq!(found, expected.map(Value::Bool).as_ref(), "{text}");
+        }
+    }
 
     #[test]
     fn addresses_of_the_daemon() {

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum number of files whose permissions are read.
 const MOST: usize = 400;
 
-const SECRETS: [&str; 16] = [
+const SECRETS: [&str; 25] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -28,6 +28,70 @@ const SECRETS: [&str; 16] = [
     "/etc/libnss-ldap.secret",
     "/etc/dovecot/private/dovecot.key",
     "/var/lib/samba/private/passdb.tdb",
+    "/etc/sssd/sssd.conf",
+    "/etc/rndc.key",
+    "/etc/krb5kdc/stash",
+    "/etc/kubernetes/admin.conf",
+    "/etc/rancher/k3s/k3s.yaml",
+    "/etc/rsyncd.secrets",
+    "/etc/pgbouncer/userlist.txt",
+    "/etc/exim4/passwd.client",
+    "/root/.my.cnf",
+];
+/// Files that contain secrets only where one of these settings is in them.
+const HOLDERS: [(&str, &[&str]); 8] = [
+    ("/etc/bind/named.conf", &["secret"]),
+    ("/etc/bind/named.conf.local", &["secret"]),
+    ("/etc/nslcd.conf", &["bindpw", "rootpwmodpw"]),
+    ("/etc/msmtprc", &["password"]),
+    ("/etc/zabbix/zabbix_server.conf", &["dbpassword"]),
+    ("/etc/zabbix/zabbix_proxy.conf", &["dbpassword"]),
+    ("/etc/network/interfaces", &["wpa-psk", "wireless-key"]),
+    ("/etc/knot/knot.conf", &["secret"]),
+];
+/// Directories with such files, each with the ending of their names.
+const HOLDER_DIRS: [(&str, &str, &[&str]); 12] = [
+    (
+        "/etc/netplan",
+        ".yaml",
+        &["password", "private", "private-key"],
+    ),
+    (
+        "/etc/systemd/network",
+        ".netdev",
+        &["privatekey", "presharedkey"],
+    ),
+    (
+        "/etc/wpa_supplicant",
+        ".conf",
+        &["psk", "password", "wep_key0"],
+    ),
+    ("/etc/hostapd", ".conf", &["wpa_passphrase", "wpa_psk"]),
+    (
+        "/etc/network/interfaces.d",
+        "",
+        &["wpa-psk", "wireless-key"],
+    ),
+    ("/etc/sssd/conf.d", ".conf", &["ldap_default_authtok"]),
+    ("/etc/bind", ".key", &["secret"]),
+    (
+        "/etc/powerdns/pdns.d",
+        ".conf",
+        &["api-key", "gmysql-password", "gpgsql-password"],
+    ),
+    ("/etc/mysql/conf.d", ".cnf", &["password"]),
+    ("/etc/mysql/mariadb.conf.d", ".cnf", &["password"]),
+    ("/etc/my.cnf.d", ".cnf", &["password"]),
+    ("/etc/swanctl/conf.d", ".conf", &["secret"]),
+];
+/// Files and directories that packages close to other accounts. A copied tree in which one is closed keeps its modes.
+const CLOSED: [&str; 6] = [
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/polkit-1/rules.d",
+    "/etc/audit",
+    "/root",
 ];
 /// Directories that contain secrets, each with the file name ending of the secrets.
 const SECRET_DIRS: [(&str, &str); 6] = [
@@ -84,6 +148,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         secrets.extend(files(g, "secret_file", dir, end));
     }
     secrets.extend(named_secrets(g));
+    secrets.extend(holders(g));
     let mut runs = runs_of_cron(g);
     runs.extend(runs_of_units(g));
     let shells: Vec<String> = SHELLS
@@ -113,7 +178,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let secrets_kept = !of_tree
         || secrets
             .iter()
-            .any(|path| modes.contains_key(path) && !is(path, 0o004));
+            .any(|path| modes.contains_key(path) && !is(path, 0o004))
+        || CLOSED.iter().any(|path| {
+            let mode = g.host.tree_mode(Path::new(path));
+            mode.is_some_and(|mode| mode & 0o005 == 0)
+        });
     let jobs_kept = !of_tree || jobs.iter().any(|path| is(path, 0o111));
     let writes_kept = !of_tree
         || g.host
@@ -205,9 +274,47 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
 }
 
-/// Returns the files with passwords and keys that fstab and crypttab name (mount.cifs(8), crypttab(5)).
+/// Returns the files that contain secrets only on some machines, and contain one here.
+fn holders(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all: Vec<(String, &[&str])> = HOLDERS
+        .iter()
+        .map(|(path, settings)| ((*path).to_owned(), *settings))
+        .collect();
+    for (dir, end, settings) in HOLDER_DIRS {
+        let paths = files(g, "secret_file", dir, end).into_iter();
+        all.extend(paths.map(|path| (path, settings)));
+    }
+    all.retain(|(path, settings)| {
+        read(g, "secret_file", path).iter().any(|line| {
+            let text = line.text.trim().trim_matches(['"', '\'']).to_lowercase();
+            let end =
+                text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"_-".contains(letter));
+            let (name, value) = text.split_at(end.unwrap_or(text.len()));
+            // Without a value, the program asks for it.
+            let value = value
+                .trim_matches(|letter: char| letter.is_whitespace() || "=:\"'".contains(letter));
+            settings.contains(&name) && !value.is_empty()
+        })
+    });
+    all.into_iter().map(|(path, _)| path).collect()
+}
+
+/// Returns the files with passwords and keys that fstab, crypttab, the rsync daemon and MongoDB name (mount.cifs(8),
+/// crypttab(5), rsyncd.conf(5)).
 fn named_secrets(g: &mut Gather<'_>) -> Vec<String> {
     let mut all = Vec::new();
+    for (path, key) in [
+        ("/etc/rsyncd.conf", "secretsfile"),
+        ("/etc/mongod.conf", "keyfile"),
+    ] {
+        for line in read(g, "secret_file", path) {
+            let named = line.text.split_once(['=', ':']).filter(|(name, _)| {
+                let name: String = name.split_whitespace().collect();
+                name.eq_ignore_ascii_case(key)
+            });
+            all.extend(named.map(|(_, path)| path.trim().trim_matches(['"', '\'']).to_owned()));
+        }
+    }
     for line in read(g, "secret_file", "/etc/fstab") {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if let [source, _, "cifs" | "smb3", options, ..] = words[..]

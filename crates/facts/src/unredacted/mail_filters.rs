@@ -3,7 +3,7 @@
 
 use super::lines_of_files::{Line, is_loopback, note, read};
 use crate::gather::Gather;
-use assay_model::FactPlace;
+use assay_model::{FactKind, FactPlace};
 use std::path::{Path, PathBuf};
 
 const OPENDKIM: &str = "/etc/opendkim.conf";
@@ -60,6 +60,17 @@ impl Found<'_> {
     }
 }
 
+impl Found<'_> {
+    fn add_unknown(&mut self, g: &mut Gather<'_>, property: &str, why: &str, place: &FactPlace) {
+        self.count += 1;
+        let number = self.count.to_string();
+        let fact = format!("{}.{number}.{property}", self.kind);
+        g.facts
+            .unknown(fact, why, FactKind::Configured, place.clone());
+        g.about([self.kind, number.as_str()]);
+    }
+}
+
 /// Notes the settings of OpenDKIM (opendkim.conf(5), 2.11). Names are case-insensitive, and the last line counts.
 fn note_opendkim(g: &mut Gather<'_>) {
     let lines = read(g, "opendkim", OPENDKIM);
@@ -77,7 +88,14 @@ fn note_opendkim(g: &mut Gather<'_>) {
     };
     if let Some((value, place)) = setting("InternalHosts") {
         let all = dataset(g, &value).iter().any(|one| is_everybody(one));
-        found.add(g, "signs_for_all", all, &place);
+        // A milter that only signs may stand behind a server that takes mail of its own clients alone.
+        let signer = setting("Mode").is_some_and(|(mode, _)| mode.eq_ignore_ascii_case("s"));
+        if all && signer {
+            let why = "whether the server asks this signer about mail of strangers is not known";
+            found.add_unknown(g, "signs_for_all", why, &place);
+        } else {
+            found.add(g, "signs_for_all", all, &place);
+        }
     }
     let signs = ["KeyFile", "KeyTable", "SigningTable"]
         .iter()

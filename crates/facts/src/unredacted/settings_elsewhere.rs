@@ -9,7 +9,7 @@ use crate::collectors::daemons::data_servers::redis_is_open;
 use crate::collectors::daemons::lines::{is_loopback, is_world};
 use crate::collectors::daemons::nested::read_braces;
 use crate::gather::{Gather, lossy};
-use assay_model::FactPlace;
+use assay_model::{FactKind, FactPlace};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SQUID: &str = "/etc/squid/squid.conf";
@@ -51,7 +51,7 @@ fn redis(g: &mut Gather<'_>) {
         instances.push((path, lines, !usual || includes));
     }
     instances.retain(|(path, ..)| !included.contains(path));
-    for (number, (_, lines, judged)) in instances.iter().enumerate() {
+    for (number, (path, lines, judged)) in instances.iter().enumerate() {
         let last = |key: &str| {
             lines
                 .iter()
@@ -76,13 +76,40 @@ fn redis(g: &mut Gather<'_>) {
         let deciding = last("protected-mode").or(last("bind"));
         if let Some(line) = deciding.filter(|_| *judged) {
             let open = redis_is_open(&split);
-            note(
-                g,
-                "redis_instance",
-                &which,
-                &line.place,
-                &[("open", open.into())],
-            );
+            // `collectors::daemons` reads the main file alone, and leaves the answer open where it includes others. This
+            // fact replaces its own.
+            let main = match path.as_str() {
+                "/etc/redis/redis.conf" => "redis.redis.open",
+                "/etc/valkey/valkey.conf" => "redis.valkey.open",
+                _ => "",
+            };
+            let known = !main.is_empty();
+            let lacks = |line: &&Line| {
+                let words = words(line);
+                let file = words.get(1).filter(|_| words[0] == "include");
+                file.is_some_and(|file| !file.contains('*') && !exists(g, file))
+            };
+            match lines.iter().find(lacks).map(|line| line.place.clone()) {
+                Some(place) if open => {
+                    let fact = match known {
+                        true => main.to_owned(),
+                        false => format!("redis_instance.{which}.open"),
+                    };
+                    let why = "a file that is included is missing, and may ask for a password";
+                    g.facts.unknown(fact, why, FactKind::Configured, place);
+                    if !known {
+                        g.about(["redis_instance", which.as_str()]);
+                    }
+                }
+                _ if known => {
+                    let place = line.place.clone();
+                    g.facts.known(main, open, FactKind::Configured, place);
+                }
+                _ => {
+                    let properties = [("open", open.into())];
+                    note(g, "redis_instance", &which, &line.place, &properties);
+                }
+            }
         }
     }
 }
@@ -440,7 +467,7 @@ mod tests {
                     ("/etc/redis/redis.conf", "include /etc/b.conf\n"),
                     ("/etc/b.conf", "bind 0.0.0.0\nprotected-mode no\n"),
                 ],
-                Some("redis_instance.1.open"),
+                Some("redis.redis.open"),
             ),
             (
                 vec![
@@ -450,7 +477,7 @@ mod tests {
                     ),
                     ("/etc/redis/u.acl", "user default on nopass ~* +@all\n"),
                 ],
-                Some("redis_instance.1.open"),
+                Some("redis.redis.open"),
             ),
             (
                 vec![

@@ -70,37 +70,25 @@ const SCRIPTS: [&str; 5] = [
 ];
 
 /// Server programs for which the catalogue has no rule, as (process name of at most 15 characters, description).
-const WITHOUT_RULES: [(&str, &str); 31] = [
-    ("dnsmasq", "DNS and DHCP server"),
-    ("pdns_server", "DNS server"),
-    ("clickhouse-serv", "database"),
-    ("influxd", "database"),
+const WITHOUT_RULES: [(&str, &str); 19] = [
     ("master.cyrus", "mail server"),
     ("varnishd", "web cache"),
     ("caddy", "web server"),
     ("traefik", "web proxy"),
     ("envoy", "web proxy"),
-    ("pure-ftpd", "FTP server"),
-    ("slapd", "LDAP server"),
-    ("krb5kdc", "Kerberos server"),
-    ("freeradius", "RADIUS server"),
     ("asterisk", "telephony server"),
     ("containerd", "container runtime"),
     ("consul", "service registry"),
-    ("prometheus", "monitoring server"),
-    ("grafana", "dashboard server"),
     ("zabbix_server", "monitoring server"),
     ("beam.smp", "Erlang virtual machine (RabbitMQ, ejabberd)"),
     ("avahi-daemon", "mDNS responder"),
     ("xrdp", "remote desktop server"),
-    ("charon", "IPsec server"),
     ("tailscaled", "VPN"),
     ("zerotier-one", "VPN"),
     ("minio", "object storage"),
     ("glusterd", "cluster file system"),
     ("ceph-osd", "cluster storage"),
     ("ceph-mon", "cluster storage"),
-    ("tgtd", "iSCSI target"),
     ("java", "Java virtual machine"),
 ];
 

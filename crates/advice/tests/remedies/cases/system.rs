@@ -78,6 +78,18 @@ pub const CASES: &[&[Case]] = &[&[
         nobody_may!("-r", "/etc/nas.cred")
     ),
     mode!(
+        "secret-file-readable",
+        &["netplan"],
+        "chmod o-rwx",
+        nobody_may!("-r", "/etc/netplan/50-wifi.yaml")
+    ),
+    mode!(
+        "secret-file-readable",
+        &["key-of-cluster"],
+        "chmod o-rwx",
+        nobody_may!("-r", "/srv/mongo.key")
+    ),
+    mode!(
         "shell-gives-root",
         &[],
         "chmod u-s",

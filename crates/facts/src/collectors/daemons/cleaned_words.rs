@@ -140,7 +140,8 @@ pub(crate) const WORDS: &str = "\
     socket_type wait stream tcp /usr/sbin/in.telnetd in.telnetd in.rshd in.rlogind in.rexecd /usr/sbin/in.rshd \
     /usr/sbin/in.rlogind /usr/sbin/in.rexecd /usr/sbin/tcpd nowait write_only use_sslv3 aclfile allowed_clients \
     /etc/squid/conf.d/*.conf port1 net.bindip net.bindipall security.authorization security.keyfile \
-    storage.journal.enabled maxlevelstore emerg alert crit err nomailer";
+    storage.journal.enabled maxlevelstore emerg alert crit err nomailer transitiontoauth policy /policy \
+    defaultpolicy cups-add-modify-printer";
 
 /// Returns whether a path is one of `FILES` or lies in a directory whose files may be read.
 pub(crate) fn is_file(path: &str) -> bool {

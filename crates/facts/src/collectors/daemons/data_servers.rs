@@ -74,8 +74,26 @@ pub(crate) fn redis_is_open(lines: &[Vec<&str>]) -> bool {
     let default_user = lines
         .iter()
         .rfind(|line| line.starts_with(&["user", "default"]));
-    let asks = default_user.is_some_and(|line| !line.contains(&"nopass"));
+    let asks = default_user.is_some_and(|line| !admits_without_password(&line[2..]));
     listens && unprotected && !password && !asks && last("aclfile").is_none()
+}
+
+/// Returns whether the rules of an account let a client in without a password. The rules apply in order, and each line
+/// begins with an account that is off (Redis, ACL rules).
+fn admits_without_password(rules: &[&str]) -> bool {
+    let (mut on, mut without) = (false, false);
+    for rule in rules {
+        match *rule {
+            "on" => on = true,
+            "off" => on = false,
+            "nopass" => without = true,
+            "reset" => (on, without) = (false, false),
+            "resetpass" => without = false,
+            rule if rule.starts_with(['>', '#']) => without = false,
+            _ => {}
+        }
+    }
+    on && without
 }
 
 /// Notes whether memcached is open to other machines. It listens on all addresses unless `-l` or a socket is set.
@@ -150,8 +168,10 @@ fn note_mongodb(g: &mut Gather<'_>) {
         .filter(|one| ["true", "yes", "on"].contains(&one.value.as_str()));
     if let Some(listens) = by_address.or(by_flag).or(bound) {
         let beyond = by_address.is_some() || by_flag.is_some();
-        let asks =
+        // During a transition, the server also admits clients that do not sign in.
+        let signs_in =
             is("security.authorization", "enabled") || find(&all, "security.keyfile").is_some();
+        let asks = signs_in && !is("security.transitiontoauth", "true");
         let place = place_of_value(MONGODB, listens);
         note(g, ("mongodb", "settings"), "open", beyond && !asks, &place);
     }
@@ -298,6 +318,12 @@ mod tests {
             (
                 redis,
                 "protected-mode no\nuser default off\nuser worker on >secret ~* +@all\n",
+                "redis.redis.open",
+                false,
+            ),
+            (
+                redis,
+                "protected-mode no\nuser default off nopass ~* +@all\n",
                 "redis.redis.open",
                 false,
             ),

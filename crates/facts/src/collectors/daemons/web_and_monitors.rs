@@ -80,7 +80,8 @@ fn note_snmpd(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes who may open the administration pages of CUPS.
+/// Notes who may open the administration pages of CUPS. Without a sign-in, /admin shows only forms where the policy of
+/// the server asks for an account before it changes a printer.
 fn note_cups(g: &mut Gather<'_>) {
     let lines = read(g, "cups", CUPS, &['#']);
     let beyond = lines.iter().any(|line| match line.first() {
@@ -90,6 +91,12 @@ fn note_cups(g: &mut Gather<'_>) {
             .any(|one| !one.starts_with('/') && !is_loopback(one)),
         _ => false,
     });
+    let configuration_guarded = lines.iter().any(|line| {
+        line.text
+            .to_lowercase()
+            .starts_with("<location /admin/conf")
+    });
+    let only_forms = policy_asks(&lines) && configuration_guarded;
     let mut inside: Option<(bool, bool, Line)> = None;
     let mut number = 0;
     for line in &lines {
@@ -99,7 +106,8 @@ fn note_cups(g: &mut Gather<'_>) {
             inside = admin.then(|| (false, false, line.clone()));
         } else if text.starts_with("</location") {
             if let Some((allows, guarded, first)) = inside.take() {
-                let open = allows && !guarded && beyond;
+                let forms = only_forms && !first.text.contains("/admin/");
+                let open = allows && !guarded && !forms && beyond;
                 number += 1;
                 // Each section has a subject of its own; the first keeps the old name.
                 let which = match number {
@@ -113,9 +121,54 @@ fn note_cups(g: &mut Gather<'_>) {
                 && line
                     .rest()
                     .any(|word| matches!(word, "all" | "@local" | "any"));
-            *guarded |= matches!(line.first(), "require" | "authtype");
+            *guarded |= asks(line);
         }
     }
+}
+
+/// Returns whether a line of cupsd.conf demands a sign-in; `AuthType None` does not.
+fn asks(line: &Line) -> bool {
+    match line.first() {
+        "require" => true,
+        "authtype" => line.rest().any(|word| word != "none"),
+        _ => false,
+    }
+}
+
+/// Returns whether the default policy of cupsd.conf asks for an account before it adds a printer. Without a policy in
+/// the file, cupsd creates one that does (cups, scheduler/conf.c).
+fn policy_asks(lines: &[Line]) -> bool {
+    let named = lines.iter().rfind(|line| line.first() == "defaultpolicy");
+    let name = named
+        .and_then(|line| line.rest().next())
+        .unwrap_or("default");
+    let (mut inside, mut found) = (false, false);
+    // The operations of the innermost section, and whether a sign-in is demanded there.
+    let mut limit: Option<(String, bool)> = None;
+    let (mut own, mut all) = (None, None);
+    for line in lines {
+        let text = line.text.to_lowercase();
+        if let Some(policy) = text.strip_prefix("<policy ") {
+            inside = policy.trim_end_matches('>').trim() == name;
+            found |= inside;
+        } else if text.starts_with("</policy") {
+            inside = false;
+        } else if let Some(operations) = text.strip_prefix("<limit ") {
+            limit = inside.then(|| (operations.to_owned(), false));
+        } else if text.starts_with("</limit") {
+            if let Some((operations, asked)) = limit.take() {
+                let mut words = operations.trim_end_matches('>').split_whitespace();
+                if words.any(|word| word == "cups-add-modify-printer") {
+                    own = Some(asked);
+                } else if operations.trim_end_matches('>').trim() == "all" {
+                    all = Some(asked);
+                }
+            }
+        } else if let Some((_, asked)) = limit.as_mut() {
+            *asked |= asks(line);
+        }
+    }
+    !found || own.or(all).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -167,9 +220,22 @@ mod tests {
         assert_eq!(get(CUPS, pages, "cups.admin.open"), Some(true));
         let more =
             format!("{pages}<Location /admin/conf>\n AuthType Default\n Allow all\n</Location>\n");
-        assert_eq!(get(CUPS, &more, "cups.admin.open"), Some(true));
+        assert_eq!(get(CUPS, &more, "cups.admin.open"), Some(false));
         assert_eq!(get(CUPS, &more, "cups.admin_2.open"), Some(false));
         let guarded = pages.replace("Allow all", "Allow all\nRequire user @SYSTEM");
         assert_eq!(get(CUPS, &guarded, "cups.admin.open"), Some(false));
+        let no_guard = pages.replace("Allow all", "AuthType None\n Allow all");
+        assert_eq!(get(CUPS, &no_guard, "cups.admin.open"), Some(true));
+        let policy = |guard: &str| {
+            format!(
+                "{more}<Policy default>\n<Limit CUPS-Add-Modify-Printer>\n{guard}</Limit>\n</Policy>\n"
+            )
+        };
+        let asked = policy("AuthType Default\nRequire user @SYSTEM\n");
+        assert_eq!(get(CUPS, &asked, "cups.admin.open"), Some(false));
+        assert_eq!(
+            get(CUPS, &policy("Order deny,allow\n"), "cups.admin.open"),
+            Some(true)
+        );
     }
 }

@@ -59,6 +59,15 @@ const PREFIXES: [&str; 4] = ["loose_", "skip_", "disable_", "enable_"];
 /// Maximum number of files that are read for one server.
 const FILES: usize = 200;
 
+/// Directories that packages include from the main files of MariaDB and MySQL, with the servers that include them:
+/// whether it is MySQL, and whether it is MariaDB.
+const DIRECTORIES: [(&str, bool, bool); 4] = [
+    ("/etc/mysql/conf.d", true, true),
+    ("/etc/mysql/mariadb.conf.d", false, true),
+    ("/etc/mysql/mysql.conf.d", true, false),
+    ("/etc/my.cnf.d", true, true),
+];
+
 /// Names of the setting for the data directory in PostgreSQL and MariaDB. `MARIADB_DATA` is MariaDB's default.
 const DATA_DIRECTORIES: [&str; 2] = ["data_directory", "datadir"];
 const MARIADB_DATA: &str = "/var/lib/mysql";
@@ -213,6 +222,48 @@ impl Server {
             _ => Read::No,
         }
     }
+}
+
+/// Returns the option files that the server reads, in this order: the main files, each followed by what it includes. A
+/// directory that no main file includes may be left from another server. Without a main file, the usual directories of
+/// the installed server count.
+pub(crate) fn option_files(g: &mut Gather<'_>, key: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut any = false;
+    for main in OPTIONS {
+        let text = g.read(key, main);
+        any |= text.is_some();
+        all.push(main.to_owned());
+        let lines = text.as_deref().unwrap_or_default().lines();
+        for line in lines.map(parse_line) {
+            match line {
+                Some(Line::Include("!includedir", dir)) => {
+                    all.extend(cnf_files(g, key, dir.trim_end_matches('/')));
+                }
+                Some(Line::Include("!include", file)) => all.push(file.to_owned()),
+                _ => {}
+            }
+        }
+    }
+    let server = Server::find(g);
+    let known = server.version.is_some();
+    for (dir, of_mysql, of_mariadb) in DIRECTORIES {
+        let belongs = !known || if server.mysql { of_mysql } else { of_mariadb };
+        if !any && belongs {
+            all.extend(cnf_files(g, key, dir));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|path| seen.insert(path.clone()));
+    all.truncate(FILES);
+    all
+}
+
+fn cnf_files(g: &mut Gather<'_>, key: &str, dir: &str) -> Vec<String> {
+    let mut names: Vec<String> = g.list(key, dir).iter().map(|name| lossy(name)).collect();
+    names.retain(|name| name.ends_with(".cnf"));
+    names.sort();
+    names.iter().map(|name| format!("{dir}/{name}")).collect()
 }
 
 /// A setting with its file and line.

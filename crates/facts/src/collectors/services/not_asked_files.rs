@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 184] = [
+const KINDS: [(&str, &str, &str); 224] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -457,6 +457,62 @@ const KINDS: [(&str, &str, &str); 184] = [
     ("haproxy.proxy", NAMES, "/etc/haproxy/haproxy.cfg"),
     ("nfs.server", NAMES, "/etc/nfs.conf /etc/nfs.conf.d"),
     ("snmp_user", NAMES, "/etc/snmp/snmpd.conf"),
+    ("kerberos_acl", NAMES, "/etc/krb5kdc /var/kerberos/krb5kdc"),
+    ("kerberos_types", NAMES, "/etc/krb5.conf"),
+    ("radius_user", NAMES, "/etc/freeradius /etc/raddb"),
+    ("radius_client", NAMES, "/etc/freeradius /etc/raddb"),
+    ("bind_control", NAMES, "/etc/bind /etc/named.conf"),
+    (
+        "pdns_web",
+        NAMES,
+        "/etc/powerdns/pdns.conf /etc/pdns/pdns.conf",
+    ),
+    (
+        "pdns_transfer",
+        NAMES,
+        "/etc/powerdns/pdns.conf /etc/pdns/pdns.conf",
+    ),
+    ("knot_acl", NAMES, "/etc/knot/knot.conf"),
+    ("openvpn_management", NAMES, "/etc/openvpn"),
+    ("kea_leases", NAMES, "/etc/kea"),
+    ("interface_line", NAMES, "/etc/network/interfaces"),
+    (
+        "ldap_sign_in",
+        NAMES,
+        "/etc/nslcd.conf /etc/pam_ldap.conf /etc/sssd",
+    ),
+    ("opensearch", NAMES, "/etc/opensearch"),
+    ("search_heap", NAMES, "/etc/elasticsearch /etc/opensearch"),
+    ("nrpe", NAMES, "/etc/nagios/nrpe.cfg /etc/nrpe.cfg"),
+    ("icinga_user", NAMES, "/etc/icinga2"),
+    ("grafana", NAMES, "/etc/grafana"),
+    ("collectd", NAMES, "/etc/collectd /etc/collectd.conf"),
+    ("telegraf", NAMES, "/etc/telegraf"),
+    ("prometheus_alert", NAMES, "/etc/prometheus"),
+    ("alertmanager", NAMES, "/etc/prometheus /etc/alertmanager"),
+    ("gitea", NAMES, "/etc/gitea /etc/forgejo"),
+    ("fail2ban", NAMES, "/etc/fail2ban"),
+    ("fail2ban_jail", NAMES, "/etc/fail2ban"),
+    ("k3s_kubeconfig", NAMES, "/etc/rancher"),
+    ("tex", NAMES, "/etc/texmf"),
+    ("tex_files", NAMES, "/etc/texmf"),
+    ("cassandra", NAMES, "/etc/cassandra"),
+    ("couchdb", NAMES, "/opt/couchdb/etc /etc/couchdb"),
+    ("etcd_client", NAMES, "/etc/default/etcd /etc/etcd"),
+    ("rabbitmq_account", NAMES, "/etc/rabbitmq"),
+    ("kube_apiserver", NAMES, "/etc/kubernetes"),
+    ("snmptrapd", NAMES, "/etc/snmp/snmptrapd.conf"),
+    ("zabbix_parameter", NAMES, "/etc/zabbix"),
+    ("rsyncd_path", NAMES, "/etc/rsyncd.conf"),
+    ("kerberos_kdc", NAMES, "/etc/krb5kdc /var/kerberos/krb5kdc"),
+    ("radius_tls", NAMES, "/etc/freeradius /etc/raddb"),
+    (
+        "ldap_update",
+        NAMES,
+        "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
+    ),
+    ("dnsmasq_tftp", NAMES, "/etc/dnsmasq.conf /etc/dnsmasq.d"),
+    ("hostapd_passphrase", NAMES, "/etc/hostapd"),
 ];
 
 /// Notes the kinds of facts that the machine may have.

@@ -251,7 +251,7 @@ fn is_value(option: &str, value: &str) -> bool {
     let byte =
         |byte: u8| byte.is_ascii_digit() || b"-.:".contains(&byte) || byte.is_ascii_uppercase();
     let words = [
-        "no", "yes", "adaptive", "lzo", "lz4", "lz4-v2", "stub", "stub-v2", "migrate",
+        "no", "yes", "none", "adaptive", "lzo", "lz4", "lz4-v2", "stub", "stub-v2", "migrate",
     ];
     (!value.is_empty() && value.len() <= 80 && value.bytes().all(byte)) || words.contains(&value)
 }

@@ -1,7 +1,8 @@
 //! Data stores that serve clients without a sign-in, or that do not verify their clients: InfluxDB, PgBouncer, MongoDB,
-//! Elasticsearch 7, and RabbitMQ's Erlang files. `clickhouse` has ClickHouse; `collectors::daemons` has the others.
+//! Elasticsearch 7, OpenSearch, and RabbitMQ's Erlang files. `clickhouse` has ClickHouse; `collectors::daemons` has the
+//! others. Also notes heaps that are too large.
 
-use super::super::lines_of_files::{is_loopback, read};
+use super::super::lines_of_files::{files, is_loopback, read};
 use super::{Lines, bare};
 use crate::collectors::daemons::lines::at_line;
 use crate::collectors::daemons::nested::{YamlValue, read_yaml};
@@ -12,6 +13,7 @@ use assay_model::FactPlace;
 const INFLUXDB: &str = "/etc/influxdb/influxdb.conf";
 const PGBOUNCER: &str = "/etc/pgbouncer/pgbouncer.ini";
 const MONGODB: &str = "/etc/mongod.conf";
+const OPENSEARCH: &str = "/etc/opensearch/opensearch.yml";
 const ELASTICSEARCH: &str = "/etc/elasticsearch/elasticsearch.yml";
 /// Files of RabbitMQ with Erlang terms (RabbitMQ, Configuration).
 const ERLANG: [&str; 2] = [
@@ -25,17 +27,20 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_mongodb(g);
     note_elasticsearch(g);
     note_rabbitmq(g);
+    note_opensearch(g);
+    note_heap(g);
 }
 
 /// A setting of a section of an ini file, in lower case and without quotation marks.
-struct Said {
-    section: String,
-    name: String,
-    value: String,
-    place: FactPlace,
+pub(super) struct Said {
+    pub(super) section: String,
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) place: FactPlace,
 }
 
-fn read_sections(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Said> {
+/// Reads the settings of an ini file.
+pub(super) fn read_sections(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Said> {
     let (mut section, mut said) = (String::new(), Vec::new());
     for line in read(g, key, path) {
         let Some(text) = bare(&line) else { continue };
@@ -150,6 +155,70 @@ fn note_rabbitmq(g: &mut Gather<'_>) {
     }
 }
 
+/// Notes whether OpenSearch serves other machines without its security plugin.
+fn note_opensearch(g: &mut Gather<'_>) {
+    let text = g.read("opensearch", OPENSEARCH).unwrap_or_default();
+    let all = read_yaml(&text);
+    let Some(off) = find(&all, "plugins.security.disabled") else {
+        return;
+    };
+    let address = ["http.host", "network.host"]
+        .into_iter()
+        .find(|path| find(&all, path).is_some());
+    let mut addresses = all.iter().filter(|one| Some(one.path.as_str()) == address);
+    let beyond = addresses.any(|one| one.value != "_local_" && !is_loopback(&one.value));
+    let open = off.value == "true" && beyond;
+    Lines::of("opensearch", "open").add(g, open, &at_line(OPENSEARCH, off.line));
+}
+
+/// Notes a heap of Elasticsearch or OpenSearch for which the JVM cannot compress its pointers: 32 GiB or more.
+fn note_heap(g: &mut Gather<'_>) {
+    let mut found = Lines::of("search_heap", "above_limit");
+    for dir in ["/etc/elasticsearch", "/etc/opensearch"] {
+        let mut all = vec![format!("{dir}/jvm.options")];
+        all.extend(files(
+            g,
+            "search_heap",
+            &format!("{dir}/jvm.options.d"),
+            ".options",
+        ));
+        let (mut last, mut aligned) = (None, false);
+        for path in all {
+            for line in read(g, "search_heap", &path) {
+                // A range of Java versions may stand before an option: `8-13:-Xmx1g`.
+                let text = bare(&line).unwrap_or_default();
+                let versions = |letter: char| letter.is_ascii_digit() || letter == '-';
+                let option = match text.split_once(':') {
+                    Some((range, rest)) if range.chars().all(versions) => rest,
+                    _ => text,
+                };
+                aligned |= option.contains("ObjectAlignmentInBytes");
+                if let Some(size) = option.strip_prefix("-Xmx") {
+                    last = Some((gibibytes(size), line.place.clone()));
+                }
+            }
+        }
+        if let Some((Some(size), place)) = last {
+            found.add(g, size >= 32 && !aligned, &place);
+        }
+    }
+}
+
+/// Returns the whole GiB of a size such as `40g`, `40960m` or `42949672960`.
+fn gibibytes(size: &str) -> Option<u64> {
+    let end = size.find(|letter: char| !letter.is_ascii_digit());
+    let (number, unit) = size.split_at(end.unwrap_or(size.len()));
+    let number: u64 = number.parse().ok()?;
+    match unit.trim().to_ascii_lowercase().as_str() {
+        "t" => number.checked_mul(1 << 10),
+        "g" => Some(number),
+        "m" => Some(number >> 10),
+        "k" => Some(number >> 20),
+        "" => Some(number >> 30),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::holds;
@@ -201,6 +270,18 @@ mod tests {
                 "net:\n  tls:\n    mode: disabled\n    allowInvalidCertificates: true\n",
                 "",
             ),
+            (
+                OPENSEARCH,
+                "network.host: 0.0.0.0\nplugins.security.disabled: true\n",
+                "opensearch.1.open 2",
+            ),
+            (OPENSEARCH, "plugins.security.disabled: true\n", ""),
+            (
+                "/etc/elasticsearch/jvm.options.d/heap.options",
+                "-Xms40g\n8-:-Xmx40g\n",
+                "search_heap.1.above_limit 2",
+            ),
+            ("/etc/elasticsearch/jvm.options", "-Xmx31g\n", ""),
             (
                 advanced,
                 "[{rabbit, [\n {loopback_users, []}, % all\n]}].\n",

@@ -1,7 +1,7 @@
 //! File servers: TLS of ProFTPD and Pure-FTPd, anonymous uploads to Pure-FTPd, symbolic links of the rsync daemon, and
 //! short options of tftpd.
 
-use super::super::lines_of_files::{Line, files, read};
+use super::super::lines_of_files::{Line, exists, files, read};
 use super::{Lines, bare, words};
 use crate::gather::Gather;
 use assay_model::FactPlace;
@@ -42,7 +42,7 @@ fn note_proftpd(g: &mut Gather<'_>) {
     all.extend(files(g, "proftpd_tls", PROFTPD_MORE, ".conf"));
     // Of each server, the settings of TLS: the main server, each virtual server, and the global section.
     let mut servers: BTreeMap<String, BTreeMap<String, (String, FactPlace)>> = BTreeMap::new();
-    let (mut modules, mut loaded) = (false, false);
+    let (mut modules, mut loaded, mut lacking) = (false, false, false);
     for path in all {
         let (mut server, mut number) = (String::new(), 0);
         for line in read(g, "proftpd_tls", &path) {
@@ -51,6 +51,11 @@ fn note_proftpd(g: &mut Gather<'_>) {
             if first == "loadmodule" {
                 modules = true;
                 loaded |= words.get(1).is_some_and(|module| module == "mod_tls.c");
+            } else if first == "include" {
+                let text = bare(&line).unwrap_or_default();
+                let target = text.split_whitespace().nth(1).unwrap_or_default();
+                // Debian's directory conf.d is empty at first, and a copy may lack it.
+                lacking |= !target.ends_with('/') && !target.contains('*') && !exists(g, target);
             } else if first.starts_with("<virtualhost") {
                 number += 1;
                 server = format!("{path} {number}");
@@ -65,7 +70,8 @@ fn note_proftpd(g: &mut Gather<'_>) {
             }
         }
     }
-    // A server without LoadModule lines has its modules built in.
+    // A server without LoadModule lines has its modules built in; a file that is missing may contain them.
+    let unsure = lacking && !loaded;
     let loaded = loaded || !modules;
     let global = servers.get("global").cloned().unwrap_or_default();
     let mut clear = Lines::of("proftpd_tls", "clear");
@@ -85,9 +91,17 @@ fn note_proftpd(g: &mut Gather<'_>) {
         let place = required
             .filter(|_| loaded)
             .map_or(engine_place, |(_, place)| place);
-        clear.add(g, !(protects && loaded), place);
-        if let Some((versions, place)) = get("tlsprotocol").filter(|_| loaded) {
-            old.add(g, has_old_version(versions), place);
+        let why = "a file that is included is missing, and may load mod_tls";
+        match protects && unsure {
+            true => clear.add_unknown(g, why, place),
+            false => clear.add(g, !(protects && loaded), place),
+        }
+        match get("tlsprotocol") {
+            Some((versions, place)) if unsure && has_old_version(versions) => {
+                old.add_unknown(g, why, place);
+            }
+            Some((versions, place)) if loaded => old.add(g, has_old_version(versions), place),
+            _ => {}
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Interfaces that manage a server and ask nobody who he is: OMAPI of the ISC DHCP server, the agent of Kea, the
 //! administration of Prometheus, commands of Zabbix agents, and printers of CUPS.
 
-use super::super::lines_of_files::{Line, files, is_loopback, read};
+use super::super::lines_of_files::{Line, exists, files, holds_enabled_units, is_loopback, read};
 use super::{Lines, bare, words};
 use crate::collectors::daemons::lines::at_line;
-use crate::gather::Gather;
+use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn note_dhcpd(g: &mut Gather<'_>) {
 }
 
 /// Replaces comments of Kea's JSON by blanks: `#`, `//`, and `/* */` outside of quotation marks.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text.chars().peekable();
     let (mut quoted, mut line, mut block) = (false, false, false);
@@ -234,8 +234,34 @@ fn note_browsed(g: &mut Gather<'_>) {
     if let Some((words, place)) = last {
         let takes = words[1..].iter().any(|word| word == "cups");
         let all: Vec<Vec<String>> = lines.iter().map(self::words).collect();
-        Lines::of("cups_browsed", "open").add(g, takes && !refuses_strangers(&all), &place);
+        let open = takes && !refuses_strangers(&all);
+        let mut found = Lines::of("cups_browsed", "open");
+        match starts_browsed(g) {
+            Some(starts) => found.add(g, open && starts, &place),
+            None if open => found.add_unknown(g, "which services start is not known", &place),
+            None => found.add(g, false, &place),
+        }
     }
+}
+
+/// Returns whether cups-browsed starts. Debian starts it, and Red Hat does not unless it is enabled
+/// (90-default.preset). `None` for a copy of Red Hat's files without the links of units.
+fn starts_browsed(g: &mut Gather<'_>) -> Option<bool> {
+    const UNITS: &str = "/etc/systemd/system";
+    if holds_enabled_units(g) {
+        let wants = g.list("cups_browsed", UNITS);
+        let mut dirs = wants.iter().map(|name| format!("{UNITS}/{}", lossy(name)));
+        return Some(dirs.any(|dir| exists(g, &format!("{dir}/cups-browsed.service"))));
+    }
+    let release = g
+        .read("cups_browsed", "/etc/os-release")
+        .unwrap_or_default();
+    let red_hat = release.lines().any(|line| {
+        let (name, value) = line.split_once('=').unwrap_or_default();
+        let mut words = value.trim_matches('"').split_whitespace();
+        ["ID", "ID_LIKE"].contains(&name) && words.any(|word| ["rhel", "fedora"].contains(&word))
+    });
+    (!red_hat && !exists(g, "/etc/redhat-release")).then_some(true)
 }
 
 /// Returns whether cups-browsed takes printers only from the senders of a list (cups-browsed.conf(5), BrowseAllow,

@@ -3,6 +3,8 @@
 
 use super::super::lines_of_files::{Line, files, is_loopback, read};
 use super::{Lines, bare, holds_world, words};
+use crate::collectors::daemons::lines::at_line;
+use crate::collectors::daemons::nested::read_yaml;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
@@ -91,13 +93,43 @@ fn note_exim(g: &mut Gather<'_>) {
 fn note_recursor(g: &mut Gather<'_>) {
     let mut found = Lines::of("pdns_recursor", "open");
     for path in RECURSOR {
-        let lines = read(g, "pdns_recursor", path);
+        let mut lines = read(g, "pdns_recursor", path);
+        let more = path.replace("recursor.conf", "recursor.d");
+        for one in files(g, "pdns_recursor", &more, ".conf") {
+            lines.extend(read(g, "pdns_recursor", &one));
+        }
         let local = last(&lines, "local-address");
         let beyond = local.is_some_and(|(words, _)| !words.iter().all(|one| is_loopback(one)));
         if let Some((words, place)) = last(&lines, "allow-from") {
             let open = beyond && words.iter().any(|one| holds_world(one));
             found.add(g, open, place);
         }
+        note_recursor_yaml(g, path, &mut found);
+    }
+}
+
+/// Notes the list of clients in the YAML files of version 5 (PowerDNS Recursor, incoming.allow_from).
+fn note_recursor_yaml(g: &mut Gather<'_>, conf: &str, found: &mut Lines) {
+    let main = conf.replace(".conf", ".yml");
+    let mut all = vec![main.clone()];
+    let more = conf.replace("recursor.conf", "recursor.d");
+    all.extend(files(g, "pdns_recursor", &more, ".yml"));
+    let mut said = Vec::new();
+    for path in all {
+        let text = g.read("pdns_recursor", &path).unwrap_or_default();
+        said.extend(read_yaml(&text).into_iter().map(|one| (path.clone(), one)));
+    }
+    let beyond = said
+        .iter()
+        .any(|(_, one)| one.path == "incoming.listen" && !is_loopback(&one.value));
+    let mut lists = said
+        .iter()
+        .filter(|(_, one)| one.path == "incoming.allow_from")
+        .peekable();
+    if let Some((path, first)) = lists.peek().copied() {
+        let place = at_line(path, first.line);
+        let open = beyond && lists.any(|(_, one)| holds_world(&one.value));
+        found.add(g, open, &place);
     }
 }
 

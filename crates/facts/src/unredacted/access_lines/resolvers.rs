@@ -1,9 +1,9 @@
 //! Name servers and clocks: resolvers that answer everybody or do not validate, updates of zones by address alone,
 //! and time sources of two kinds. `collectors::daemons` has the address lists of BIND and Unbound.
 
-use super::super::lines_of_files::{Line, files, read};
+use super::super::lines_of_files::{Line, exists, files, read};
 use super::{Lines, bare, words};
-use crate::collectors::daemons::lines::{at_line, is_loopback};
+use crate::collectors::daemons::lines::{at_line, is_loopback, is_world};
 use crate::collectors::daemons::nested::{Statement, read_braces};
 use crate::gather::{Gather, lossy};
 
@@ -82,6 +82,16 @@ fn note_dnsmasq(g: &mut Gather<'_>) {
         lines.extend(read(g, "dnsmasq", &path));
     }
     let first = |line: &Line| words(line).first().cloned().unwrap_or_default();
+    let serves = lines.iter().any(|line| first(line) == "enable-tftp");
+    if let Some(line) = lines.iter().rfind(|line| first(line) == "tftp-root") {
+        let words = words(line);
+        let root = words
+            .get(1)
+            .map_or("", |path| path.split(',').next().unwrap_or_default());
+        let system =
+            root == "/" || ["/etc", "/root", "/home", "/var"].contains(&root.trim_end_matches('/'));
+        Lines::of("dnsmasq_tftp", "serves_system").add(g, serves && system, &line.place);
+    }
     let validates = lines.iter().any(|line| first(line) == "dnssec");
     let check = lines
         .iter()
@@ -93,23 +103,118 @@ fn note_dnsmasq(g: &mut Gather<'_>) {
     }
 }
 
-/// Notes whether Unbound runs without its validator (unbound.conf(5), module-config).
+/// Notes whether Unbound runs without its validator (unbound.conf(5), module-config). Where it only forwards, the other
+/// server may validate.
 fn note_unbound(g: &mut Gather<'_>) {
     let mut all = vec![UNBOUND.to_owned()];
     all.extend(files(g, "unbound_modules", UNBOUND_MORE, ".conf"));
     let mut last = None;
+    let mut forwarded = Forwarding::default();
     for path in all {
+        forwarded.end_clause();
         for line in read(g, "unbound_modules", &path) {
             let text = bare(&line).unwrap_or_default();
             if let Some((_, value)) = text.split_once("module-config:") {
                 let value = value.split('#').next().unwrap_or_default();
-                last = Some((value.contains("validator"), line.place));
+                last = Some((value.contains("validator"), line.place.clone()));
             }
+            forwarded.take(text);
         }
     }
+    forwarded.end_clause();
+    let mut found = Lines::of("unbound_modules", "without_validator");
     if let Some((validates, place)) = last {
-        Lines::of("unbound_modules", "without_validator").add(g, !validates, &place);
+        match forwarded.all_to {
+            _ if validates => found.add(g, false, &place),
+            Some(Target::Validator) => found.add(g, false, &place),
+            Some(Target::Local) if validates_locally(g) => found.add(g, false, &place),
+            Some(Target::Local) => {
+                let why = "whether the resolver on this machine validates is not known";
+                found.add_unknown(g, why, &place);
+            }
+            _ => found.add(g, true, &place),
+        }
     }
+}
+
+/// To which servers Unbound forwards every question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// A public resolver that validates, over TLS.
+    Validator,
+    /// Another resolver on this machine.
+    Local,
+    Other,
+}
+
+/// The forward zone that is being read, and the target of the zone `.`.
+#[derive(Default)]
+struct Forwarding {
+    inside: bool,
+    root: bool,
+    tls: bool,
+    addresses: Vec<String>,
+    all_to: Option<Target>,
+}
+
+/// Names of public resolvers that validate, as certificates contain them.
+const VALIDATORS: [&str; 6] = [
+    "dns.quad9.net",
+    "cloudflare-dns.com",
+    "one.one.one.one",
+    "dns.google",
+    "dns.adguard-dns.com",
+    "dns.sb",
+];
+
+impl Forwarding {
+    fn take(&mut self, text: &str) {
+        let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        let value = value.split(" #").next().unwrap_or_default();
+        let value = value.trim().trim_matches(['"', '\'']);
+        match name.trim() {
+            "forward-zone" => {
+                self.end_clause();
+                self.inside = true;
+            }
+            "server" | "stub-zone" | "remote-control" | "auth-zone" | "view" => self.end_clause(),
+            "name" => self.root = self.inside && value == ".",
+            "forward-tls-upstream" | "forward-ssl-upstream" => self.tls = value == "yes",
+            "forward-addr" => self.addresses.push(value.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn end_clause(&mut self) {
+        if self.root && !self.addresses.is_empty() {
+            let validates = |address: &String| {
+                let name = address.split('#').nth(1).unwrap_or_default();
+                VALIDATORS.iter().any(|known| name.ends_with(known))
+            };
+            self.all_to = Some(if self.addresses.iter().all(|one| is_loopback(one)) {
+                Target::Local
+            } else if self.tls && self.addresses.iter().all(validates) {
+                Target::Validator
+            } else {
+                Target::Other
+            });
+        }
+        (self.inside, self.root, self.tls) = (false, false, false);
+        self.addresses.clear();
+    }
+}
+
+/// Returns whether another resolver on this machine is set up to validate: Stubby, dnscrypt-proxy or systemd-resolved.
+fn validates_locally(g: &mut Gather<'_>) -> bool {
+    let mut says = |path: &str, line: fn(&str) -> bool| {
+        let lines = read(g, "unbound_modules", path);
+        lines.iter().filter_map(bare).any(line)
+    };
+    says("/etc/stubby/stubby.yml", |text| {
+        text.starts_with("dnssec: GETDNS_EXTENSION_TRUE")
+    }) || says("/etc/dnscrypt-proxy/dnscrypt-proxy.toml", |text| {
+        text.replace(' ', "") == "require_dnssec=true"
+    }) || says("/etc/systemd/resolved.conf", |text| text == "DNSSEC=yes")
 }
 
 /// Notes the lists of BIND that admit updates by address, and validation without a trust anchor.
@@ -123,7 +228,7 @@ fn note_bind(g: &mut Gather<'_>) {
     }
     all.push("/etc/named.conf".to_owned());
     let mut statements: Vec<(String, Statement)> = Vec::new();
-    let mut at = 0;
+    let (mut at, mut missing) = (0, false);
     while let Some(path) = all.get(at).cloned() {
         let text = g.read("bind_update", &path).unwrap_or_default();
         for one in read_braces(&text) {
@@ -133,6 +238,7 @@ fn note_bind(g: &mut Gather<'_>) {
                 && !all.contains(file)
                 && all.len() < MOST
             {
+                missing |= !exists(g, file);
                 all.push(file.clone());
             }
             statements.push((path.clone(), one));
@@ -171,7 +277,33 @@ fn note_bind(g: &mut Gather<'_>) {
     let mut validation = Lines::of("bind_anchor", "off");
     for (path, one) in &statements {
         if one.words == ["dnssec-validation", "yes"] {
-            validation.add(g, !anchored && !off, &at_line(path, one.line));
+            let place = at_line(path, one.line);
+            match !anchored && !off {
+                true if missing => {
+                    let why = "a file that is included is missing, and may contain the anchors";
+                    validation.add_unknown(g, why, &place);
+                }
+                without => validation.add(g, without, &place),
+            }
+        }
+    }
+    note_control(g, &statements);
+}
+
+/// Notes channels for rndc that listen beyond this machine for everybody (BIND ARM, controls).
+fn note_control(g: &mut Gather<'_>, statements: &[(String, Statement)]) {
+    let mut found = Lines::of("bind_control", "open");
+    for (path, one) in statements {
+        let Some((_, head)) = one.within.last() else {
+            continue;
+        };
+        let [inet, address, rest @ ..] = &head[..] else {
+            continue;
+        };
+        let controls = one.within.iter().any(|(_, head)| head == &["controls"]);
+        if controls && inet == "inet" && rest.last().is_some_and(|word| word == "allow") {
+            let open = one.words.iter().any(|word| is_world(word)) && !is_loopback(address);
+            found.add(g, open, &at_line(path, one.line));
         }
     }
 }
@@ -241,6 +373,12 @@ mod tests {
                 "dnssec\ndnssec-check-unsigned=no\n",
                 "dnsmasq.1.unsigned_accepted 2",
             ),
+            (
+                dnsmasq,
+                "enable-tftp\ntftp-root=/etc\n",
+                "dnsmasq_tftp.1.serves_system 2",
+            ),
+            (dnsmasq, "enable-tftp\ntftp-root=/srv/tftp\n", ""),
             (dnsmasq, "dnssec\ndnssec-check-unsigned\n", ""),
             (dnsmasq, "dnssec-check-unsigned=no\n", ""),
             (
@@ -251,6 +389,37 @@ mod tests {
             (
                 unbound,
                 "server:\n module-config: \"validator iterator\"\n",
+                "",
+            ),
+            (
+                unbound,
+                "server:\n module-config: iterator\nforward-zone:\n name: \".\"\n forward-addr: 127.0.0.1@5353\n",
+                "",
+            ),
+            (
+                unbound,
+                "server:\n module-config: iterator\nforward-zone:\n name: .\n forward-tls-upstream: yes\n \
+                 forward-addr: 9.9.9.9@853#dns.quad9.net\n",
+                "",
+            ),
+            (
+                unbound,
+                "server:\n module-config: iterator\nforward-zone:\n name: .\n forward-addr: 9.9.9.9\n",
+                "unbound_modules.1.without_validator 2",
+            ),
+            (
+                bind,
+                "controls { inet * port 953 allow { any; } keys { rndc-key; }; };\n",
+                "bind_control.1.open 1",
+            ),
+            (
+                bind,
+                "controls { inet 127.0.0.1 allow { any; } keys { rndc-key; }; };\n",
+                "",
+            ),
+            (
+                bind,
+                "options { dnssec-validation yes; };\ninclude \"/etc/named.root.key\";\n",
                 "",
             ),
             (bind, &address, "bind_update.1.by_address 1"),

@@ -13,6 +13,20 @@ const FIREWALL: &str = "/etc/config/firewall";
 /// Methods that send a password or its hash to a server with a certificate. EAP-TLS sends none.
 const METHODS: [&str; 3] = ["peap", "ttls", "fast"];
 
+const HOSTAPD: &str = "/etc/hostapd";
+const PUBLISHED: [&str; 10] = [
+    "12345678",
+    "123456789",
+    "1234567890",
+    "87654321",
+    "password",
+    "password1",
+    "qwertyuiop",
+    "passphrase",
+    "changeme",
+    "11111111",
+];
+
 type Settings = BTreeMap<String, (String, FactPlace)>;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
@@ -21,6 +35,23 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_profiles(g, &mut found);
     note_wireless(g);
     note_firewall(g);
+    note_passphrases(g);
+}
+
+/// Notes access points whose passphrase is one of those that every list of passwords begins with.
+fn note_passphrases(g: &mut Gather<'_>) {
+    let mut found = Lines::of("hostapd_passphrase", "published");
+    for path in files(g, "hostapd_passphrase", HOSTAPD, ".conf") {
+        for line in read(g, "hostapd_passphrase", &path) {
+            let Some((key, value)) = bare(&line).and_then(|text| text.split_once('=')) else {
+                continue;
+            };
+            if ["wpa_passphrase", "sae_password"].contains(&key.trim()) {
+                let value = value.split('|').next().unwrap_or_default().to_lowercase();
+                found.add(g, PUBLISHED.contains(&value.trim()), &line.place);
+            }
+        }
+    }
 }
 
 /// Notes networks of wpa_supplicant that sign in at any server (wpa_supplicant.conf, ca_cert).

@@ -2,20 +2,14 @@
 //! limit, old password hashes, and client names that the client itself chooses. `collectors::services::databases`
 //! collects the durability settings.
 
-use super::super::lines_of_files::{Line, files, is_loopback, read};
+use super::super::lines_of_files::{Line, is_loopback, read};
 use super::super::postgresql_files::{last_value, read_records, read_settings, split_record};
 use super::Misuses;
-use crate::collectors::services::databases::{OPTIONS, POSTGRESQL, Server};
+use crate::collectors::services::databases::{POSTGRESQL, Server, option_files};
 use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 use std::collections::BTreeMap;
 
-const DIRS: [&str; 4] = [
-    "/etc/mysql/conf.d",
-    "/etc/mysql/mariadb.conf.d",
-    "/etc/mysql/mysql.conf.d",
-    "/etc/my.cnf.d",
-];
 /// Values of `archive_command` that discard the archived log.
 const KEEP_NOTHING: [&str; 5] = ["true", "/bin/true", "/usr/bin/true", ":", "exit 0"];
 
@@ -25,10 +19,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
 }
 
 fn note_mariadb(g: &mut Gather<'_>) {
-    let mut all: Vec<String> = OPTIONS.map(str::to_owned).to_vec();
-    for dir in DIRS {
-        all.extend(files(g, "mariadb.misuse", dir, ".cnf"));
-    }
+    let all = option_files(g, "mariadb.misuse");
     let server = Server::find(g);
     let mut said: BTreeMap<String, (String, FactPlace)> = BTreeMap::new();
     for path in all {
@@ -167,9 +158,12 @@ fn note_postgresql(g: &mut Gather<'_>) {
             let main = format!("{dir}/postgresql.conf");
             let settings = read_settings(g, "postgresql.misuse", &main);
             note_cluster(&settings, lossy(&version).parse().ok(), &mut found);
+            let mut maps = Vec::new();
             for line in read_records(g, "postgresql.misuse", &format!("{dir}/pg_hba.conf")) {
                 let record = split_record(&line.text);
                 let words: Vec<&str> = record.iter().map(String::as_str).collect();
+                let named = words.iter().filter_map(|word| word.strip_prefix("map="));
+                maps.extend(named.map(str::to_owned));
                 let [kind, _, _, address, rest @ ..] = &words[..] else {
                     continue;
                 };
@@ -180,9 +174,29 @@ fn note_postgresql(g: &mut Gather<'_>) {
                 let far = !is_loopback(address) && *address != "samehost";
                 found.add("name_of_client", ident && far, line.place);
             }
+            for line in read_records(g, "postgresql.misuse", &format!("{dir}/pg_ident.conf")) {
+                if let [map, name, role] = &split_record(&line.text)[..]
+                    && maps.contains(map)
+                {
+                    let all = fits_all(name) && !role.contains("\\1");
+                    found.add("map_admits_all", all, line.place);
+                }
+            }
         }
     }
     found.note(g, "postgresql.misuse");
+}
+
+/// Whether the system user of a line in pg_ident.conf is an expression that every name fits.
+fn fits_all(name: &str) -> bool {
+    let expression = name.strip_prefix('/');
+    expression.is_some_and(|text| {
+        let bare: String = text
+            .chars()
+            .filter(|letter| !"^$()".contains(*letter))
+            .collect();
+        [".*", ".+"].contains(&bare.as_str())
+    })
 }
 
 fn note_cluster(lines: &[Line], version: Option<f64>, found: &mut Misuses) {
