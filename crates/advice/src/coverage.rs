@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of the keys of its facts. If a rule uses facts of several services, the
 /// first of these services in the table is the service of the rule.
-const SERVICES: [(&str, &[&str]); 108] = [
+const SERVICES: [(&str, &[&str]); 109] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -201,6 +201,7 @@ const SERVICES: [(&str, &[&str]); 108] = [
     ("Zabbix agent", &["zabbix_agent"]),
     ("systemd-resolved", &["resolved"]),
     ("dnsmasq", &["dnsmasq"]),
+    ("OpenDMARC", &["opendmarc"]),
     ("Dropbear", &["dropbear"]),
     ("Caddy", &["caddy"]),
     ("Varnish", &["varnish"]),

@@ -59,8 +59,52 @@ pub(super) fn note_traps(g: &mut Gather<'_>, paths: &[String]) {
         }
     }
     sections.push(section);
+    note_global(g, paths);
     for (number, section) in sections.iter().enumerate() {
         section.note(g, &number.to_string());
+    }
+}
+
+/// Notes limits of the process below its connections, and passwords in clear text.
+fn note_global(g: &mut Gather<'_>, paths: &[String]) {
+    let (mut most, mut limit, mut part, mut users) = (None, None, String::new(), 0);
+    for path in paths {
+        for line in read(g, "haproxy", path) {
+            let words: Vec<&str> = line.text.split_whitespace().collect();
+            let first = words.first().copied().unwrap_or_default();
+            if PARTS.contains(&first) && !line.text.starts_with([' ', '\t']) {
+                first.clone_into(&mut part);
+            }
+            let number = || words.get(1).and_then(|word| word.parse::<u64>().ok());
+            match (part.as_str(), &words[..]) {
+                ("global", ["maxconn", ..]) => most = number(),
+                ("global", ["ulimit-n", ..]) => limit = number().map(|limit| (limit, line.place)),
+                ("userlist", ["user", _, kind, ..]) => {
+                    users += 1;
+                    let clear = *kind == "insecure-password";
+                    let properties = [("in_clear", clear.into())];
+                    note(
+                        g,
+                        "haproxy.user",
+                        &users.to_string(),
+                        &line.place,
+                        &properties,
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+    if let Some((limit, place)) = limit {
+        // Each connection needs a descriptor for the client and one for the server.
+        let few = most.is_some_and(|most| limit < 2 * most);
+        note(
+            g,
+            "haproxy.limit",
+            "files",
+            &place,
+            &[("few_files", few.into())],
+        );
     }
 }
 
@@ -184,6 +228,10 @@ mod tests {
         let two = " server a 10.0.0.1:80\n server b 10.0.0.2:80\n";
         let acl = " acl in hdr_ip(X-Forwarded-For) 10.0.0.0/8\n http-request deny if !in\n";
         for (text, expected) in [
+            ("global\n maxconn 50000\n ulimit-n 1024\n".to_owned(), "few_files=true"),
+            ("global\n maxconn 500\n ulimit-n 4096\n".to_owned(), "few_files=false"),
+            ("userlist u\n user a insecure-password b\n".to_owned(), "in_clear=true"),
+            ("userlist u\n user a password $5$b\n".to_owned(), "in_clear=false"),
             (format!("backend b\n{two}"), "unchecked=true"),
             (format!("backend b\n default-server check\n{two}"), "unchecked=false"),
             (format!("defaults\n default-server check\nbackend b\n{two}"), "unchecked=false"),

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 201] = [
+const KINDS: [(&str, &str, &str); 204] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -174,11 +174,7 @@ const KINDS: [(&str, &str, &str); 201] = [
     ),
     ("mail_limit", NAMES, "/etc/postfix/main.cf"),
     ("nginx.misuse", NAMES, "/etc/nginx/nginx.conf"),
-    (
-        "apache.misuse",
-        NAMES,
-        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
-    ),
+    ("apache.misuse", NAMES, "/etc/apache2 /etc/httpd"),
     ("postfix.misuse", NAMES, "/etc/postfix/main.cf"),
     ("dovecot.misuse", NAMES, "/etc/dovecot/dovecot.conf"),
     ("samba.misuse", NAMES, "/etc/samba/smb.conf"),
@@ -347,6 +343,9 @@ const KINDS: [(&str, &str, &str); 201] = [
     ),
     ("fetchmail", NAMES, "/etc/fetchmailrc"),
     ("mailman", NAMES, "/etc/mailman3"),
+    ("opendmarc", NAMES, "/etc/opendmarc.conf"),
+    ("haproxy.user", NAMES, "/etc/haproxy"),
+    ("haproxy.limit", NAMES, "/etc/haproxy"),
     ("haproxy.group", NAMES, "/etc/haproxy"),
     ("haproxy.rule", NAMES, "/etc/haproxy"),
     ("haproxy.accept", NAMES, "/etc/haproxy"),

@@ -50,6 +50,7 @@ pub(super) fn note_traps(g: &mut Gather<'_>, reading: &Reading, found: &mut Misu
     note_published(g, reading, found);
     note_limits(main, &modules, found);
     note_root(g, main, found);
+    note_waiting(main, &modules, found);
     let listens: Vec<&Line> = main
         .lines
         .iter()
@@ -60,6 +61,7 @@ pub(super) fn note_traps(g: &mut Gather<'_>, reading: &Reading, found: &mut Misu
             .iter()
             .all(|line| is_loopback(line.arguments.trim()));
     for server in &reading.servers {
+        note_logs_and_origins(server, found);
         if !local {
             note_addresses(server, main, found);
         }
@@ -172,6 +174,58 @@ fn note_limits(main: &Server, modules: &BTreeSet<String>, found: &mut Misuses) {
         () => return,
     };
     found.add("workers_above_limit", workers > most, line.place.clone());
+}
+
+/// Notes errors that nobody can read, and origins that any site may claim together with cookies.
+fn note_logs_and_origins(server: &Server, found: &mut Misuses) {
+    if let Some(line) = server.last("errorlog") {
+        let lost = line.arguments.trim().trim_matches('"') == "/dev/null";
+        found.add("errors_discarded", lost, line.place.clone());
+    }
+    let low = |line: &Line| line.arguments.to_ascii_lowercase().replace('"', "");
+    let header = |name: &str| {
+        let mut lines = server.lines.iter().filter(|line| line.name == "header");
+        lines.find(|line| low(line).contains(name))
+    };
+    let (Some(origin), Some(credentials)) = (
+        header("access-control-allow-origin"),
+        header("access-control-allow-credentials"),
+    ) else {
+        return;
+    };
+    // A variable of SetEnvIf with a pattern for every origin, or the header itself.
+    let any = server.lines.iter().any(|line| {
+        let text = low(line).replace(' ', "");
+        line.name.starts_with("setenvif") && text.starts_with("origin^(.*)$")
+            || line.name.starts_with("setenvif") && text.starts_with("origin(.*)")
+            || line.name.starts_with("setenvif") && text.starts_with("origin(.+)")
+    });
+    let text = low(origin);
+    let reflected = (text.contains("}e") && any)
+        || text.contains("%{http_origin}")
+        || text.contains("expr=%{req:origin}");
+    let wrong = reflected && low(credentials).contains("true");
+    found.add("origin_reflected", wrong, origin.place.clone());
+}
+
+/// Notes processes that wait long for the next request of a client; with prefork, each client holds one.
+fn note_waiting(main: &Server, modules: &BTreeSet<String>, found: &mut Misuses) {
+    let Some(line) = main
+        .last("keepalivetimeout")
+        .filter(|_| modules.contains("mpm_prefork"))
+    else {
+        return;
+    };
+    let off = main
+        .last("keepalive")
+        .is_some_and(|line| line.arguments.trim().eq_ignore_ascii_case("off"));
+    if let Ok(seconds) = line.arguments.trim().parse::<u32>() {
+        found.add(
+            "clients_hold_processes",
+            seconds > 60 && !off,
+            line.place.clone(),
+        );
+    }
 }
 
 /// Notes workers that run as root.
@@ -304,6 +358,24 @@ mod tests {
                 "Listen 127.0.0.1:80\nRemoteIPHeader X-Forwarded-For\n",
                 "address_of_anybody",
                 "",
+            ),
+            ("ErrorLog /dev/null\n", "errors_discarded", "true"),
+            (
+                "ErrorLog ${APACHE_LOG_DIR}/error.log\n",
+                "errors_discarded",
+                "false",
+            ),
+            (
+                "SetEnvIf Origin \"^(.*)$\" O=$1\nHeader set Access-Control-Allow-Origin \"%{O}e\"\n\
+                 Header set Access-Control-Allow-Credentials true\n",
+                "origin_reflected",
+                "true",
+            ),
+            (
+                "SetEnvIf Origin \"^https://a\" O=$0\nHeader set Access-Control-Allow-Origin \"%{O}e\"\n\
+                 Header set Access-Control-Allow-Credentials true\n",
+                "origin_reflected",
+                "false",
             ),
             ("User root\n", "runs_as_root", "true"),
             ("User www-data\n", "runs_as_root", "false"),

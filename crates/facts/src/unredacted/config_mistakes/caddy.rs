@@ -3,10 +3,23 @@
 
 use super::super::lines_of_files::{files, is_loopback, read};
 use super::Misuses;
+use crate::collectors::daemons::lines::is_abroad;
 use crate::gather::Gather;
 use assay_model::FactPlace;
 
 const MAIN: &str = "/etc/caddy/Caddyfile";
+/// Directories of the system that are not meant to be published.
+const SYSTEM: [&str; 9] = [
+    "/",
+    "/etc",
+    "/root",
+    "/home",
+    "/var",
+    "/var/log",
+    "/usr",
+    "/proc",
+    "/var/backups",
+];
 /// Maximum number of lines and of imported files.
 const MOST: usize = 20_000;
 const MOST_FILES: usize = 200;
@@ -55,6 +68,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         note_on_demand(site, global, &mut found);
         note_client_certificates(site, &mut found);
         note_passwords(site, &mut found);
+        note_upstreams_and_roots(site, &mut found);
     }
     found.note(g, "caddy");
 }
@@ -174,6 +188,38 @@ fn note_client_certificates(site: &Node, found: &mut Misuses) {
     }
 }
 
+/// Notes servers whose certificate Caddy does not check, and directories of the system that it lists.
+fn note_upstreams_and_roots(site: &Node, found: &mut Misuses) {
+    let mut proxies = Vec::new();
+    site.all("reverse_proxy", &mut proxies);
+    for proxy in proxies {
+        let abroad = proxy.words.iter().skip(1).any(|word| {
+            let host = word
+                .split_once("://")
+                .map_or(word.as_str(), |(_, rest)| rest);
+            is_abroad(host.split('/').next().unwrap_or_default())
+        });
+        let mut lines = Vec::new();
+        proxy.all("tls_insecure_skip_verify", &mut lines);
+        for line in lines {
+            found.add("upstream_unverified", abroad, line.place.clone());
+        }
+    }
+    let mut servers = Vec::new();
+    site.all("file_server", &mut servers);
+    let mut roots = Vec::new();
+    site.all("root", &mut roots);
+    for root in roots.iter().filter(|_| !servers.is_empty()) {
+        let path = root.words.last().map_or("", String::as_str);
+        let bare = match path.trim_end_matches('/') {
+            "" => "/",
+            bare => bare,
+        };
+        let system = path.starts_with('/') && SYSTEM.contains(&bare);
+        found.add("system_published", system, root.place.clone());
+    }
+}
+
 /// Notes passwords on a site that is served without TLS only.
 fn note_passwords(site: &Node, found: &mut Misuses) {
     let mut lines = Vec::new();
@@ -201,6 +247,22 @@ mod tests {
     #[test]
     fn blocks_and_their_near_misses() {
         for (text, expected) in [
+            (
+                "a.example {\n root * /\n file_server browse\n}\n",
+                "system_published=true",
+            ),
+            (
+                "a.example {\n root * /srv/a\n file_server\n}\n",
+                "system_published=false",
+            ),
+            (
+                "a.example {\n reverse_proxy https://b.example.org {\n  transport http {\n   tls_insecure_skip_verify\n  }\n }\n}\n",
+                "upstream_unverified=true",
+            ),
+            (
+                "a.example {\n reverse_proxy https://10.0.0.7 {\n  transport http {\n   tls_insecure_skip_verify\n  }\n }\n}\n",
+                "upstream_unverified=false",
+            ),
             ("{\n admin :2019\n}\n", "administration_open=true"),
             ("{\n admin off\n}\n", "administration_open=false"),
             ("{\n admin localhost:2019\n}\n", "administration_open=false"),

@@ -26,7 +26,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             note_own(&lines, &mut found);
             note_authenticators(&lines, false, &mut found);
         }
-        None if exists(g, DEBIAN) => note_debian(g, &mut found),
+        None if exists(g, DEBIAN) => {
+            note_debian(g, &mut found);
+            note_queue(g, &mut found);
+        }
         None => {}
     }
     found.note(g, "exim.misuse");
@@ -89,6 +92,17 @@ fn is_everybody(item: &str) -> bool {
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (key, value) = text.trim().split_once('=')?;
     (key.trim() == name).then(|| value.trim_start_matches('=').trim())
+}
+
+/// Notes a service that never tries deferred mail again (/etc/default/exim4, QUEUERUNNER).
+fn note_queue(g: &mut Gather<'_>, found: &mut Misuses) {
+    for line in read(g, "exim", "/etc/default/exim4") {
+        if let Some(value) = value(&line.text, "QUEUERUNNER") {
+            let value = value.trim_matches(['"', '\'']);
+            let never = value == "no" || value == "nodaemon";
+            found.add("queue_never_runs", never, line.place.clone());
+        }
+    }
 }
 
 /// Notes Debian's macros: those of the split configuration are in conf.d/main, the others in exim4.conf.localmacros.

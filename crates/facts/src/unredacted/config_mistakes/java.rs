@@ -22,6 +22,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     for name in g.list("tomcat_manager", "/etc") {
         let name = lossy(&name);
         if name.starts_with("tomcat") {
+            note_users(g, &format!("/etc/{name}/tomcat-users.xml"), &mut found);
             for manager in MANAGERS {
                 note_manager(
                     g,
@@ -64,6 +65,34 @@ fn note_management(g: &mut Gather<'_>, found: &mut Misuses) {
         let off = says("com.sun.management.jmxremote.authenticate=false");
         let place = off.unwrap_or(port).place.clone();
         found.add("without_password", off.is_some() && !local, place);
+    }
+}
+
+/// Notes managers whose password is that of an example, or the name of the user.
+fn note_users(g: &mut Gather<'_>, path: &str, found: &mut Misuses) {
+    let Some(text) = g.read("tomcat_manager", path) else {
+        return;
+    };
+    let Ok(document) = Document::parse(&text) else {
+        return;
+    };
+    for node in document
+        .descendants()
+        .filter(|node| node.has_tag_name("user"))
+    {
+        let value = |name: &str| node.attribute(name).unwrap_or_default();
+        if !value("roles").contains("manager") && !value("roles").contains("admin") {
+            continue;
+        }
+        let user = node.attribute("username").unwrap_or_else(|| value("name"));
+        let password = value("password");
+        let examples = [
+            "admin", "tomcat", "s3cret", "password", "manager", "changeit", "secret", "",
+        ];
+        let known = examples.contains(&password.to_ascii_lowercase().as_str()) || password == user;
+        let row = document.text_pos_at(node.range().start).row;
+        let place = at_line(path, usize::try_from(row).unwrap_or(1));
+        found.add("known_password", known, place);
     }
 }
 
@@ -130,6 +159,16 @@ mod tests {
                 options,
                 format!("{jmx}false -Dcom.sun.management.jmxremote.host=127.0.0.1\"\n"),
                 "without_password=false",
+            ),
+            (
+                "/etc/tomcat9/tomcat-users.xml",
+                "<tomcat-users>\n<user username=\"admin\" password=\"admin\" roles=\"manager-gui\"/>\n</tomcat-users>".to_owned(),
+                "known_password=true",
+            ),
+            (
+                "/etc/tomcat9/tomcat-users.xml",
+                "<tomcat-users>\n<user username=\"a\" password=\"kJ3-91.xQ\" roles=\"manager-gui\"/>\n</tomcat-users>".to_owned(),
+                "known_password=false",
             ),
             (manager, valve(".*"), "open=true"),
             (manager, valve("127\\.\\d+\\.\\d+\\.\\d+|::1"), "open=false"),

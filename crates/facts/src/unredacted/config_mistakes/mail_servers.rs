@@ -25,6 +25,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_opensmtpd(g);
     note_fetchmail(g);
     note_mailman(g);
+    note_opendmarc(g);
 }
 
 /// Returns whether a switch of imapd.conf(5) is on.
@@ -162,6 +163,29 @@ fn note_fetchmail(g: &mut Gather<'_>) {
     found.note(g, "fetchmail");
 }
 
+/// Notes settings with which OpenDMARC rejects the mail of users who have logged in (opendmarc.conf(5)).
+fn note_opendmarc(g: &mut Gather<'_>) {
+    let mut found = Misuses::default();
+    let (mut rejects, mut spares, mut networks) = (None, false, false);
+    for line in read(g, "opendmarc", "/etc/opendmarc.conf") {
+        let mut words = line.text.split_whitespace();
+        let (Some(name), Some(value)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let on = ["true", "yes", "1"].contains(&value.to_ascii_lowercase().as_str());
+        match name.to_ascii_lowercase().as_str() {
+            "rejectfailures" => rejects = Some((on, line.place)),
+            "ignoreauthenticatedclients" => spares = on,
+            "ignorehosts" => networks = true,
+            _ => {}
+        }
+    }
+    if let Some((on, place)) = rejects {
+        found.add("rejects_own_users", on && !spares && !networks, place);
+    }
+    found.note(g, "opendmarc");
+}
+
 fn note_mailman(g: &mut Gather<'_>) {
     let mut found = Misuses::default();
     let mut section = String::new();
@@ -211,6 +235,16 @@ mod tests {
             )
         };
         for (path, text, expected) in [
+            (
+                "/etc/opendmarc.conf",
+                "RejectFailures true\n".to_owned(),
+                "rejects_own_users=true",
+            ),
+            (
+                "/etc/opendmarc.conf",
+                "RejectFailures true\nIgnoreAuthenticatedClients true\n".to_owned(),
+                "rejects_own_users=false",
+            ),
             (
                 CYRUS,
                 "allowplaintext: yes\n".to_owned(),

@@ -37,6 +37,18 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let Ok(postfix) = postfix else { return };
     let mut found = Misuses::default();
     note_transports(&postfix, &mut found);
+    if let Some(said) = postfix.value(ScopeId::ROOT, "smtp_tls_security_level") {
+        let level = text(&postfix, ScopeId::ROOT, "smtp_tls_security_level");
+        let relay = text(&postfix, ScopeId::ROOT, "relayhost");
+        let here = ["127.", "[127.", "localhost", "[localhost", "[::1]"];
+        let here = here.iter().any(|begin| relay.starts_with(begin));
+        let local = text(&postfix, ScopeId::ROOT, "default_transport").starts_with("error");
+        found.add(
+            "never_encrypts",
+            level.eq_ignore_ascii_case("none") && !here && !local,
+            &said.place,
+        );
+    }
     note_milters(g, &postfix, &mut found);
     if let Ok(dovecot) = read_effective(Program::Dovecot, Path::new(DOVECOT), &OfHost(g.host)) {
         note_login_socket(&postfix, &dovecot, &mut found);
@@ -335,7 +347,7 @@ pub(super) fn note_dovecot(g: &mut Gather<'_>, all: &Effective, found: &mut Misu
     }
     for (id, scope) in all.scopes() {
         let of_auth = scope.parent.is_some_and(|id| {
-            matches!(&all.scope(id).head[..], [kind, name, ..] if kind == "service" && name == "auth")
+            matches!(&all.scope(id).head[..], [kind, name, ..] if kind == "service" && ["auth", "doveadm"].contains(&name.as_str()))
         });
         if !of_auth
             || scope
@@ -356,6 +368,19 @@ pub(super) fn note_dovecot(g: &mut Gather<'_>, all: &Effective, found: &mut Misu
             all.all(|one| one.starts_with("127.") || one == "::1" || one == "localhost")
         });
         found.add("login_port_open", !local, &port.place);
+    }
+    for key in ["mail_location", "mail_path"] {
+        if let Some(said) = all.value(ScopeId::ROOT, key) {
+            let text = said.text();
+            let path = text
+                .trim()
+                .split_once(":/")
+                .map_or(text.trim().to_owned(), |(_, path)| format!("/{path}"));
+            let lost = ["/tmp/", "/run/", "/dev/shm/", "/var/run/"]
+                .iter()
+                .any(|dir| path.starts_with(dir));
+            found.add("mail_is_temporary", lost, &said.place);
+        }
     }
     note_network_mail(g, all, found);
 }
@@ -413,6 +438,20 @@ mod tests {
             ("postmaster: root\n", "false"),
         ] {
             assert_eq!(of(&[(ALIASES[0], text)], "discarded"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn mail_without_tls() {
+        for (main, expected) in [
+            ("smtp_tls_security_level = none\n", "true"),
+            ("smtp_tls_security_level = may\n", "false"),
+            (
+                "smtp_tls_security_level = none\nrelayhost = [127.0.0.1]:25\n",
+                "false",
+            ),
+        ] {
+            assert_eq!(of(&[(POSTFIX, main)], "never_encrypts"), expected, "{main}");
         }
     }
 
@@ -529,6 +568,21 @@ mod tests {
     fn mail_that_dovecot_may_lose() {
         let fstab = ("/etc/fstab", "nas:/m /srv/mail nfs4 hard 0 0\n");
         for (dovecot, name, expected) in [
+            (
+                "mail_location = maildir:/tmp/m/%u\n",
+                "mail_is_temporary",
+                "true",
+            ),
+            (
+                "mail_location = maildir:/var/vmail/%u\n",
+                "mail_is_temporary",
+                "false",
+            ),
+            (
+                "service doveadm {\n inet_listener http {\n port = 8080\n }\n}\n",
+                "login_port_open",
+                "true",
+            ),
             ("mail_fsync = never\n", "never_synced", "true"),
             ("mail_fsync = optimized\n", "never_synced", "false"),
             (

@@ -9,6 +9,7 @@ use crate::collectors::daemons::lines::is_loopback;
 use crate::collectors::services::packages::{find_any_version, numbers};
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting};
+use std::collections::BTreeMap;
 
 /// Variables that a client sets with a header of its request.
 const CHOSEN: [&str; 8] = [
@@ -34,6 +35,7 @@ const KEPT: [(&str, &str); 2] = [
 pub(super) fn note_traps(g: &Gather<'_>, all: &Effective, found: &mut Misuses) {
     // Since 1.29.7, proxies use HTTP/1.1 and keep connections without further lines.
     let keeps = find_any_version(g, "nginx").is_some_and(|text| numbers(&text) >= (1, 29, 7));
+    note_defaults(all, found);
     for (id, scope) in all.scopes() {
         match scope.head.first().map_or("", String::as_str) {
             "server" if is_inside(all, id, "stream") => note_stream(all, id, found),
@@ -68,6 +70,27 @@ fn is_on(said: Option<&Setting>) -> bool {
 /// Returns the address and the port of a `listen` line.
 fn listen_port(word: &str) -> Option<u16> {
     word.rsplit(':').next()?.parse().ok()
+}
+
+/// Notes a second default server of one address: nginx does not start.
+fn note_defaults(all: &Effective, found: &mut Misuses) {
+    let mut seen: BTreeMap<String, ScopeId> = BTreeMap::new();
+    for said in all.settings().iter().filter(|said| said.key == "listen") {
+        let words = words(said);
+        let marked = words
+            .iter()
+            .any(|word| word == "default_server" || word == "default");
+        if !marked || !is_inside(all, said.scope, "http") {
+            continue;
+        }
+        let address = said.word().unwrap_or_default();
+        let address = match address.parse::<u16>() {
+            Ok(port) => format!("*:{port}"),
+            Err(_) => address.replace("0.0.0.0:", "*:"),
+        };
+        let first = *seen.entry(address).or_insert(said.scope);
+        found.add("default_twice", first != said.scope, &said.place);
+    }
 }
 
 /// Notes servers on port 443 that do not speak TLS. One line with `ssl` counts for all servers of an address.
@@ -212,6 +235,16 @@ mod tests {
     fn blocks_and_their_near_misses() {
         let group = "upstream a { server 10.0.0.1:80; keepalive 8; }";
         for (http, name, expected) in [
+            (
+                "server { listen 80 default_server; } server { listen *:80 default_server; }",
+                "default_twice",
+                "false true",
+            ),
+            (
+                "server { listen 80 default_server; } server { listen 81 default_server; }",
+                "default_twice",
+                "false false",
+            ),
             (
                 "limit_req_zone $http_x_forwarded_for zone=a:1m rate=1r/s;",
                 "limit_evaded",

@@ -27,6 +27,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             all.extend(more);
             all.extend(own.iter().cloned());
             note_uploads(g, &all, &mut found);
+            note_limits(g, &all, &mut found);
             pools.extend(own);
         }
     }
@@ -89,6 +90,34 @@ fn bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
+/// Notes requests that may take all memory, and programs that are compiled for each request.
+fn note_limits(g: &mut Gather<'_>, paths: &[String], found: &mut Misuses) {
+    let (mut memory, mut cache): (Option<Said>, Option<Said>) = (None, None);
+    for path in paths {
+        for line in read(g, "php_trap", path) {
+            let Some((name, value)) = setting(&line.text) else {
+                continue;
+            };
+            let inner = name
+                .split_once('[')
+                .map(|(_, inner)| inner.trim_end_matches(']'));
+            match inner.unwrap_or(&name) {
+                "memory_limit" => memory = Some((value, line.place)),
+                "opcache.enable" => cache = Some((value, line.place)),
+                _ => {}
+            }
+        }
+    }
+    if let Some((value, place)) = memory {
+        found.add("memory_unlimited", value.starts_with('-'), place);
+    }
+    if let Some((value, place)) = cache {
+        let low = value.to_ascii_lowercase();
+        let off = ["0", "off", "false", "no"].contains(&low.as_str());
+        found.add("never_cached", off, place);
+    }
+}
+
 /// Notes an upload limit above the limit of the whole request, which then decides.
 fn note_uploads(g: &mut Gather<'_>, paths: &[String], found: &mut Misuses) {
     let (mut upload, mut post): (Option<Said>, Option<Said>) = (None, None);
@@ -125,6 +154,14 @@ mod tests {
         let pool = "/etc/php/8.2/fpm/pool.d/www.conf";
         let ini = "/etc/php/8.2/fpm/conf.d/90-own.ini";
         for (path, text, expected) in [
+            (ini, "memory_limit = -1\n", "memory_unlimited=true"),
+            (ini, "memory_limit = 256M\n", "memory_unlimited=false"),
+            (ini, "opcache.enable=0\n", "never_cached=true"),
+            (
+                ini,
+                "opcache.enable=1\nopcache.enable_cli=0\n",
+                "never_cached=false",
+            ),
             (
                 pool,
                 "[www]\nlisten = /run/a.sock\nlisten.mode = 0666\n",

@@ -62,6 +62,7 @@ fn note_lighttpd(g: &mut Gather<'_>) {
     ));
     let mut found = Misuses::default();
     note_webdav(g, &all, &mut found);
+    note_user(g, &all, &mut found);
     for path in all {
         for line in read(g, "lighttpd.misuse", &path) {
             let text = line.text.trim();
@@ -78,6 +79,29 @@ fn note_lighttpd(g: &mut Gather<'_>) {
         }
     }
     found.note(g, "lighttpd.misuse");
+}
+
+/// Notes a commented account of lighttpd, without which it runs as root.
+fn note_user(g: &mut Gather<'_>, all: &[String], found: &mut Misuses) {
+    let (mut set, mut comment) = (None, None);
+    for path in all {
+        for line in read(g, "lighttpd.misuse", path) {
+            let text = line.text.trim_start_matches(['#', ' ', '\t']);
+            if let Some((name, value)) = text.split_once('=')
+                && name.trim() == "server.username"
+            {
+                match line.text.trim_start().starts_with('#') {
+                    true => comment = Some(line.place),
+                    false => set = Some((value.trim().trim_matches('"') == "root", line.place)),
+                }
+            }
+        }
+    }
+    match (set, comment) {
+        (Some((root, place)), _) => found.add("runs_as_root", root, place),
+        (None, Some(place)) => found.add("runs_as_root", true, place),
+        _ => {}
+    }
 }
 
 /// Notes files that everybody may write by WebDAV: no line asks for a password or limits the addresses.

@@ -46,6 +46,19 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         }
     }
     note_displays(g, &all, &mut found);
+    for said in all
+        .settings()
+        .iter()
+        .filter(|said| said.key == "gatewayports")
+    {
+        let head = all.scope(said.scope).head.join(" ");
+        if said.scope == ScopeId::ROOT || head.eq_ignore_ascii_case("host *") {
+            let open = said
+                .word()
+                .is_some_and(|word| word.eq_ignore_ascii_case("yes"));
+            found.add("forwards_for_all", open, &said.place);
+        }
+    }
     found.note(g, "ssh.misuse");
 }
 

@@ -2,6 +2,7 @@
 //! apply, methods that are required and switched off, and files of keys that admit to every account.
 
 use super::Misuses;
+use crate::collectors::daemons::lines::is_loopback;
 use crate::collectors::services::packages::find_any_version;
 use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting};
@@ -41,6 +42,7 @@ pub(super) fn note_traps(g: &Gather<'_>, all: &Effective, found: &mut Misuses) {
     note_passwords_of_pam(g, all, found);
     note_commands(all, found);
     note_revoked(g, all, found);
+    note_refusals(g, all, found);
     note_sftp(g, all, found);
 }
 
@@ -117,9 +119,16 @@ fn note_swallowed(g: &Gather<'_>, all: &Effective, id: ScopeId, found: &mut Misu
     if !indented(first) {
         return;
     }
+    // A blank line or a comment at the margin separates the lines from those of the block.
+    let apart = |said: &Setting| {
+        let before = lines[..said.place.line.saturating_sub(1)].iter().rev();
+        let mut before =
+            before.take_while(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
+        before.any(|line| line.trim().is_empty() || line.starts_with('#'))
+    };
     let swallowed = own
         .iter()
-        .find(|said| said.place.path == *path && !indented(said));
+        .find(|said| said.place.path == *path && !indented(said) && apart(said));
     let place = swallowed.map_or(&first.place, |said| &said.place);
     found.add("lines_swallowed", swallowed.is_some(), place);
 }
@@ -196,19 +205,25 @@ fn note_idle_limit(g: &Gather<'_>, all: &Effective, id: ScopeId, found: &mut Mis
     let asks = asks.is_some_and(|word| {
         word.starts_with(|letter: char| letter.is_ascii_digit()) && word != "0"
     });
-    let off = said.word().as_deref() == Some("0") && asks && !is_before_8_2(g);
+    let off = said.word().as_deref() == Some("0") && asks && !is_before(g, (8, 2));
     found.add("idle_limit_off", off, &said.place);
 }
 
-/// Returns whether sshd is certainly older than 8.2.
-fn is_before_8_2(g: &Gather<'_>) -> bool {
-    if let Some(version) = find_any_version(g, "openssh-server") {
-        let bare = version
-            .split_once(':')
-            .map_or(version.as_str(), |(_, bare)| bare);
-        let mut parts = bare.split(|letter: char| !letter.is_ascii_digit());
-        let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
-        return matches!((number(), number()), (Some(first), Some(second)) if (first, second) < (8, 2));
+/// Returns the release of the installed package of sshd.
+fn release(g: &Gather<'_>) -> Option<(u32, u32)> {
+    let version = find_any_version(g, "openssh-server")?;
+    let bare = version
+        .split_once(':')
+        .map_or(version.as_str(), |(_, bare)| bare);
+    let mut parts = bare.split(|letter: char| !letter.is_ascii_digit());
+    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+    Some((number()?, number()?))
+}
+
+/// Returns whether sshd is certainly older than a release.
+fn is_before(g: &Gather<'_>, wanted: (u32, u32)) -> bool {
+    if let Some(known) = release(g) {
+        return known < wanted;
     }
     let release = g
         .host
@@ -222,7 +237,10 @@ fn is_before_8_2(g: &Gather<'_>) -> bool {
     let like = [value("ID="), value("ID_LIKE=")]
         .map(Option::unwrap_or_default)
         .join(" ");
-    like.contains("rhel") && first.is_some_and(|first| first <= 8)
+    // Red Hat 8 has OpenSSH 8.0, Red Hat 9 has 8.7; Debian 12 has 9.2.
+    let least = if wanted <= (8, 2) { 8 } else { 9 };
+    let debian = like.split(' ').any(|one| one == "debian") && wanted > (8, 2);
+    first.is_some_and(|first| (like.contains("rhel") && first <= least) || (debian && first <= 12))
 }
 
 /// Notes passwords that PAM still asks for, although PasswordAuthentication is no (sshd_config(5), UsePAM).
@@ -283,6 +301,37 @@ fn note_revoked(g: &Gather<'_>, all: &Effective, found: &mut Misuses) {
     }
 }
 
+/// Notes lines with which no other machine can log in, or with which sshd does not start.
+fn note_refusals(g: &Gather<'_>, all: &Effective, found: &mut Misuses) {
+    let listens = all.get(ScopeId::ROOT, "listenaddress");
+    let words: Vec<String> = listens.iter().filter_map(|said| said.word()).collect();
+    if let Some(first) = listens.first() {
+        let here = words.iter().all(|word| is_loopback(word));
+        found.add("only_loopback", here, &first.place);
+    }
+    if let Some(said) = all.value(ScopeId::ROOT, "maxsessions") {
+        found.add(
+            "no_sessions",
+            said.word().as_deref() == Some("0"),
+            &said.place,
+        );
+    }
+    let of_sftp = |said: &&Setting| {
+        said.scope == ScopeId::ROOT
+            && said.key == "subsystem"
+            && said
+                .word()
+                .is_some_and(|word| word.eq_ignore_ascii_case("sftp"))
+    };
+    let mut lines = all.settings().iter().filter(of_sftp);
+    if let Some(first) = lines.next() {
+        // Since 9.5, the first line counts.
+        let second = lines.next().filter(|_| is_before(g, (9, 5)));
+        let place = second.map_or(&first.place, |said| &said.place);
+        found.add("subsystem_twice", second.is_some(), place);
+    }
+}
+
 /// Notes a packaged line for sftp that was commented out without a replacement.
 fn note_sftp(g: &Gather<'_>, all: &Effective, found: &mut Misuses) {
     let mut lines = all.settings().iter();
@@ -337,6 +386,10 @@ mod tests {
             ),
             ("Match User a\nForceCommand x\nMaxAuthTries 3\n", ""),
             (
+                "Match User a\n ForceCommand x\nMaxAuthTries 3\n",
+                "lines_swallowed=false",
+            ),
+            (
                 "KbdInteractiveAuthentication no\nAuthenticationMethods publickey,keyboard-interactive\n",
                 "method_disabled=true",
             ),
@@ -388,6 +441,13 @@ mod tests {
             ),
             ("RevokedKeys /etc/ssh/gone\n", "revoked_missing=true"),
             ("RevokedKeys /srv/gone\n", ""),
+            ("ListenAddress 127.0.0.1\n", "only_loopback=true"),
+            (
+                "ListenAddress 127.0.0.1\nListenAddress 10.0.0.4\n",
+                "only_loopback=false",
+            ),
+            ("MaxSessions 0\n", "no_sessions=true"),
+            ("MaxSessions 10\n", "no_sessions=false"),
             (
                 "#Subsystem sftp /usr/lib/openssh/sftp-server\n",
                 "without_sftp=true",
@@ -397,7 +457,6 @@ mod tests {
             let all = found(&[("/etc/ssh/sshd_config", text)], ssh_server::collect);
             let name = expected.split('=').next().unwrap_or_default();
             let names = [
-                "lines_swallowed",
                 "method_disabled",
                 "keys_shared",
                 "sftp_forwards",
@@ -438,6 +497,23 @@ mod tests {
             assert!(
                 all.contains(&format!("passwords_through_pam={expected}")),
                 "{stack}: {all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_second_subsystem_stops_older_releases() {
+        let text = "Subsystem sftp /usr/lib/openssh/sftp-server\nSubsystem sftp internal-sftp\n";
+        for (version, expected) in [("12", "true"), ("13", "false")] {
+            let release = format!("ID=debian\nVERSION_ID=\"{version}\"\n");
+            let files = [
+                ("/etc/ssh/sshd_config", text),
+                ("/etc/os-release", &release),
+            ];
+            let all = found(&files, ssh_server::collect);
+            assert!(
+                all.contains(&format!("subsystem_twice={expected}")),
+                "{version}: {all:?}"
             );
         }
     }

@@ -18,6 +18,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_management(g, &mut found);
     for path in files(g, "varnish", "/etc/varnish", ".vcl") {
         note_purge(g, &path, &mut found);
+        note_hash(g, &path, &mut found);
     }
     found.note(g, "varnish");
 }
@@ -99,6 +100,38 @@ fn note_purge(g: &mut Gather<'_>, path: &str, found: &mut Misuses) {
     }
 }
 
+/// Notes a key of the cache without the host: a page of one site is then served for another.
+fn note_hash(g: &mut Gather<'_>, path: &str, found: &mut Misuses) {
+    let mut comment = false;
+    let (mut inside, mut depth, mut host, mut leaves): (Option<FactPlace>, usize, bool, bool) =
+        (None, 0, false, false);
+    for line in read(g, "varnish", path) {
+        let text = bare(&line.text, &mut comment);
+        let dense: String = text
+            .chars()
+            .filter(|letter| !letter.is_whitespace())
+            .collect();
+        if dense.starts_with("subvcl_hash{") {
+            inside = Some(line.place);
+            (depth, host, leaves) = (0, false, false);
+        }
+        if inside.is_none() {
+            continue;
+        }
+        host |= dense.contains("req.http.host")
+            || dense.contains("req.http.Host")
+            || dense.contains("server.ip");
+        leaves |= dense.contains("return(lookup)");
+        depth += dense.matches('{').count();
+        depth = depth.saturating_sub(dense.matches('}').count());
+        if depth == 0
+            && let Some(place) = inside.take()
+        {
+            found.add("hash_without_host", leaves && !host, place);
+        }
+    }
+}
+
 /// Returns a line of VCL without comments.
 fn bare(text: &str, comment: &mut bool) -> String {
     let mut out = String::new();
@@ -173,6 +206,28 @@ mod tests {
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn keys_of_the_cache() {
+        for (body, expected) in [
+            (
+                " hash_data(req.url);\n return (lookup);\n",
+                "hash_without_host=true",
+            ),
+            (
+                " hash_data(req.url);\n hash_data(req.http.host);\n return (lookup);\n",
+                "hash_without_host=false",
+            ),
+            (
+                " hash_data(req.http.X-Device);\n",
+                "hash_without_host=false",
+            ),
+        ] {
+            let text = format!("sub vcl_hash {{\n{body}}}\n");
+            let all = found(&[("/etc/varnish/default.vcl", &text)], collect);
+            assert_eq!(all.join(" "), expected, "{body}");
         }
     }
 }
