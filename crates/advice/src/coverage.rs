@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Services, each with the first components of the keys of its facts. If a rule uses facts of several services, the
 /// first of these services in the table is the service of the rule.
-const SERVICES: [(&str, &[&str]); 115] = [
+const SERVICES: [(&str, &[&str]); 127] = [
     ("sshd", &["sshd"]),
     ("ssh client", &["ssh"]),
     ("SSH keys of accounts", &["authorized_keys"]),
@@ -73,7 +73,10 @@ const SERVICES: [(&str, &[&str]); 115] = [
     ("rsync daemon", &["rsyncd", "rsyncd_links", "rsyncd_path"]),
     ("TFTP", &["tftpd", "tftpd_option"]),
     ("Squid", &["squid", "squid_list", "squid_tls"]),
-    ("PHP", &["php", "php_pool", "php_extra", "php_debugger"]),
+    (
+        "PHP",
+        &["php", "php_pool", "php_extra", "php_debugger", "php_trap"],
+    ),
     ("Exim", &["exim", "exim_list"]),
     ("SNMP", &["snmp", "snmp_access", "snmp_user", "snmptrapd"]),
     ("CUPS", &["cups", "cups_printers", "cups_browsed"]),
@@ -214,7 +217,10 @@ const SERVICES: [(&str, &[&str]); 115] = [
     ("IPsec", &["ipsec_mode", "ipsec_proposal"]),
     ("Wi-Fi sign-ins", &["wifi_sign_in"]),
     ("OpenWrt", &["uci_wifi", "uci_wifi_open", "uci_zone"]),
-    ("Tomcat", &["tomcat_connector", "tomcat_servlet"]),
+    (
+        "Tomcat",
+        &["tomcat_connector", "tomcat_servlet", "tomcat_manager"],
+    ),
     ("uWSGI", &["uwsgi"]),
     ("Python servers", &["python_server"]),
     ("ISC DHCP", &["dhcpd"]),
@@ -247,10 +253,23 @@ const SERVICES: [(&str, &[&str]); 115] = [
     ("TeX", &["tex", "tex_files"]),
     ("Cassandra", &["cassandra"]),
     ("CouchDB", &["couchdb"]),
+    ("OpenDMARC", &["opendmarc"]),
+    ("Dropbear", &["dropbear"]),
+    ("Caddy", &["caddy"]),
+    ("Varnish", &["varnish"]),
+    ("Java management", &["jmx"]),
+    ("certbot", &["certbot", "certbot_line"]),
+    ("mail aliases", &["mail_alias"]),
+    ("mail servers together", &["mail_socket"]),
+    ("Cyrus", &["cyrus"]),
+    ("OpenSMTPD", &["opensmtpd"]),
+    ("fetchmail", &["fetchmail"]),
+    ("Mailman", &["mailman"]),
 ];
 
-/// Returns the service of a rule.
-pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
+/// Returns the service of a rule. If the rule is about several services, this is the first of them that exists on the
+/// machine; without one, the first in the table.
+pub(crate) fn service_of(page: &Advice, check: &Check, facts: &Facts) -> String {
     let mut kinds: Vec<&str> = check.about.iter().map(|about| about.kind()).collect();
     if kinds.is_empty() {
         let conditions = [Some(&check.violated), check.applies.as_ref()];
@@ -258,8 +277,16 @@ pub(crate) fn service_of(page: &Advice, check: &Check) -> String {
         kinds.extend(texts.flat_map(|cel| cel.split('"').skip(1).step_by(2)));
     }
     let first: Vec<&str> = kinds.into_iter().map(first_word).collect();
-    let mut known = SERVICES.iter();
-    let found = known.find(|(_, words)| words.iter().any(|word| first.contains(word)));
+    let of_rule = |(_, words): &&(&str, &[&str])| words.iter().any(|word| first.contains(word));
+    let is_here = |(_, words): &&(&str, &[&str])| {
+        let mut known = words.iter().filter(|word| first.contains(word));
+        known.any(|word| {
+            let inside = format!("{word}.");
+            facts.under(&inside).next().is_some() || facts.map.contains_key(*word)
+        })
+    };
+    let mut known = SERVICES.iter().filter(of_rule);
+    let found = known.clone().find(is_here).or_else(|| known.next());
     found.map_or(page.domain.clone(), |(name, _)| (*name).to_owned())
 }
 
@@ -363,6 +390,23 @@ mod tests {
         let lost: Vec<&str> = lost.map(|rule| rule.rule.as_str()).collect();
         assert!(lost.is_empty(), "{lost:?}");
         assert!(checked.rules.iter().all(|rule| !rule.sources.is_empty()));
+    }
+
+    /// A rule about nginx and Apache belongs to the one that the machine has.
+    #[test]
+    fn a_rule_belongs_to_a_service_of_the_machine() {
+        let catalogue = Catalogue::builtin().unwrap();
+        let service = |key: &str| {
+            let mut facts = Facts::default();
+            facts.known(key, false, FactKind::Configured, "/etc/x:1");
+            let checked = findings(catalogue.all(), &facts);
+            let mut rules = checked.rules.into_iter();
+            let rule = rules.find(|rule| rule.rule == "client-certificates-unused");
+            rule.unwrap().service
+        };
+        assert_eq!(service("apache.misuse.1.trace"), "Apache");
+        assert_eq!(service("nginx.misuse.1.error_log_off"), "nginx");
+        assert_eq!(service("sshd.version"), "nginx");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn findings<'a>(pages: impl IntoIterator<Item = &'a Advice>, facts: &Facts) 
             statement: page.statement.clone(),
             severity: check.severity,
             applied: rule.applied,
-            service: coverage::service_of(page, check),
+            service: coverage::service_of(page, check, facts),
             sources: page.literature.references.clone(),
             outcome: Outcome::NoService,
             why: coverage::condition_of(check),

@@ -23,6 +23,7 @@ mod enabled_units;
 mod file_modes;
 mod guest_devices;
 mod haproxy;
+mod haproxy_traps;
 mod ignored_files;
 mod lines_of_files;
 mod mail_filters;

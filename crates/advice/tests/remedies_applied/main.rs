@@ -12,6 +12,7 @@ mod misuse;
 mod servers;
 mod settings;
 mod system;
+mod traps;
 mod trust;
 
 use assay_advice::{Catalogue, findings};
@@ -423,6 +424,7 @@ fn remedies_clear_their_findings_and_open_none() {
         .iter()
         .chain(access::REMEDIES)
         .chain(servers::REMEDIES)
+        .chain(traps::REMEDIES)
         .chain(trust::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)

@@ -29,7 +29,17 @@ fn of_a_configuration_stays_what_the_facts_say() {
         (
             "/etc/ssh/sshd_config.d/10.conf",
             "UseDNS yes\nAllowUsers bob\nMatch User bob\nUsePAM p assword",
-            "UseDNS yes\nAllowUsers left-out\nMatch (left out)\nUsePAM withheld",
+            "UseDNS yes\nAllowUsers left-out\nMatch User other-than-root\nUsePAM withheld",
+        ),
+        (
+            "/etc/ssh/sshd_config.d/20.conf",
+            "Match User=bob,ro* Address 192.0.2.1\nMatch Address 192.0.2.1\nMatch user bob,!root",
+            "Match (left out)\nMatch (left out)\nMatch User other-than-root",
+        ),
+        (
+            "/etc/postfix/main.cf",
+            "soft_bounce=Yes\nsmtpd_tls_security_level = ENCRYPT",
+            "soft_bounce = yes\nsmtpd_tls_security_level = encrypt",
         ),
         (
             "/etc/nginx/nginx.conf",

@@ -558,7 +558,7 @@ function ssh(line,   text, key, low, value, indent, n, words, i, out, one, two) 
     value = substr(text, RLENGTH + 1)
     if (value !~ /^[ \t=]/) return ""
     sub(/^[ \t]*=?[ \t]*/, "", value); sub(/[ \t]+#.*$/, "", value); value = trim(value)
-    if (low == "match") return indent key " " (tolower(value) == "all" ? "all" : "(left out)")
+    if (low == "match") return indent key " " (tolower(value) == "all" ? "all" : ssh_others(value) ? "User other-than-root" : "(left out)")
     if (low == "host") {
         n = split(value, words, " "); out = n > 0
         for (i = 1; i <= n; i++) out = out && (words[i] == "localhost" || words[i] == "127.0.0.1" || words[i] == "::1" || words[i] == "127.*")
@@ -576,6 +576,27 @@ function ssh(line,   text, key, low, value, indent, n, words, i, out, one, two) 
     if (low in SSH_LIST) return indent key " " algorithms(bare(value))
     if (low in SSH_WORD) return indent key " " ssh_word(low, bare(value))
     return low in SSH_GLOBAL ? indent key " withheld" : ""
+}
+# Whether a Match block is for users of whom none is root.
+function ssh_others(value,   n, words, m, i, j, one, all, users, names, at, denied, only) {
+    n = split(value, words, /[ \t]+/); m = 0
+    for (i = 1; i <= n; i++) {
+        at = index(words[i], "=")
+        if (at) { all[++m] = substr(words[i], 1, at - 1); all[++m] = substr(words[i], at + 1) } else all[++m] = words[i]
+    }
+    for (i = 1; i < m; i++) {
+        if (tolower(all[i]) != "user") continue
+        users = all[i + 1]; gsub(/^"+|"+$/, "", users)
+        if (users == "" || users ~ /left-out/) continue
+        n = split(users, names, ","); denied = 0; only = 0
+        for (j = 1; j <= n; j++) {
+            one = names[j]
+            if (one ~ /^!/) { if (fits("root", substr(one, 2))) denied = 1 }
+            else if (fits("root", one)) only = 1
+        }
+        if (denied || !only) return 1
+    }
+    return 0
 }
 # Of a list of accounts which patterns mean root, or groups that every system has.
 function ssh_accounts(low, value,   n, words, m, names, i, j, at, account, host, kept, one) {
@@ -713,6 +734,7 @@ function next_part(at, n,   line) {
 }
 function mail_word(text, what,   name, kept) {
     if (text ~ /^[=!<>?:]+$/) return text
+    if (what == "words" && tolower(text) ~ /^(yes|no|none|may|encrypt)$/) return tolower(text)
     if (what == "networks") return mail_network(text)
     name = closed(text)
     if (name != "") return name

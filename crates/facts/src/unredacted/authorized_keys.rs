@@ -5,6 +5,7 @@
 //! Debian accepts a writable group whose only member is the account (its patch user-group-modes). A group therefore
 //! counts only if it has another member. Names of groups and members are not reported.
 
+use crate::collectors::daemons::lines::at_line;
 use crate::collectors::services::authorized_keys::{OfAccount, files};
 use crate::collectors::services::certificates::why_mode_unknown;
 use crate::gather::Gather;
@@ -19,6 +20,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         if g.host.stat(Path::new(&file.path)).is_err() {
             continue;
         }
+        note_commands(g, &file.path);
         let found = judge(g, &file);
         let mut note = |what: &str, pick: fn(&Judged) -> bool| {
             let fact = format!("authorized_keys.{}.{what}", file.path);
@@ -32,6 +34,56 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         note("group_writes", |found| found.group_writes);
         g.about(["authorized_keys", file.path.as_str()]);
     }
+}
+
+/// Notes the first key that is limited to a command and may still forward ports (sshd(8), AUTHORIZED_KEYS FILE FORMAT).
+fn note_commands(g: &mut Gather<'_>, path: &str) {
+    let Ok(text) = g.host.read_text(Path::new(path)) else {
+        return;
+    };
+    let of_command = text.lines().enumerate().filter_map(|(number, line)| {
+        let names = option_names(line)?;
+        let has = |name: &str| names.iter().any(|one| one == name);
+        let limited = (has("restrict") && !has("port-forwarding")) || has("no-port-forwarding");
+        has("command").then_some((number, limited))
+    });
+    let lines: Vec<(usize, bool)> = of_command.collect();
+    let open = lines.iter().find(|(_, limited)| !limited);
+    let Some((number, _)) = open.or(lines.first()) else {
+        return;
+    };
+    let fact = format!("authorized_keys.{path}.command_forwards");
+    let place = at_line(path, number + 1);
+    g.facts
+        .known(fact, open.is_some(), FactKind::Configured, place);
+}
+
+/// Returns the names of the options before a key, in lower case; `None` for a comment or a line without options.
+fn option_names(line: &str) -> Option<Vec<String>> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return None;
+    }
+    let mut names = vec![String::new()];
+    let (mut quoted, mut escaped, mut value) = (false, false, false);
+    for letter in line.chars() {
+        match letter {
+            '"' if !escaped => quoted = !quoted,
+            ',' if !quoted => {
+                names.push(String::new());
+                value = false;
+            }
+            letter if letter.is_whitespace() && !quoted => break,
+            '=' if !quoted => value = true,
+            letter if !quoted && !value => names.last_mut()?.push(letter.to_ascii_lowercase()),
+            _ => {}
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    let is_key = ["ssh-", "ecdsa-", "sk-"]
+        .iter()
+        .any(|start| names[0].starts_with(start));
+    (!is_key).then_some(names)
 }
 
 /// Reasons why sshd rejects a file.
@@ -152,5 +204,16 @@ mod tests {
         for text in ["", "700", "8 0 0", "700 x 0", "700 -1 0"] {
             assert!(Owned::read(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn options_before_a_key() {
+        let names = |line| option_names(line).map(|names| names.join(" "));
+        assert_eq!(
+            names("restrict,command=\"a \\\", b\",no-pty ssh-ed25519 AAAA x"),
+            Some("restrict command no-pty".to_owned())
+        );
+        assert_eq!(names("ssh-ed25519 AAAA x"), None);
+        assert_eq!(names("# command=\"x\" ssh-ed25519 AAAA"), None);
     }
 }

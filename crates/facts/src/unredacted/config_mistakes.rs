@@ -4,8 +4,11 @@
 
 mod accounts_and_limits;
 mod apache;
+mod apache_traps;
 mod apache_trust;
 mod boot_disks;
+mod caddy;
+mod certbot;
 mod clock_sources;
 mod cron_lines;
 mod database_options;
@@ -13,19 +16,27 @@ mod exim;
 mod fstab_lines;
 mod interfaces;
 mod iscsi_targets;
+mod java;
 mod mail;
+mod mail_servers;
+mod mail_together;
 mod nginx;
+mod nginx_traps;
 mod nginx_trust;
+mod own_names;
 mod package_updates;
 mod packet_filters;
+mod php;
 mod proxmox_cluster;
 mod samba;
 mod small_servers;
 mod ssh_client;
 mod ssh_server;
+mod ssh_traps;
 mod system_files;
 mod unit_files;
 mod ups_settings;
+mod varnish;
 
 use super::lines_of_files::note;
 use crate::gather::Gather;
@@ -55,6 +66,13 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     proxmox_cluster::collect(g);
     unit_files::collect(g);
     ups_settings::collect(g);
+    caddy::collect(g);
+    certbot::collect(g);
+    java::collect(g);
+    mail_servers::collect(g);
+    mail_together::collect(g);
+    php::collect(g);
+    varnish::collect(g);
 }
 
 /// A setting that may be a mistake, with its place.

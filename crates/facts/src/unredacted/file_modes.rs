@@ -1,7 +1,7 @@
 //! Checks file permissions as reported by stat: secrets that everyone may read, programs of root that everyone may
 //! write, shells with setuid root, and jobs that are not executable. `search_paths` checks the directories of PATH.
 
-use super::lines_of_files::{Line, exists, files, note, read};
+use super::lines_of_files::{Line, exists, files, note, read, read_readable};
 use crate::gather::Gather;
 use assay_host::FileKind;
 use assay_model::FactPlace;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// Maximum number of files whose permissions are read.
 const MOST: usize = 400;
 
-const SECRETS: [&str; 25] = [
+const SECRETS: [&str; 29] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -37,6 +37,10 @@ const SECRETS: [&str; 25] = [
     "/etc/pgbouncer/userlist.txt",
     "/etc/exim4/passwd.client",
     "/root/.my.cnf",
+    "/etc/exim4/passwd",
+    "/etc/fetchmailrc",
+    "/etc/mail/secrets",
+    "/etc/ssmtp/ssmtp.conf",
 ];
 /// Files that contain secrets only where one of these settings is in them.
 const HOLDERS: [(&str, &[&str]); 8] = [
@@ -94,13 +98,14 @@ const CLOSED: [&str; 6] = [
     "/root",
 ];
 /// Directories that contain secrets, each with the file name ending of the secrets.
-const SECRET_DIRS: [(&str, &str); 6] = [
+const SECRET_DIRS: [(&str, &str); 7] = [
     ("/etc/ssh", "_key"),
     ("/etc/wireguard", ".conf"),
     ("/etc/openvpn", ".key"),
     ("/etc/openvpn/server", ".key"),
     ("/etc/openvpn/client", ".key"),
     ("/etc/NetworkManager/system-connections", ""),
+    ("/etc/dkimkeys", ".private"),
 ];
 /// Programs that give root rights to every user if they are setuid root.
 const SHELLS: [&str; 20] = [
@@ -149,6 +154,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     }
     secrets.extend(named_secrets(g));
     secrets.extend(holders(g));
+    secrets.extend(secrets_of_mail(g));
+    secrets.sort();
+    secrets.dedup();
     let mut runs = runs_of_cron(g);
     runs.extend(runs_of_units(g));
     let shells: Vec<String> = SHELLS
@@ -340,6 +348,65 @@ fn named_secrets(g: &mut Gather<'_>) -> Vec<String> {
         }
     }
     all.retain(|path| path.starts_with('/'));
+    all
+}
+
+/// Returns the files with passwords and keys that mail servers and certbot name in their configuration.
+fn secrets_of_mail(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut paths = vec![
+        "/etc/postfix/main.cf".to_owned(),
+        "/etc/dovecot/dovecot.conf".to_owned(),
+        "/etc/opendkim.conf".to_owned(),
+        "/etc/opendkim/KeyTable".to_owned(),
+        "/etc/opendkim/key.table".to_owned(),
+        "/etc/smtpd.conf".to_owned(),
+    ];
+    paths.extend(files(g, "secret_file", "/etc/dovecot/conf.d", ""));
+    paths.extend(files(g, "secret_file", "/etc/letsencrypt/renewal", ".conf"));
+    let names = [
+        "smtp_sasl_password_maps",
+        "args",
+        "passwd_file_path",
+        "keyfile",
+        "_credentials",
+        "secrets",
+    ];
+    for path in paths {
+        let keys = path.contains("opendkim/");
+        for line in read_readable(g, &path) {
+            let text = line
+                .text
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned();
+            let low = text.to_ascii_lowercase();
+            if low.starts_with('#') || !(keys || names.iter().any(|name| low.contains(name))) {
+                continue;
+            }
+            // A key of KeyTable follows two colons; a map has a type before the path.
+            let words =
+                text.split(|letter: char| letter.is_whitespace() || "=:,<>".contains(letter));
+            let ends = [
+                "passwd", "users", "password", "ini", "private", "pem", "ext", "secrets", "key",
+            ];
+            let secret = |word: &&str| {
+                let bare = word.trim_end_matches('/');
+                word.starts_with("/etc/") && ends.iter().any(|end| bare.ends_with(end) || keys)
+            };
+            all.extend(words.filter(secret).map(str::to_owned));
+        }
+    }
+    all.retain(|path| path != "/etc/passwd" && !path.contains("deny"));
+    // A file of a database has a password only in its line `connect`.
+    let connects = |path: &String| {
+        let text = g.host.read_text(Path::new(path)).unwrap_or_default();
+        let mut lines = text.lines().map(str::trim_start);
+        lines.any(|line| line.starts_with("connect") && line.contains("password="))
+    };
+    all.retain(|path| !path.ends_with(".ext") || connects(path));
     all
 }
 
@@ -632,5 +699,36 @@ mod tests {
         collect(&mut g);
         let keys: Vec<&String> = g.facts.map.keys().collect();
         assert!(keys.is_empty(), "{keys:?}");
+    }
+
+    #[test]
+    fn secrets_that_mail_servers_name() {
+        let host = Recorded::new()
+            .file(
+                "/etc/postfix/main.cf",
+                "smtp_sasl_password_maps = texthash:/etc/postfix/sasl/relay_passwd\n#args = /etc/old/passwd\n",
+            )
+            .file(
+                "/etc/dovecot/conf.d/auth-passwdfile.conf.ext",
+                "passdb {\n args = scheme=CRYPT username_format=%u /etc/dovecot/users\n}\n",
+            )
+            .file(
+                "/etc/opendkim/KeyTable",
+                "m._domainkey.a.example a.example:m:/etc/dkim/a.private\n",
+            )
+            .file(
+                "/etc/letsencrypt/renewal/a.conf",
+                "dns_cloudflare_credentials = /etc/letsencrypt/cloudflare.ini\n",
+            );
+        let mut g = Gather::new(&host);
+        let mut all = secrets_of_mail(&mut g);
+        all.sort();
+        let expected = [
+            "/etc/dkim/a.private",
+            "/etc/dovecot/users",
+            "/etc/letsencrypt/cloudflare.ini",
+            "/etc/postfix/sasl/relay_passwd",
+        ];
+        assert_eq!(all, expected);
     }
 }

@@ -1,5 +1,6 @@
 //! Collects the TLS versions, the statistics page, the control socket and missing timeouts of HAProxy.
 
+use super::haproxy_traps;
 use super::lines_of_files::{Line, files, is_loopback, note, read};
 use crate::gather::Gather;
 use assay_model::FactPlace;
@@ -12,7 +13,7 @@ const SECTIONS: [&str; 6] = [
 ];
 
 /// Sections that a line without indentation begins.
-const PARTS: [&str; 12] = [
+pub(super) const PARTS: [&str; 12] = [
     "global",
     "defaults",
     "frontend",
@@ -39,6 +40,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let mut all = vec![MAIN.to_owned()];
     all.extend(files(g, "haproxy", DIR, ".cfg"));
     note_timeouts(g, &all);
+    haproxy_traps::note_traps(g, &all);
     let mut number = 0;
     // `ssl-server-verify none` of the global section is the default of all servers.
     let mut unverified = false;

@@ -19,9 +19,17 @@ pub(super) struct Line {
 /// Reads the lines of a file, and joins lines that end with a backslash. A missing file gives no lines. Any other error
 /// is noted under `key`.
 pub(super) fn read(g: &mut Gather<'_>, key: &str, path: &str) -> Vec<Line> {
-    let Some(text) = g.read(key, path) else {
-        return Vec::new();
-    };
+    let text = g.read(key, path);
+    text.map_or_else(Vec::new, |text| join(path, &text))
+}
+
+/// As [`read`], but a file that cannot be read gives no lines: another question is about this file.
+pub(super) fn read_readable(g: &Gather<'_>, path: &str) -> Vec<Line> {
+    let text = g.host.read_text(Path::new(path));
+    text.map_or_else(|_| Vec::new(), |text| join(path, &text))
+}
+
+fn join(path: &str, text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut goes_on = false;
     for (number, line) in text.lines().enumerate() {

@@ -214,6 +214,11 @@ fn note_rspamd(g: &mut Gather<'_>) {
             .filter(|one| !one.is_empty());
         found.add(g, "all_are_local", networks.any(is_everybody), &place);
     }
+    if let Some((value, place)) = rspamd(g, "worker-proxy.inc", "bind_socket") {
+        let address = value.trim_matches(['"', ' ']);
+        let open = !is_loopback(address);
+        found.add(g, "proxy_open", open, &place);
+    }
     if let Some((value, place)) = rspamd(g, "actions.conf", "reject") {
         let marked = rspamd(g, "actions.conf", "add_header").map(|(value, _)| value);
         // actions.conf of the package: 15, 6 and 4.
@@ -259,6 +264,12 @@ fn note_spamassassin(g: &mut Gather<'_>) {
                 "welcomelist_from" | "whitelist_from" => {
                     let whole = rest.any(|one| one.starts_with("*@"));
                     last.push(("welcomes_forged", whole, line.place.clone()));
+                }
+                "required_score" | "required_hits" => {
+                    last.retain(|(property, ..)| *property != "marks_nothing");
+                    let score = rest.next().and_then(|text| text.parse::<f64>().ok());
+                    let never = score.is_some_and(|score| score >= 50.0);
+                    last.push(("marks_nothing", never, line.place.clone()));
                 }
                 "allow_user_rules" => {
                     last.retain(|(property, ..)| *property != "user_rules");

@@ -15,8 +15,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Directories of the system or of accounts, which a web server should not serve.
-const SYSTEM: [&str; 8] = [
-    "/", "/etc", "/root", "/home", "/var", "/var/log", "/usr", "/proc",
+const SYSTEM: [&str; 14] = [
+    "/",
+    "/etc",
+    "/root",
+    "/home",
+    "/var",
+    "/var/log",
+    "/usr",
+    "/proc",
+    "/var/backups",
+    "/var/lib",
+    "/var/mail",
+    "/var/spool",
+    "/var/lib/mysql",
+    "/var/lib/postgresql",
 ];
 
 /// Settings that restrict access to a location.
@@ -218,7 +231,7 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
         } else {
             ""
         };
-        let names_host = [host, of_scheme]
+        let names_host = [before_path(host), of_scheme]
             .iter()
             .any(|text| text.split('$').skip(1).any(|part| is_chosen(all, id, part)));
         let guarded = is_guarded(all, id);
@@ -230,6 +243,23 @@ fn note_proxy(g: &mut Gather<'_>, all: &Effective, id: ScopeId, which: &str) {
             &FactPlace::from(&said.place),
             &[("anywhere", anywhere.into())],
         );
+    }
+}
+
+/// Returns the part of a host before a variable that begins with a slash, such as `$request_uri` in
+/// `$backend$request_uri`.
+fn before_path(host: &str) -> &str {
+    let ends = [
+        "$request_uri",
+        "${request_uri}",
+        "$uri",
+        "${uri}",
+        "$document_uri",
+    ];
+    let ends = ends.iter().filter_map(|name| host.find(name));
+    match ends.min().filter(|at| *at > 0) {
+        Some(at) => &host[..at],
+        None => host,
     }
 }
 
@@ -435,6 +465,16 @@ mod tests {
                 "location ~ /p/(.*)$ { internal; proxy_pass http://$1; }",
                 ".anywhere",
                 vec![false],
+            ),
+            (
+                "location / { proxy_pass http://$inner$request_uri; }",
+                ".anywhere",
+                vec![false],
+            ),
+            (
+                "location / { proxy_pass http://$http_host$request_uri; }",
+                ".anywhere",
+                vec![true],
             ),
             (
                 "location / { proxy_pass http://app/$1; }",

@@ -2,7 +2,7 @@
 //! boot, system files that everyone may write, and running programs for which the catalogue has no rule.
 
 use super::file_modes::read_modes;
-use super::lines_of_files::{exists, files, note, read};
+use super::lines_of_files::{exists, files, note, read, read_readable};
 use crate::collectors::fstab::FSTAB;
 use crate::gather::{Gather, lossy};
 use assay_model::{FactKind, FactPlace};
@@ -223,6 +223,7 @@ fn note_writable(g: &mut Gather<'_>) {
     for dir in SCRIPTS {
         all.extend(files(g, "system.guarded", dir, ""));
     }
+    all.extend(files_of_sshd(g));
     if all.is_empty() {
         return;
     }
@@ -248,6 +249,50 @@ fn note_writable(g: &mut Gather<'_>) {
             &properties,
         );
     }
+}
+
+/// Returns the files of sshd in /etc, and those that name keys, authorities and principals.
+fn files_of_sshd(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    let sshd = std::iter::once("/etc/ssh/sshd_config".to_owned());
+    let sshd: Vec<String> = sshd
+        .chain(files(
+            g,
+            "system.guarded",
+            "/etc/ssh/sshd_config.d",
+            ".conf",
+        ))
+        .collect();
+    for path in sshd {
+        for line in read_readable(g, &path) {
+            let words: Vec<&str> = line.text.split_whitespace().collect();
+            let [keyword, paths @ ..] = &words[..] else {
+                continue;
+            };
+            let keyword = keyword.to_ascii_lowercase();
+            let known = [
+                "trustedusercakeys",
+                "authorizedprincipalsfile",
+                "authorizedkeysfile",
+                "revokedkeys",
+            ];
+            if !known.contains(&keyword.as_str()) {
+                continue;
+            }
+            for path in paths.iter().map(|path| path.trim_matches('"')) {
+                match path.split_once("/%") {
+                    Some((dir, _)) if dir.starts_with("/etc/") => {
+                        all.extend(files(g, "system.guarded", dir, ""));
+                    }
+                    None if path.starts_with("/etc/") => all.push(path.to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        all.push(path);
+    }
+    all.retain(|path| exists(g, path));
+    all
 }
 
 /// Returns the units and drop-ins of an administrator. A link is another name of a unit of a package.
@@ -329,6 +374,21 @@ mod tests {
                 .filter_map(|(key, _)| key.rsplit('.').next())
                 .collect();
             assert_eq!(names, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn files_of_sshd_and_its_keys() {
+        let config =
+            "TrustedUserCAKeys /etc/ssh/trusted/ca.pub\nAuthorizedPrincipalsFile /etc/ssh/p/%u\n";
+        let host = Recorded::new()
+            .file("/etc/ssh/sshd_config", config)
+            .file("/etc/ssh/trusted/ca.pub", "ssh-ed25519 AAAA\n")
+            .file("/etc/ssh/p/alice", "alice\n");
+        let mut g = Gather::new(&host);
+        let all = files_of_sshd(&mut g);
+        for path in ["/etc/ssh/trusted/ca.pub", "/etc/ssh/p/alice"] {
+            assert!(all.iter().any(|one| one == path), "{all:?}");
         }
     }
 }

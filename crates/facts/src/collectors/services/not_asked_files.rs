@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 224] = [
+const KINDS: [(&str, &str, &str); 244] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -174,11 +174,7 @@ const KINDS: [(&str, &str, &str); 224] = [
     ),
     ("mail_limit", NAMES, "/etc/postfix/main.cf"),
     ("nginx.misuse", NAMES, "/etc/nginx/nginx.conf"),
-    (
-        "apache.misuse",
-        NAMES,
-        "/etc/apache2/apache2.conf /etc/httpd/conf/httpd.conf",
-    ),
+    ("apache.misuse", NAMES, "/etc/apache2 /etc/httpd"),
     ("postfix.misuse", NAMES, "/etc/postfix/main.cf"),
     ("dovecot.misuse", NAMES, "/etc/dovecot/dovecot.conf"),
     ("samba.misuse", NAMES, "/etc/samba/smb.conf"),
@@ -261,7 +257,11 @@ const KINDS: [(&str, &str, &str); 224] = [
         NAMES,
         "/etc/containers/containers.conf /etc/containers/containers.conf.d",
     ),
-    ("ssh.misuse", NAMES, "/etc/ssh/ssh_config"),
+    (
+        "ssh.misuse",
+        NAMES,
+        "/etc/ssh/ssh_config /etc/ssh/ssh_known_hosts",
+    ),
     ("firewall.open_ports", STATE, "/proc"),
     ("snmp_access", NAMES, "/etc/snmp/snmpd.conf"),
     (
@@ -304,6 +304,51 @@ const KINDS: [(&str, &str, &str); 224] = [
     ),
     ("ntpd", NAMES, "/etc/ntpsec/ntp.conf /etc/ntp.conf"),
     ("rspamd_controller", NAMES, "/etc/rspamd"),
+    (
+        "dropbear",
+        NAMES,
+        "/etc/default/dropbear /etc/sysconfig/dropbear",
+    ),
+    ("caddy", NAMES, "/etc/caddy/Caddyfile"),
+    (
+        "varnish",
+        NAMES,
+        "/etc/varnish /etc/default/varnish /etc/systemd/system/varnish.service.d",
+    ),
+    ("php_trap", NAMES, "/etc/php /etc/php.ini /etc/php-fpm.d"),
+    (
+        "jmx",
+        NAMES,
+        "/etc/alternatives/java /etc/default/tomcat9 /etc/default/tomcat10 /etc/tomcat",
+    ),
+    (
+        "tomcat_manager",
+        NAMES,
+        "/etc/tomcat8 /etc/tomcat9 /etc/tomcat10 /etc/tomcat11 /etc/tomcat",
+    ),
+    ("certbot", NAMES, "/etc/letsencrypt"),
+    (
+        "certbot_line",
+        NAMES,
+        "/etc/nginx/nginx.conf /etc/apache2 /etc/httpd /etc/postfix/main.cf /etc/dovecot/dovecot.conf \
+         /etc/lighttpd/lighttpd.conf",
+    ),
+    ("mail_alias", NAMES, "/etc/aliases /etc/mail/aliases"),
+    ("mail_socket", NAMES, "/etc/postfix/main.cf"),
+    ("cyrus", NAMES, "/etc/imapd.conf"),
+    (
+        "opensmtpd",
+        NAMES,
+        "/etc/smtpd.conf /etc/opensmtpd/smtpd.conf /etc/mail/smtpd.conf",
+    ),
+    ("fetchmail", NAMES, "/etc/fetchmailrc"),
+    ("mailman", NAMES, "/etc/mailman3"),
+    ("opendmarc", NAMES, "/etc/opendmarc.conf"),
+    ("haproxy.user", NAMES, "/etc/haproxy"),
+    ("haproxy.limit", NAMES, "/etc/haproxy"),
+    ("haproxy.group", NAMES, "/etc/haproxy"),
+    ("haproxy.rule", NAMES, "/etc/haproxy"),
+    ("haproxy.accept", NAMES, "/etc/haproxy"),
     ("rspamd_filter", NAMES, "/etc/rspamd"),
     ("opendkim", NAMES, "/etc/opendkim.conf"),
     (

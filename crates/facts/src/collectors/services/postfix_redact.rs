@@ -21,6 +21,9 @@ const LEFT_OUT: &str = "left-out";
 /// Values of user-defined parameters that conditions test, such as `${flag?{permit}:{reject}}`.
 const CONDITIONS: [&str; 6] = ["yes", "no", "true", "false", "1", "0"];
 
+/// Values that Postfix reads in any case.
+const ANY_CASE: [&str; 5] = ["yes", "no", "none", "may", "encrypt"];
+
 /// Prefixes by which redaction recognises a restriction of Postfix.
 const STARTS: [&str; 6] = [
     "permit",
@@ -224,6 +227,11 @@ fn clean_word(word: &str, kind: Kind, classes: &BTreeSet<String>) -> String {
     // An operator between the parts of a condition.
     if word.bytes().all(|byte| b"=!<>?:".contains(&byte)) {
         return word.to_owned();
+    }
+    // Postfix reads these words in any case (postconf(5)).
+    let low = word.to_ascii_lowercase();
+    if kind == Kind::Words && ANY_CASE.contains(&low.as_str()) {
+        return low;
     }
     let kept = match kind {
         Kind::Networks => return clean_network(word),

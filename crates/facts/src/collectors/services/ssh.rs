@@ -325,6 +325,9 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
             "host" if value.split_whitespace().all(is_this_machine) => {
                 Some(value.trim().to_owned())
             }
+            "match" if ssh_access::is_of_others(&head_of(value)) => {
+                Some(ssh_access::OF_OTHERS.to_owned())
+            }
             "match" | "host" => Some(LEFT_OUT.to_owned()),
             "include" => {
                 // Quotation marks are removed: a single one would change the meaning of the text
@@ -345,6 +348,11 @@ pub(crate) fn redact(text: &[u8]) -> Vec<u8> {
         }
     };
     assay_config::outline_text(ConfigLanguage::Ssh, text, &kept)
+}
+
+/// Splits the criteria of a `Match` line into words.
+fn head_of(value: &str) -> Vec<String> {
+    value.split_whitespace().map(str::to_owned).collect()
 }
 
 fn known(name: &str) -> Option<Take> {

@@ -19,6 +19,9 @@ pub(crate) const SYSTEM_GROUPS: [&str; 9] = [
 /// Replaces the name of an account or group that may be private.
 const LEFT_OUT: &str = "left-out";
 
+/// Replaces the criteria of a `Match` block for users of whom none is root.
+pub(crate) const OF_OTHERS: &str = "User other-than-root";
+
 /// Authentication methods that redaction keeps (sshd_config(5), AuthenticationMethods).
 pub(crate) const METHODS: [&str; 7] = [
     "publickey",

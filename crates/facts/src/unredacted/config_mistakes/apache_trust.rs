@@ -5,9 +5,12 @@ use super::super::apache_files::apache_files;
 use super::super::lines_of_files::read;
 use super::super::nginx_captures::can_capture;
 use super::Misuses;
+use super::apache_traps::{join, note_traps};
+use super::own_names::OwnNames;
 use crate::collectors::daemons::lines::is_abroad;
 use crate::collectors::services::apache_reading::{Line, Reading, Server};
 use crate::gather::Gather;
+use assay_model::FactPlace;
 
 /// Words of lines that use the result of checking a client's certificate.
 const USES: [&str; 6] = [
@@ -24,9 +27,11 @@ pub(super) fn note_trust(g: &mut Gather<'_>, reading: &Reading, found: &mut Misu
     let Some(main) = reading.servers.first() else {
         return;
     };
+    let own = OwnNames::of_apache(g);
+    let mut backends = Vec::new();
     for server in &reading.servers {
         note_client_certificates(server, used, found);
-        note_backends(server, main, found);
+        find_backends(server, main, &own, &mut backends);
         for line in &server.lines {
             match line.name.as_str() {
                 "proxypass" => note_slash(line, found),
@@ -35,6 +40,9 @@ pub(super) fn note_trust(g: &mut Gather<'_>, reading: &Reading, found: &mut Misu
             }
         }
     }
+    // All such lines have one cause and one remedy.
+    join(&backends, "backend_unverified", found);
+    note_traps(g, reading, found);
 }
 
 /// Notes `<IfModule>` sections for a name that no module can have. Returns whether a line uses a client's certificate.
@@ -100,8 +108,13 @@ fn note_client_certificates(server: &Server, used: bool, found: &mut Misuses) {
     }
 }
 
-/// Notes backends on other networks whose certificate Apache does not check; that is the default.
-fn note_backends(server: &Server, main: &Server, found: &mut Misuses) {
+/// Finds backends on other networks whose certificate Apache does not check; that is the default.
+fn find_backends(
+    server: &Server,
+    main: &Server,
+    own: &OwnNames,
+    found: &mut Vec<(bool, FactPlace)>,
+) {
     let last = |name: &str| server.last(name).or_else(|| main.last(name));
     let is = |name: &str, word: &str| {
         last(name).is_some_and(|line| line.arguments.trim().eq_ignore_ascii_case(word))
@@ -134,9 +147,9 @@ fn note_backends(server: &Server, main: &Server, found: &mut Misuses) {
             continue;
         };
         let host = rest.split('/').next().unwrap_or_default();
-        let wrong = (unchecked || unnamed) && is_abroad(host);
+        let wrong = (unchecked || unnamed) && is_abroad(host) && !own.contains(host);
         let place = deciding.map_or(&line.place, |line| &line.place);
-        found.add("backend_unverified", wrong, place.clone());
+        found.push((wrong, place.clone()));
     }
 }
 

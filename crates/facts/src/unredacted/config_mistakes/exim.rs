@@ -15,21 +15,49 @@ const OWN: [&str; 4] = [
     "/etc/exim.conf",
     "/usr/exim/configure",
 ];
-/// Maximum depth of lists that name lists.
+/// Maximum depth of lists that name lists, and of files that include files.
 const DEEPEST: usize = 8;
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut found = Misuses::default();
     match OWN.iter().find(|path| exists(g, path)) {
         Some(path) => {
-            let lines = statements(read(g, "exim", path));
+            let lines = statements(read_included(g, path, 0));
             note_own(&lines, &mut found);
             note_authenticators(&lines, false, &mut found);
         }
-        None if exists(g, DEBIAN) => note_debian(g, &mut found),
+        None if exists(g, DEBIAN) => {
+            note_debian(g, &mut found);
+            note_queue(g, &mut found);
+        }
         None => {}
     }
     found.note(g, "exim.misuse");
+}
+
+/// Reads a file, and the lines of included files in their place (Exim, 6.4 "File inclusions in the configuration
+/// file"). An include that cannot be read stays as a line.
+fn read_included(g: &mut Gather<'_>, path: &str, depth: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for line in read(g, "exim", path) {
+        let text = line.text.trim();
+        let (name, target) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        if ![".include", ".include_if_exists"].contains(&name) || depth >= DEEPEST {
+            lines.push(line);
+            continue;
+        }
+        let target = target.trim().trim_matches('"');
+        let target = match (target.starts_with('/'), path.rsplit_once('/')) {
+            (false, Some((dir, _))) => format!("{dir}/{target}"),
+            _ => target.to_owned(),
+        };
+        match exists(g, &target) {
+            true => lines.extend(read_included(g, &target, depth + 1)),
+            false if name == ".include_if_exists" => {}
+            false => lines.push(line),
+        }
+    }
+    lines
 }
 
 /// Returns the lines without comments and blank lines.
@@ -66,6 +94,17 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     (key.trim() == name).then(|| value.trim_start_matches('=').trim())
 }
 
+/// Notes a service that never tries deferred mail again (/etc/default/exim4, QUEUERUNNER).
+fn note_queue(g: &mut Gather<'_>, found: &mut Misuses) {
+    for line in read(g, "exim", "/etc/default/exim4") {
+        if let Some(value) = value(&line.text, "QUEUERUNNER") {
+            let value = value.trim_matches(['"', '\'']);
+            let never = value == "no" || value == "nodaemon";
+            found.add("queue_never_runs", never, line.place.clone());
+        }
+    }
+}
+
 /// Notes Debian's macros: those of the split configuration are in conf.d/main, the others in exim4.conf.localmacros.
 fn note_debian(g: &mut Gather<'_>, found: &mut Misuses) {
     let settings = statements(read(g, "exim", DEBIAN));
@@ -99,7 +138,7 @@ fn note_debian(g: &mut Gather<'_>, found: &mut Misuses) {
     };
     let mut lines = Vec::new();
     for path in paths {
-        lines.extend(statements(read(g, "exim", &path)));
+        lines.extend(statements(read_included(g, &path, 0)));
     }
     let names = [
         ("dc_relay_domains", "relays_all_domains"),
@@ -406,6 +445,29 @@ mod tests {
         ] {
             let text = format!("{line}{login}");
             assert_eq!(found(&[(OWN[0], &text)], collect), expected, "{line}");
+        }
+    }
+
+    /// Each file stands in the place of its `.include` line.
+    #[test]
+    fn included_files_count() {
+        let main = |include: &str| {
+            format!(
+                "domainlist local_domains = @\n{include}\nacl_smtp_rcpt = c\nbegin acl\nc:\n \
+                 accept hosts = +near\n require domains = +local_domains\n accept\n"
+            )
+        };
+        let wide = ("/etc/exim4/lists", "hostlist near = *\n");
+        let narrow = ("/etc/exim4/lists", "hostlist near = 10.0.0.0/8\n");
+        for include in [".include /etc/exim4/lists", ".include_if_exists lists"] {
+            let text = main(include);
+            for (list, expected) in [(wide, "true"), (narrow, "false")] {
+                assert_eq!(
+                    found(&[(OWN[0], &text), list], collect),
+                    [format!("relays_for_everybody={expected}")],
+                    "{include}"
+                );
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Finds mistakes in Postfix and Dovecot: logins without a name or a password, networks and senders that are trusted by
 //! mistake, and passwords that are logged.
 
-use super::Misuses;
+use super::{Misuses, mail_together};
 use crate::collectors::daemons::lines::is_world;
 use crate::collectors::services::dovecot::MAIN as DOVECOT;
 use crate::collectors::services::postfix::MAIN;
@@ -25,6 +25,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     if let Ok(all) = read_effective(Program::Dovecot, Path::new(DOVECOT), &OfHost(g.host)) {
         let mut found = Misuses::default();
         note_dovecot(&all, &mut found);
+        mail_together::note_dovecot(g, &all, &mut found);
         found.note(g, "dovecot.misuse");
     }
 }
@@ -40,7 +41,7 @@ fn note_postfix(g: &mut Gather<'_>, all: &Effective, found: &mut Misuses) {
             continue;
         };
         let place = FactPlace::from(&said.place);
-        if on.text().trim() != "yes" || !seen.insert(place.to_string()) {
+        if !on.text().trim().eq_ignore_ascii_case("yes") || !seen.insert(place.to_string()) {
             continue;
         }
         let value = expand_macros(all, id, &said.text());

@@ -3,7 +3,8 @@
 
 use super::super::nginx_blocks::{own_value, own_values, words};
 use super::Misuses;
-use super::nginx_trust::note_trust;
+use super::nginx_traps::note_traps;
+use super::nginx_trust::{note_trust, note_upstreams};
 use crate::collectors::nginx::FILE;
 use crate::gather::Gather;
 use assay_config::effective::files::OfHost;
@@ -41,6 +42,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         found.add("workers_are_root", root, &said.place);
     }
     note_open_files(&all, &mut found);
+    note_upstreams(g, &all, &mut found);
+    note_traps(g, &all, &mut found);
     found.note(g, "nginx.misuse");
 }
 

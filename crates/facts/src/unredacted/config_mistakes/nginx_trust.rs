@@ -4,7 +4,9 @@
 use super::super::nginx_blocks::{is_local, own_value, own_values, words};
 use super::super::nginx_pitfalls::is_guarded;
 use super::Misuses;
+use super::own_names::OwnNames;
 use crate::collectors::daemons::lines::{is_abroad, is_world};
+use crate::gather::Gather;
 use assay_config::effective::{Effective, ScopeId, Setting};
 
 /// Directives that forward requests, each with the scheme of TLS and the directive that checks the certificate.
@@ -21,7 +23,6 @@ const STATIC: [&str; 4] = ["css", "png", "jpg", "js"];
 pub(super) fn note_trust(all: &Effective, id: ScopeId, found: &mut Misuses) {
     note_satisfy(all, id, found);
     note_real_ip(all, id, found);
-    note_upstream(all, id, found);
     note_uploads(all, id, found);
     note_cookies(all, id, found);
     note_mail(all, id, found);
@@ -89,25 +90,36 @@ fn note_real_ip(all: &Effective, id: ScopeId, found: &mut Misuses) {
     found.add("real_ip_of_anybody", wide.is_some() && !local, place);
 }
 
-/// Notes servers on other networks whose certificate nginx does not check; that is the default.
-fn note_upstream(all: &Effective, id: ScopeId, found: &mut Misuses) {
-    let stream = around(all, id).any(|one| is_kind(all, one, "stream"));
-    for (key, scheme, check) in PASSES {
-        let Some(said) = own_value(all, id, key) else {
-            continue;
-        };
-        let target = said.word().unwrap_or_default();
-        let (tls, host) = match target.split_once("://") {
-            Some((of, rest)) => (of == scheme, rest.to_owned()),
-            None => (stream && is_on(all.value(id, "proxy_ssl"), "on"), target),
-        };
-        if !tls {
-            continue;
+/// Notes servers on other networks whose certificate nginx does not check; that is the default. All such lines have one
+/// cause and one remedy, so they are one subject with the place of the first.
+pub(super) fn note_upstreams(g: &Gather<'_>, all: &Effective, found: &mut Misuses) {
+    let own = OwnNames::read(g, all);
+    let mut lines = Vec::new();
+    for (id, _) in all.scopes() {
+        let stream = around(all, id).any(|one| is_kind(all, one, "stream"));
+        for (key, scheme, check) in PASSES {
+            let Some(said) = own_value(all, id, key) else {
+                continue;
+            };
+            let target = said.word().unwrap_or_default();
+            let (tls, host) = match target.split_once("://") {
+                Some((of, rest)) => (of == scheme, rest.to_owned()),
+                None => (stream && is_on(all.value(id, "proxy_ssl"), "on"), target),
+            };
+            if !tls {
+                continue;
+            }
+            let host = host.split('/').next().unwrap_or_default();
+            let unchecked = !is_on(all.value(id, check), "on");
+            let abroad = members(all, host)
+                .iter()
+                .any(|one| is_abroad(one) && !own.contains(one));
+            lines.push((unchecked && abroad, &said.place));
         }
-        let host = host.split('/').next().unwrap_or_default();
-        let unchecked = !is_on(all.value(id, check), "on");
-        let abroad = members(all, host).iter().any(|one| is_abroad(one));
-        found.add("upstream_unverified", unchecked && abroad, &said.place);
+    }
+    let wrong = lines.iter().find(|(wrong, _)| *wrong);
+    if let Some((wrong, place)) = wrong.or(lines.first()) {
+        found.add("upstream_unverified", *wrong, *place);
     }
 }
 

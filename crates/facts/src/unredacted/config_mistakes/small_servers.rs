@@ -8,6 +8,12 @@ use crate::gather::{Gather, lossy};
 use assay_model::FactPlace;
 
 const LIGHTTPD: &str = "/etc/lighttpd/lighttpd.conf";
+/// Files with the options of Dropbear.
+const DROPBEAR: [&str; 3] = [
+    "/etc/default/dropbear",
+    "/etc/sysconfig/dropbear",
+    "/etc/dropbear/initramfs/dropbear.conf",
+];
 const CHRONY: &str = "/etc/chrony/chrony.conf";
 
 /// Directory of LXC without a manager; each container has a file `config`.
@@ -17,6 +23,33 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_lighttpd(g);
     note_chrony(g);
     note_containers(g);
+    note_dropbear(g);
+}
+
+/// Notes options with which Dropbear admits accounts without a password (dropbear(8), -B).
+fn note_dropbear(g: &mut Gather<'_>) {
+    let mut found = Misuses::default();
+    for path in DROPBEAR {
+        for line in read(g, "dropbear", path) {
+            let text = line.text.trim();
+            let Some((name, value)) = text.split_once('=').filter(|_| !text.starts_with('#'))
+            else {
+                continue;
+            };
+            if !["DROPBEAR_EXTRA_ARGS", "DROPBEAR_OPTIONS", "OPTIONS"].contains(&name.trim()) {
+                continue;
+            }
+            let mut words =
+                value.split(|letter: char| letter.is_whitespace() || "\"'".contains(letter));
+            let blank = words.any(|word| {
+                let letters = word.strip_prefix('-').unwrap_or_default();
+                let flags = letters.bytes().all(|byte| b"BFEmwsgjkaRi".contains(&byte));
+                flags && letters.contains('B')
+            });
+            found.add("blank_passwords", blank, line.place);
+        }
+    }
+    found.note(g, "dropbear");
 }
 
 fn note_lighttpd(g: &mut Gather<'_>) {
@@ -28,6 +61,8 @@ fn note_lighttpd(g: &mut Gather<'_>) {
         ".conf",
     ));
     let mut found = Misuses::default();
+    note_webdav(g, &all, &mut found);
+    note_user(g, &all, &mut found);
     for path in all {
         for line in read(g, "lighttpd.misuse", &path) {
             let text = line.text.trim();
@@ -44,6 +79,56 @@ fn note_lighttpd(g: &mut Gather<'_>) {
         }
     }
     found.note(g, "lighttpd.misuse");
+}
+
+/// Notes a commented account of lighttpd, without which it runs as root.
+fn note_user(g: &mut Gather<'_>, all: &[String], found: &mut Misuses) {
+    let (mut set, mut comment) = (None, None);
+    for path in all {
+        for line in read(g, "lighttpd.misuse", path) {
+            let text = line.text.trim_start_matches(['#', ' ', '\t']);
+            if let Some((name, value)) = text.split_once('=')
+                && name.trim() == "server.username"
+            {
+                match line.text.trim_start().starts_with('#') {
+                    true => comment = Some(line.place),
+                    false => set = Some((value.trim().trim_matches('"') == "root", line.place)),
+                }
+            }
+        }
+    }
+    match (set, comment) {
+        (Some((root, place)), _) => found.add("runs_as_root", root, place),
+        (None, Some(place)) => found.add("runs_as_root", true, place),
+        _ => {}
+    }
+}
+
+/// Notes files that everybody may write by WebDAV: no line asks for a password or limits the addresses.
+fn note_webdav(g: &mut Gather<'_>, all: &[String], found: &mut Misuses) {
+    let (mut active, mut limited) = (None, false);
+    for path in all {
+        for line in read(g, "lighttpd.misuse", path) {
+            let text = line.text.trim();
+            if text.starts_with('#') {
+                continue;
+            }
+            let dense: String = text
+                .chars()
+                .filter(|letter| !letter.is_whitespace())
+                .collect();
+            if dense.starts_with("webdav.activate=\"enable\"") {
+                active = Some(line.place);
+            }
+            limited |= dense.starts_with("auth.require")
+                || dense.starts_with("webdav.is-readonly=\"enable\"")
+                || dense.contains("$HTTP[\"remoteip\"]")
+                || dense.starts_with("ssl.verifyclient.enforce=\"enable\"");
+        }
+    }
+    if let Some(place) = active {
+        found.add("webdav_open", !limited, place);
+    }
 }
 
 fn note_chrony(g: &mut Gather<'_>) {

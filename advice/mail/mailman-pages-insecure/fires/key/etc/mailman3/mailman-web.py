@@ -1,0 +1,1 @@
+SECRET_KEY = 'change-this-on-your-production-server'

@@ -1,0 +1,1 @@
+ALLOWED_HOSTS = ['lists.example.com']

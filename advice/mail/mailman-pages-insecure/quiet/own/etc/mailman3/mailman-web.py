@@ -1,0 +1,2 @@
+SECRET_KEY = 'u7Yx0vQ2pZ6mK1sT9rB4'
+DEBUG = False

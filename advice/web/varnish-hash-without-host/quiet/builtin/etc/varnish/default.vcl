@@ -1,0 +1,5 @@
+vcl 4.1;
+backend default { .host = "127.0.0.1"; }
+sub vcl_hash {
+    hash_data(req.http.X-Device);
+}

@@ -1,0 +1,9 @@
+vcl 4.1;
+backend default { .host = "127.0.0.1"; }
+acl purgers { "127.0.0.1"; }
+sub vcl_recv {
+    if (req.method == "PURGE") {
+        if (client.ip !~ purgers) { return (synth(405)); }
+        return (purge);
+    }
+}

@@ -1,0 +1,8 @@
+vcl 4.1;
+backend default { .host = "127.0.0.1"; }
+sub vcl_recv {
+    if (req.method == "PURGE") {
+        if (req.http.X-Purge-Token != "k3") { return (synth(405)); }
+        return (purge);
+    }
+}
