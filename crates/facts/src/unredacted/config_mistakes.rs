@@ -5,26 +5,37 @@
 mod accounts_and_limits;
 mod apache;
 mod apache_trust;
+mod backup_settings;
 mod boot_disks;
 mod clock_sources;
+mod confinement;
 mod cron_lines;
 mod database_options;
 mod exim;
 mod fstab_lines;
 mod iscsi_targets;
+mod log_rotation;
 mod mail;
 mod nginx;
 mod nginx_trust;
 mod package_updates;
 mod packet_filters;
+mod password_rules;
 mod proxmox_cluster;
+mod rpm_updates;
 mod samba;
 mod small_servers;
 mod ssh_client;
 mod ssh_server;
+mod storage_settings;
 mod system_files;
+mod system_log;
+mod timers;
+mod unattended;
+mod unit_contradictions;
 mod unit_files;
 mod ups_settings;
+mod user_programs;
 
 use super::lines_of_files::note;
 use crate::gather::Gather;
@@ -53,6 +64,17 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     proxmox_cluster::collect(g);
     unit_files::collect(g);
     ups_settings::collect(g);
+    timers::collect(g);
+    unit_contradictions::collect(g);
+    log_rotation::collect(g);
+    system_log::collect(g);
+    password_rules::collect(g);
+    confinement::collect(g);
+    rpm_updates::collect(g);
+    storage_settings::collect(g);
+    backup_settings::collect(g);
+    unattended::collect(g);
+    user_programs::collect(g);
 }
 
 /// A setting that may be a mistake, with its place.

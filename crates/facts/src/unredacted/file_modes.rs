@@ -38,6 +38,73 @@ const SECRET_DIRS: [(&str, &str); 6] = [
     ("/etc/openvpn/client", ".key"),
     ("/etc/NetworkManager/system-connections", ""),
 ];
+/// Files and directories that packages close to others. A copied tree in which one of them is closed kept its modes.
+const CLOSED: [&str; 14] = [
+    "/root",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/audit",
+    "/etc/security/opasswd",
+    "/etc/polkit-1/rules.d",
+    "/etc/polkit-1/localauthority",
+    "/etc/lvm/archive",
+    "/etc/lvm/backup",
+    "/etc/chrony/chrony.keys",
+    "/etc/nut/upsd.conf",
+    "/etc/ppp/peers",
+    "/var/spool/cron/crontabs",
+];
+/// Files, or directories of files, with the keyword of the lines that contain a password. The files of packages are
+/// readable by everybody without such a line.
+const KEYED: [(&str, &str); 34] = [
+    ("/etc/iscsi/iscsid.conf", "node.session.auth.password"),
+    (
+        "/etc/iscsi/iscsid.conf",
+        "discovery.sendtargets.auth.password",
+    ),
+    ("/etc/tgt/conf.d", "incominguser"),
+    ("/etc/borgmatic/config.yaml", "encryption_passphrase"),
+    ("/etc/borgmatic.d", "encryption_passphrase"),
+    ("/etc/restic", "RESTIC_PASSWORD"),
+    ("/etc/bacula", "Password"),
+    ("/etc/bareos", "Password"),
+    ("/etc/nut/upsmon.conf", "MONITOR"),
+    ("/etc/msmtprc", "password"),
+    ("/etc/ddclient.conf", "password"),
+    ("/etc/fetchmailrc", "password"),
+    ("/etc/nslcd.conf", "bindpw"),
+    ("/etc/sssd/sssd.conf", "ldap_default_authtok"),
+    ("/etc/sssd/conf.d", "ldap_default_authtok"),
+    ("/etc/ldap.conf", "bindpw"),
+    ("/etc/wpa_supplicant", "psk"),
+    ("/etc/netplan", "password"),
+    ("/etc/apt/auth.conf", "password"),
+    ("/etc/apt/auth.conf.d", "password"),
+    ("/etc/exim4/passwd.client", "*"),
+    ("/etc/mysql/mariadb.conf.d", "password"),
+    ("/etc/mysql/conf.d", "password"),
+    ("/etc/pgbouncer/userlist.txt", "*"),
+    ("/etc/rsyncd.secrets", "*"),
+    ("/etc/davfs2/secrets", "*"),
+    ("/etc/crontab", "BORG_PASSPHRASE"),
+    ("/etc/cron.d", "BORG_PASSPHRASE"),
+    ("/etc/cron.d", "RESTIC_PASSWORD"),
+    ("/etc/cron.d", "PGPASSWORD"),
+    ("/etc/cron.daily", "BORG_PASSPHRASE"),
+    ("/etc/cron.daily", "RESTIC_PASSWORD"),
+    ("/etc/cron.daily", "PGPASSWORD"),
+    ("/etc/cron.weekly", "BORG_PASSPHRASE"),
+];
+/// Ends of the names of variables that contain secrets.
+const VARIABLES: [&str; 6] = [
+    "PASSWORD",
+    "PASSPHRASE",
+    "SECRET",
+    "SECRET_KEY",
+    "API_KEY",
+    "TOKEN",
+];
 /// Programs that give root rights to every user if they are setuid root.
 const SHELLS: [&str; 20] = [
     "bash",
@@ -84,6 +151,12 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         secrets.extend(files(g, "secret_file", dir, end));
     }
     secrets.extend(named_secrets(g));
+    secrets.extend(keyed_secrets(g));
+    secrets.extend(secrets_of_units(g));
+    secrets.sort();
+    secrets.dedup();
+    let mut closed: Vec<String> = CLOSED.map(str::to_owned).to_vec();
+    closed.extend(files(g, "secret_file", "/etc/sudoers.d", ""));
     let mut runs = runs_of_cron(g);
     runs.extend(runs_of_units(g));
     let shells: Vec<String> = SHELLS
@@ -100,6 +173,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .iter()
         .chain(&shells)
         .chain(&jobs)
+        .chain(&closed)
         .cloned()
         .chain(programs)
         .collect();
@@ -113,8 +187,9 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let secrets_kept = !of_tree
         || secrets
             .iter()
+            .chain(&closed)
             .any(|path| modes.contains_key(path) && !is(path, 0o004));
-    let jobs_kept = !of_tree || jobs.iter().any(|path| is(path, 0o111));
+    let jobs_kept = secrets_kept || jobs.iter().any(|path| is(path, 0o111));
     let writes_kept = !of_tree
         || g.host
             .tree_mode(Path::new("/etc"))
@@ -221,7 +296,12 @@ fn named_secrets(g: &mut Gather<'_>) -> Vec<String> {
             });
             all.extend(named);
         }
+        // A swap file contains the memory of all programs.
+        if let [source, _, "swap", ..] = words[..] {
+            all.push(source.to_owned());
+        }
     }
+    all.retain(|path| !path.starts_with("/dev/"));
     for line in read(g, "secret_file", "/etc/crypttab") {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if let [name, _, key, ..] = words[..]
@@ -234,6 +314,102 @@ fn named_secrets(g: &mut Gather<'_>) -> Vec<String> {
     }
     all.retain(|path| path.starts_with('/'));
     all
+}
+
+/// Returns the files of programs that contain a password.
+fn keyed_secrets(g: &mut Gather<'_>) -> Vec<String> {
+    let mut all = Vec::new();
+    for (path, key) in KEYED {
+        if !exists(g, path) {
+            continue;
+        }
+        let is_directory = g
+            .host
+            .stat(Path::new(path))
+            .is_ok_and(|stat| stat.kind == FileKind::Directory);
+        let paths = match is_directory {
+            true => files(g, "secret_file", path, ""),
+            false => vec![path.to_owned()],
+        };
+        for path in paths {
+            let lines = read(g, "secret_file", &path);
+            if lines.iter().any(|line| is_keyed(&line.text, key)) {
+                all.push(path);
+            }
+        }
+    }
+    all
+}
+
+/// Returns whether a line sets a key to a password of its own; the key `*` means any line.
+fn is_keyed(text: &str, key: &str) -> bool {
+    let text = text.trim().trim_start_matches("- ");
+    if text.is_empty() || text.starts_with(['#', ';']) {
+        return false;
+    }
+    if key == "*" {
+        return true;
+    }
+    let text = text.strip_prefix("export ").unwrap_or(text);
+    let Some(rest) = text.strip_prefix(key) else {
+        return false;
+    };
+    let separated =
+        rest.starts_with(|letter: char| letter.is_whitespace() || "=:".contains(letter));
+    let value =
+        rest.trim_start_matches(|letter: char| letter.is_whitespace() || "=:\"'".contains(letter));
+    separated && !value.is_empty() && !value.starts_with(['$', '{', '/', '#', '@'])
+}
+
+/// Returns the files with variables of units that contain a secret (systemd.exec(5), EnvironmentFile), and the files of
+/// passwords that these variables name.
+fn secrets_of_units(g: &mut Gather<'_>) -> Vec<String> {
+    let mut units = files(g, "secret_file", UNITS, ".service");
+    for dir in files(g, "secret_file", UNITS, ".service.d") {
+        units.extend(files(g, "secret_file", &dir, ".conf"));
+    }
+    let (mut named, mut all) = (BTreeSet::new(), Vec::new());
+    for path in units {
+        for line in read(g, "secret_file", &path) {
+            let text = line.text.trim();
+            if let Some(path) = text.strip_prefix("EnvironmentFile=") {
+                named.insert(path.trim_start_matches('-').trim().to_owned());
+            }
+            all.extend(password_file(text));
+        }
+    }
+    for path in named.into_iter().filter(|path| path.starts_with("/etc/")) {
+        let lines = read(g, "secret_file", &path);
+        let secret = |line: &Line| {
+            let (name, _) = line.text.split_once('=').unwrap_or_default();
+            let name = name.trim().trim_start_matches("export ");
+            let of_secret = VARIABLES.iter().any(|end| name.ends_with(end));
+            of_secret && is_keyed(&line.text, name)
+        };
+        if lines.iter().any(secret) {
+            all.push(path);
+        }
+        all.extend(lines.iter().filter_map(|line| password_file(&line.text)));
+    }
+    all
+}
+
+/// Returns the path that a variable or an option of a backup program names as the file of its password.
+fn password_file(text: &str) -> Option<String> {
+    if text.trim_start().starts_with(['#', ';']) {
+        return None;
+    }
+    let names = [
+        "RESTIC_PASSWORD_FILE=",
+        "--password-file=",
+        "--password-file ",
+    ];
+    let rest = names
+        .iter()
+        .find_map(|name| text.split_once(name).map(|(_, rest)| rest))?;
+    let path = rest.trim_start_matches(['"', '\'']);
+    let path = path.split(['"', '\'', ' ']).next().unwrap_or_default();
+    path.starts_with('/').then(|| path.to_owned())
 }
 
 /// Returns whether a file in a cron directory is meant to run: run-parts accepts its name, and the file is not
@@ -484,6 +660,34 @@ mod tests {
                 .filter(|key| key.starts_with("root_program"))
                 .count(),
             5
+        );
+    }
+
+    #[test]
+    fn lines_with_passwords() {
+        for (text, key, keyed) in [
+            ("RESTIC_PASSWORD=abc", "RESTIC_PASSWORD", true),
+            ("export RESTIC_PASSWORD=abc", "RESTIC_PASSWORD", true),
+            ("RESTIC_PASSWORD_FILE=/root/p", "RESTIC_PASSWORD", false),
+            ("RESTIC_PASSWORD=${P}", "RESTIC_PASSWORD", false),
+            (
+                "#node.session.auth.password = a",
+                "node.session.auth.password",
+                false,
+            ),
+            (
+                "encryption_passphrase: \"a b\"",
+                "encryption_passphrase",
+                true,
+            ),
+            ("  Password = \"@PASS@\"", "Password", false),
+            ("bindpw secret", "bindpw", true),
+        ] {
+            assert_eq!(is_keyed(text, key), keyed, "{text}");
+        }
+        assert_eq!(
+            password_file("ExecStart=restic --password-file /etc/restic/p backup /"),
+            Some("/etc/restic/p".to_owned())
         );
     }
 
