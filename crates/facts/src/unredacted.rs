@@ -41,6 +41,7 @@ mod pfsense;
 mod postgresql_files;
 mod resume;
 mod search_paths;
+mod secret_files;
 mod served_files;
 mod settings_elsewhere;
 mod sites;

@@ -9,6 +9,7 @@
 mod access;
 mod daemons;
 mod misuse;
+mod quiet_faults;
 mod servers;
 mod settings;
 mod system;
@@ -428,6 +429,7 @@ fn remedies_clear_their_findings_and_open_none() {
         .chain(trust::REMEDIES)
         .chain(daemons::REMEDIES)
         .chain(misuse::REMEDIES)
+        .chain(quiet_faults::REMEDIES)
         .chain(settings::REMEDIES)
         .chain(system::REMEDIES);
     for &(id, tree, file, replaced) in all {

@@ -239,7 +239,10 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         "ups-never-counts",
         "zero",
         "etc/nut/upsmon.conf",
-        &[("localhost 0", "localhost 1")],
+        &[
+            ("localhost 0", "localhost 1"),
+            ("MINSUPPLIES 0", "MINSUPPLIES 1"),
+        ],
     ),
     (
         "ups-times-contradict",

@@ -117,7 +117,7 @@ fn note_timers(g: &mut Gather<'_>) {
 }
 
 /// Returns whether a target starts a unit.
-fn is_wanted(g: &mut Gather<'_>, unit: &str) -> bool {
+pub(super) fn is_wanted(g: &mut Gather<'_>, unit: &str) -> bool {
     let dirs = g.list("backup", UNITS);
     let mut wants = dirs.iter().map(|dir| lossy(dir));
     wants.any(|dir| {

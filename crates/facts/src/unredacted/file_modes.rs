@@ -2,6 +2,7 @@
 //! write, shells with setuid root, and jobs that are not executable. `search_paths` checks the directories of PATH.
 
 use super::lines_of_files::{Line, exists, files, note, read, read_readable};
+use super::secret_files;
 use crate::gather::Gather;
 use assay_host::FileKind;
 use assay_model::FactPlace;
@@ -11,101 +12,22 @@ use std::path::Path;
 /// Maximum number of files whose permissions are read.
 const MOST: usize = 400;
 
-const SECRETS: [&str; 29] = [
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/krb5.keytab",
-    "/etc/ipsec.secrets",
-    "/etc/ppp/chap-secrets",
-    "/etc/ppp/pap-secrets",
-    "/etc/mysql/debian.cnf",
-    "/etc/bind/rndc.key",
-    "/etc/nut/upsd.users",
-    "/etc/postfix/sasl_passwd",
-    "/etc/munge/munge.key",
-    "/etc/pam_ldap.secret",
-    "/etc/libnss-ldap.secret",
-    "/etc/dovecot/private/dovecot.key",
-    "/var/lib/samba/private/passdb.tdb",
-    "/etc/sssd/sssd.conf",
-    "/etc/rndc.key",
-    "/etc/krb5kdc/stash",
-    "/etc/kubernetes/admin.conf",
-    "/etc/rancher/k3s/k3s.yaml",
-    "/etc/rsyncd.secrets",
-    "/etc/pgbouncer/userlist.txt",
-    "/etc/exim4/passwd.client",
-    "/root/.my.cnf",
-    "/etc/exim4/passwd",
-    "/etc/fetchmailrc",
-    "/etc/mail/secrets",
-    "/etc/ssmtp/ssmtp.conf",
-];
-/// Files that contain secrets only where one of these settings is in them.
-const HOLDERS: [(&str, &[&str]); 8] = [
-    ("/etc/bind/named.conf", &["secret"]),
-    ("/etc/bind/named.conf.local", &["secret"]),
-    ("/etc/nslcd.conf", &["bindpw", "rootpwmodpw"]),
-    ("/etc/msmtprc", &["password"]),
-    ("/etc/zabbix/zabbix_server.conf", &["dbpassword"]),
-    ("/etc/zabbix/zabbix_proxy.conf", &["dbpassword"]),
-    ("/etc/network/interfaces", &["wpa-psk", "wireless-key"]),
-    ("/etc/knot/knot.conf", &["secret"]),
-];
-/// Directories with such files, each with the ending of their names.
-const HOLDER_DIRS: [(&str, &str, &[&str]); 12] = [
-    (
-        "/etc/netplan",
-        ".yaml",
-        &["password", "private", "private-key"],
-    ),
-    (
-        "/etc/systemd/network",
-        ".netdev",
-        &["privatekey", "presharedkey"],
-    ),
-    (
-        "/etc/wpa_supplicant",
-        ".conf",
-        &["psk", "password", "wep_key0"],
-    ),
-    ("/etc/hostapd", ".conf", &["wpa_passphrase", "wpa_psk"]),
-    (
-        "/etc/network/interfaces.d",
-        "",
-        &["wpa-psk", "wireless-key"],
-    ),
-    ("/etc/sssd/conf.d", ".conf", &["ldap_default_authtok"]),
-    ("/etc/bind", ".key", &["secret"]),
-    (
-        "/etc/powerdns/pdns.d",
-        ".conf",
-        &["api-key", "gmysql-password", "gpgsql-password"],
-    ),
-    ("/etc/mysql/conf.d", ".cnf", &["password"]),
-    ("/etc/mysql/mariadb.conf.d", ".cnf", &["password"]),
-    ("/etc/my.cnf.d", ".cnf", &["password"]),
-    ("/etc/swanctl/conf.d", ".conf", &["secret"]),
-];
-/// Files and directories that packages close to other accounts. A copied tree in which one is closed keeps its modes.
-const CLOSED: [&str; 6] = [
+/// Files and directories that packages close to others. A copied tree in which one of them is closed kept its modes.
+const CLOSED: [&str; 14] = [
+    "/root",
     "/etc/sudoers",
     "/etc/sudoers.d",
     "/etc/ssl/private",
-    "/etc/polkit-1/rules.d",
     "/etc/audit",
-    "/root",
-];
-/// Directories that contain secrets, each with the file name ending of the secrets.
-const SECRET_DIRS: [(&str, &str); 7] = [
-    ("/etc/ssh", "_key"),
-    ("/etc/wireguard", ".conf"),
-    ("/etc/openvpn", ".key"),
-    ("/etc/openvpn/server", ".key"),
-    ("/etc/openvpn/client", ".key"),
-    ("/etc/NetworkManager/system-connections", ""),
-    ("/etc/dkimkeys", ".private"),
+    "/etc/security/opasswd",
+    "/etc/polkit-1/rules.d",
+    "/etc/polkit-1/localauthority",
+    "/etc/lvm/archive",
+    "/etc/lvm/backup",
+    "/etc/chrony/chrony.keys",
+    "/etc/nut/upsd.conf",
+    "/etc/ppp/peers",
+    "/var/spool/cron/crontabs",
 ];
 /// Programs that give root rights to every user if they are setuid root.
 const SHELLS: [&str; 20] = [
@@ -136,7 +58,7 @@ const JOBS: [&str; 4] = [
     "/etc/cron.weekly",
     "/etc/cron.monthly",
 ];
-const UNITS: &str = "/etc/systemd/system";
+pub(super) const UNITS: &str = "/etc/systemd/system";
 /// Directories in which packages install units. Units here are read only if they have local changes.
 const PACKAGE_UNITS: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
 
@@ -148,15 +70,9 @@ struct Run {
 }
 
 pub(super) fn collect(g: &mut Gather<'_>) {
-    let mut secrets: Vec<String> = SECRETS.map(str::to_owned).to_vec();
-    for (dir, end) in SECRET_DIRS {
-        secrets.extend(files(g, "secret_file", dir, end));
-    }
-    secrets.extend(named_secrets(g));
-    secrets.extend(holders(g));
-    secrets.extend(secrets_of_mail(g));
-    secrets.sort();
-    secrets.dedup();
+    let mut secrets = secret_files::list(g);
+    let mut closed: Vec<String> = CLOSED.map(str::to_owned).to_vec();
+    closed.extend(files(g, "secret_file", "/etc/sudoers.d", ""));
     let mut runs = runs_of_cron(g);
     runs.extend(runs_of_units(g));
     let shells: Vec<String> = SHELLS
@@ -173,6 +89,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         .iter()
         .chain(&shells)
         .chain(&jobs)
+        .chain(&closed)
         .cloned()
         .chain(programs)
         .collect();
@@ -186,12 +103,13 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     let secrets_kept = !of_tree
         || secrets
             .iter()
+            .chain(&closed)
             .any(|path| modes.contains_key(path) && !is(path, 0o004))
-        || CLOSED.iter().any(|path| {
+        || closed.iter().any(|path| {
             let mode = g.host.tree_mode(Path::new(path));
             mode.is_some_and(|mode| mode & 0o005 == 0)
         });
-    let jobs_kept = !of_tree || jobs.iter().any(|path| is(path, 0o111));
+    let jobs_kept = secrets_kept || jobs.iter().any(|path| is(path, 0o111));
     let writes_kept = !of_tree
         || g.host
             .tree_mode(Path::new("/etc"))
@@ -280,134 +198,6 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             &properties,
         );
     }
-}
-
-/// Returns the files that contain secrets only on some machines, and contain one here.
-fn holders(g: &mut Gather<'_>) -> Vec<String> {
-    let mut all: Vec<(String, &[&str])> = HOLDERS
-        .iter()
-        .map(|(path, settings)| ((*path).to_owned(), *settings))
-        .collect();
-    for (dir, end, settings) in HOLDER_DIRS {
-        let paths = files(g, "secret_file", dir, end).into_iter();
-        all.extend(paths.map(|path| (path, settings)));
-    }
-    all.retain(|(path, settings)| {
-        read(g, "secret_file", path).iter().any(|line| {
-            let text = line.text.trim().trim_matches(['"', '\'']).to_lowercase();
-            let end =
-                text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"_-".contains(letter));
-            let (name, value) = text.split_at(end.unwrap_or(text.len()));
-            // Without a value, the program asks for it.
-            let value = value
-                .trim_matches(|letter: char| letter.is_whitespace() || "=:\"'".contains(letter));
-            settings.contains(&name) && !value.is_empty()
-        })
-    });
-    all.into_iter().map(|(path, _)| path).collect()
-}
-
-/// Returns the files with passwords and keys that fstab, crypttab, the rsync daemon and MongoDB name (mount.cifs(8),
-/// crypttab(5), rsyncd.conf(5)).
-fn named_secrets(g: &mut Gather<'_>) -> Vec<String> {
-    let mut all = Vec::new();
-    for (path, key) in [
-        ("/etc/rsyncd.conf", "secretsfile"),
-        ("/etc/mongod.conf", "keyfile"),
-    ] {
-        for line in read(g, "secret_file", path) {
-            let named = line.text.split_once(['=', ':']).filter(|(name, _)| {
-                let name: String = name.split_whitespace().collect();
-                name.eq_ignore_ascii_case(key)
-            });
-            all.extend(named.map(|(_, path)| path.trim().trim_matches(['"', '\'']).to_owned()));
-        }
-    }
-    for line in read(g, "secret_file", "/etc/fstab") {
-        let words: Vec<&str> = line.text.split_whitespace().collect();
-        if let [source, _, "cifs" | "smb3", options, ..] = words[..]
-            && !source.starts_with('#')
-        {
-            let named = options.split(',').filter_map(|option| {
-                let (name, path) = option.split_once('=')?;
-                ["credentials", "cred"]
-                    .contains(&name)
-                    .then(|| path.to_owned())
-            });
-            all.extend(named);
-        }
-    }
-    for line in read(g, "secret_file", "/etc/crypttab") {
-        let words: Vec<&str> = line.text.split_whitespace().collect();
-        if let [name, _, key, ..] = words[..]
-            && !name.starts_with('#')
-            && !key.starts_with("/dev/")
-        {
-            // A key on another disk follows the colon.
-            all.extend(key.split(':').next().map(str::to_owned));
-        }
-    }
-    all.retain(|path| path.starts_with('/'));
-    all
-}
-
-/// Returns the files with passwords and keys that mail servers and certbot name in their configuration.
-fn secrets_of_mail(g: &mut Gather<'_>) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut paths = vec![
-        "/etc/postfix/main.cf".to_owned(),
-        "/etc/dovecot/dovecot.conf".to_owned(),
-        "/etc/opendkim.conf".to_owned(),
-        "/etc/opendkim/KeyTable".to_owned(),
-        "/etc/opendkim/key.table".to_owned(),
-        "/etc/smtpd.conf".to_owned(),
-    ];
-    paths.extend(files(g, "secret_file", "/etc/dovecot/conf.d", ""));
-    paths.extend(files(g, "secret_file", "/etc/letsencrypt/renewal", ".conf"));
-    let names = [
-        "smtp_sasl_password_maps",
-        "args",
-        "passwd_file_path",
-        "keyfile",
-        "_credentials",
-        "secrets",
-    ];
-    for path in paths {
-        let keys = path.contains("opendkim/");
-        for line in read_readable(g, &path) {
-            let text = line
-                .text
-                .split(" #")
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned();
-            let low = text.to_ascii_lowercase();
-            if low.starts_with('#') || !(keys || names.iter().any(|name| low.contains(name))) {
-                continue;
-            }
-            // A key of KeyTable follows two colons; a map has a type before the path.
-            let words =
-                text.split(|letter: char| letter.is_whitespace() || "=:,<>".contains(letter));
-            let ends = [
-                "passwd", "users", "password", "ini", "private", "pem", "ext", "secrets", "key",
-            ];
-            let secret = |word: &&str| {
-                let bare = word.trim_end_matches('/');
-                word.starts_with("/etc/") && ends.iter().any(|end| bare.ends_with(end) || keys)
-            };
-            all.extend(words.filter(secret).map(str::to_owned));
-        }
-    }
-    all.retain(|path| path != "/etc/passwd" && !path.contains("deny"));
-    // A file of a database has a password only in its line `connect`.
-    let connects = |path: &String| {
-        let text = g.host.read_text(Path::new(path)).unwrap_or_default();
-        let mut lines = text.lines().map(str::trim_start);
-        lines.any(|line| line.starts_with("connect") && line.contains("password="))
-    };
-    all.retain(|path| !path.ends_with(".ext") || connects(path));
-    all
 }
 
 /// Returns whether a file in a cron directory is meant to run: run-parts accepts its name, and the file is not

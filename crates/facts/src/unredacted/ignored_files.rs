@@ -105,7 +105,7 @@ fn reads_all_names(g: &mut Gather<'_>) -> bool {
 }
 
 /// Returns whether a name indicates that the file was disabled on purpose.
-fn is_aside(name: &str) -> bool {
+pub(super) fn is_aside(name: &str) -> bool {
     let ending = name.split_once('.').map_or("", |(_, ending)| ending);
     ASIDE.iter().any(|end| name.ends_with(end))
         || ending.starts_with("no_")

@@ -17,9 +17,10 @@ pub(super) fn collect(g: &mut Gather<'_>) {
         for line in read(g, "nfs.export", &path) {
             let text = line.text.split('#').next().unwrap_or_default();
             let mut words = words(text).into_iter();
-            if words.next().is_none() {
+            let Some(exported) = words.next() else {
                 continue;
-            }
+            };
+            let whole = exported == "/";
             // Default options of a line for clients without options (`-rw,sync`).
             let mut defaults = String::new();
             // Whether the word before is a client without options.
@@ -36,6 +37,8 @@ pub(super) fn collect(g: &mut Gather<'_>) {
                 let cut_off = client.host.is_empty() && after_bare;
                 let properties = [
                     ("root_kept", client.has("no_root_squash").into()),
+                    ("nobody_is_root", client.nobody_is_root().into()),
+                    ("whole", whole.into()),
                     ("world", client.is_world().into()),
                     ("writable", client.is_writable().into()),
                     ("blank_before_options", cut_off.into()),
@@ -61,11 +64,13 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_udp(g);
 }
 
-/// Notes whether the server answers by UDP (nfs.conf(5), nfsd: udp). Version 4 needs TCP.
+/// Notes whether the server answers by UDP, and whether it has only a few threads (nfs.conf(5), nfsd: udp, threads).
+/// Version 4 needs TCP.
 fn note_udp(g: &mut Gather<'_>) {
     let mut all = vec!["/etc/nfs.conf".to_owned()];
     all.extend(files(g, "nfs.server", "/etc/nfs.conf.d", ".conf"));
     let (mut udp, mut version_3, mut section) = (None, true, String::new());
+    let mut threads = None;
     for path in all {
         for line in read(g, "nfs.server", &path) {
             let text = line.text.split('#').next().unwrap_or_default().trim();
@@ -79,6 +84,7 @@ fn note_udp(g: &mut Gather<'_>) {
             let on = ["y", "yes", "1", "t", "true", "on"].contains(&value.as_str());
             match (section.as_str(), name.trim().to_ascii_lowercase().as_str()) {
                 ("nfsd", "udp") => udp = Some((on, line.place)),
+                ("nfsd", "threads") => threads = Some((value, line.place)),
                 ("nfsd", "vers3") => version_3 = on,
                 _ => {}
             }
@@ -87,6 +93,17 @@ fn note_udp(g: &mut Gather<'_>) {
     if let Some((on, place)) = udp {
         let properties = [("udp", (on && version_3).into())];
         note(g, "nfs.server", "settings", &place, &properties);
+    }
+    for line in read(g, "nfs.server", "/etc/default/nfs-kernel-server") {
+        if let Some(value) = line.text.trim().strip_prefix("RPCNFSDCOUNT=") {
+            threads = Some((value.trim_matches('"').to_owned(), line.place));
+        }
+    }
+    if let Some((value, place)) = threads
+        && let Ok(count) = value.parse::<u32>()
+    {
+        let properties = [("few_threads", (1..4).contains(&count).into())];
+        note(g, "nfs.server", "threads", &place, &properties);
     }
 }
 
@@ -133,6 +150,13 @@ impl Client {
             .iter()
             .rfind(|one| *one == option || *one == opposite);
         last.is_some_and(|last| last == option)
+    }
+
+    /// Whether the account that replaces others is root: with all_squash, every user of a client is then root here.
+    fn nobody_is_root(&self) -> bool {
+        let mut last = self.options.iter().rev();
+        let nobody = last.find_map(|one| one.strip_prefix("anonuid="));
+        nobody == Some("0")
     }
 
     fn is_world(&self) -> bool {

@@ -46,7 +46,7 @@ const NETWORK: [&str; 9] = [
 const SMB: [&str; 2] = ["cifs", "smb3"];
 const NO_WAIT: [&str; 3] = ["nofail", "noauto", "x-systemd.automount"];
 /// Directories from which root runs programs, and files that control access. Only root should be able to write to them.
-const GUARDED: [&str; 12] = [
+const GUARDED: [&str; 26] = [
     "/usr/local/sbin",
     "/usr/local/bin",
     "/usr/sbin",
@@ -59,14 +59,32 @@ const GUARDED: [&str; 12] = [
     "/etc/cron.d",
     "/etc/systemd/system",
     "/etc/ld.so.preload",
+    "/etc/group",
+    "/etc/gshadow",
+    "/etc/fstab",
+    "/etc/profile",
+    "/etc/environment",
+    "/etc/cron.allow",
+    "/etc/at.allow",
+    "/etc/doas.conf",
+    "/etc/exports",
+    "/etc/hosts.allow",
+    "/etc/ssh/sshd_config",
+    "/etc/logrotate.conf",
+    "/etc/security/access.conf",
+    "/etc/rc.local",
 ];
 const UNITS: &str = "/etc/systemd/system";
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 9] = [
     "/etc/cron.d",
     "/etc/cron.hourly",
     "/etc/cron.daily",
     "/etc/cron.weekly",
     "/etc/cron.monthly",
+    "/etc/sudoers.d",
+    "/etc/pam.d",
+    "/etc/profile.d",
+    "/etc/logrotate.d",
 ];
 
 /// Server programs for which the catalogue has no rule, as (process name of at most 15 characters, description).

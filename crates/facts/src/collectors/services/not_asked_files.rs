@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 244] = [
+const KINDS: [(&str, &str, &str); 266] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -245,7 +245,7 @@ const KINDS: [(&str, &str, &str); 244] = [
     (
         "ups_setting",
         NAMES,
-        "/etc/nut/upsmon.conf /etc/nut/ups.conf",
+        "/etc/nut/upsmon.conf /etc/nut/ups.conf /etc/default/apcupsd",
     ),
     (
         "ignored_file.settings",
@@ -387,7 +387,11 @@ const KINDS: [(&str, &str, &str); 244] = [
     ("hotspot", NAMES, "/etc/NetworkManager/system-connections"),
     ("rhosts", NAMES, "/root"),
     ("doas_rule", NAMES, "/etc/doas.conf"),
-    ("polkit_rule", NAMES, "/etc/polkit-1/rules.d"),
+    (
+        "polkit_rule",
+        NAMES,
+        "/etc/polkit-1/rules.d /etc/polkit-1/localauthority",
+    ),
     (
         "loaded_library",
         NAMES,
@@ -500,7 +504,11 @@ const KINDS: [(&str, &str, &str); 244] = [
         "/etc/ldap/slapd.conf /etc/openldap/slapd.conf /etc/ldap/slapd.d /etc/openldap/slapd.d",
     ),
     ("haproxy.proxy", NAMES, "/etc/haproxy/haproxy.cfg"),
-    ("nfs.server", NAMES, "/etc/nfs.conf /etc/nfs.conf.d"),
+    (
+        "nfs.server",
+        NAMES,
+        "/etc/nfs.conf /etc/nfs.conf.d /etc/default/nfs-kernel-server",
+    ),
     ("snmp_user", NAMES, "/etc/snmp/snmpd.conf"),
     ("kerberos_acl", NAMES, "/etc/krb5kdc /var/kerberos/krb5kdc"),
     ("kerberos_types", NAMES, "/etc/krb5.conf"),
@@ -558,6 +566,56 @@ const KINDS: [(&str, &str, &str); 244] = [
     ),
     ("dnsmasq_tftp", NAMES, "/etc/dnsmasq.conf /etc/dnsmasq.d"),
     ("hostapd_passphrase", NAMES, "/etc/hostapd"),
+    ("timer", NAMES, "/etc/systemd/system"),
+    ("unit.clash", NAMES, "/etc/systemd/system"),
+    (
+        "rotation_file",
+        NAMES,
+        "/etc/logrotate.conf /etc/logrotate.d",
+    ),
+    ("rsyslog", NAMES, "/etc/rsyslog.conf"),
+    (
+        "journal_size",
+        NAMES,
+        "/etc/systemd/journald.conf /etc/systemd/journald.conf.d",
+    ),
+    ("password_rule", NAMES, "/etc/pam.d /etc/security"),
+    ("apparmor", NAMES, "/etc/apparmor.d/disable"),
+    ("selinux", NAMES, "/etc/selinux/config"),
+    ("audit", NAMES, "/etc/audit"),
+    (
+        "dnf",
+        NAMES,
+        "/etc/dnf/dnf.conf /etc/yum.conf /etc/yum.repos.d",
+    ),
+    ("apt_timer", NAMES, "/etc/apt/apt.conf.d"),
+    ("lvm_setting", NAMES, "/etc/lvm/lvm.conf"),
+    ("multipath", NAMES, "/etc/multipath.conf"),
+    ("zfs_zed", NAMES, "/etc/zfs/zed.d/zed.rc"),
+    ("zfs_scrub", NAMES, "/etc/cron.d/zfsutils-linux"),
+    ("disk_key", NAMES, "/etc/crypttab"),
+    (
+        "swap_order",
+        NAMES,
+        "/etc/systemd/zram-generator.conf /etc/default/zramswap",
+    ),
+    (
+        "backup_setting",
+        NAMES,
+        "/etc/rsnapshot.conf /etc/borgmatic /etc/borgmatic.d /etc/bacula /etc/bareos",
+    ),
+    (
+        "unattended",
+        NAMES,
+        "/etc/systemd/logind.conf /etc/default/grub /etc/kernel/cmdline",
+    ),
+    (
+        "user_program",
+        NAMES,
+        "/etc/crontab /etc/systemd/system /etc/sudoers",
+    ),
+    ("polkit_group", NAMES, "/etc/polkit-1/rules.d"),
+    ("update_blacklist", NAMES, "/etc/apt/apt.conf.d"),
 ];
 
 /// Notes the kinds of facts that the machine may have.

@@ -3,11 +3,21 @@
 use super::super::lines_of_files::{files, read};
 use super::directory::homes;
 use super::{Lines, bare, words};
-use crate::gather::Gather;
+use crate::gather::{Gather, lossy};
 use std::path::Path;
 
 const DOAS: &str = "/etc/doas.conf";
 const POLKIT: &str = "/etc/polkit-1/rules.d";
+/// Groups that may become root anyway, as they are written in a rule.
+const ADMINS: [&str; 6] = [
+    "\"sudo\"",
+    "\"wheel\"",
+    "\"root\"",
+    "'sudo'",
+    "'wheel'",
+    "'admin'",
+];
+const LEGACY: &str = "/etc/polkit-1/localauthority";
 const PRELOAD: &str = "/etc/ld.so.preload";
 const LIBRARIES: &str = "/etc/ld.so.conf.d";
 /// Directories in which every account may create files.
@@ -65,8 +75,32 @@ fn note_doas(g: &mut Gather<'_>) {
 /// Notes rules of polkit that permit every action to everybody: the function tests neither the action nor the subject.
 fn note_polkit(g: &mut Gather<'_>) {
     let mut found = Lines::of("polkit_rule", "all");
+    let mut groups = Lines::of("polkit_group", "all_actions");
+    for path in legacy_rules(g) {
+        let lines = read(g, "polkit_rule", &path);
+        for section in lines.split(|line| line.text.trim().starts_with('[')) {
+            let value = |key: &str| {
+                section.iter().find_map(|line| {
+                    let (name, value) = line.text.trim().split_once('=')?;
+                    (name.trim() == key).then(|| value.trim().to_owned())
+                })
+            };
+            let all_users = value("Identity").is_some_and(|who| who == "unix-user:*");
+            let all_actions = value("Action").is_some_and(|what| what == "*");
+            for key in ["ResultAny", "ResultInactive", "ResultActive"] {
+                let line = section
+                    .iter()
+                    .find(|line| line.text.trim().starts_with(key));
+                if let (Some(line), Some(result)) = (line, value(key)) {
+                    found.add(g, all_users && all_actions && result == "yes", &line.place);
+                    break;
+                }
+            }
+        }
+    }
     for path in files(g, "polkit_rule", POLKIT, ".rules") {
         let mut tests = false;
+        let (mut of_action, mut group, mut of_admins) = (false, false, false);
         for line in read(g, "polkit_rule", &path) {
             let text = line.text.trim();
             if text.starts_with("//") {
@@ -74,15 +108,34 @@ fn note_polkit(g: &mut Gather<'_>) {
             }
             if text.contains("polkit.addRule") {
                 tests = false;
+                (of_action, group, of_admins) = (false, false, false);
             }
+            of_action |= text.contains("action.") || text.contains("action[");
+            group |= text.contains("isInGroup");
+            of_admins |=
+                ADMINS.iter().any(|name| text.contains(name)) || text.contains("subject.user");
             tests |= ["action.", "subject.", "action[", "spawn("]
                 .iter()
                 .any(|word| text.contains(word));
             if text.contains("polkit.Result.YES") {
                 found.add(g, !tests, &line.place);
+                if group {
+                    groups.add(g, !of_action && !of_admins, &line.place);
+                }
             }
         }
     }
+}
+
+/// Returns the files of the old language of polkit (pklocalauthority(8)).
+fn legacy_rules(g: &mut Gather<'_>) -> Vec<String> {
+    let dirs = g.list("polkit_rule", LEGACY);
+    let dirs: Vec<String> = dirs.iter().map(|dir| lossy(dir)).collect();
+    let mut all = Vec::new();
+    for dir in dirs.into_iter().filter(|dir| dir.ends_with(".d")) {
+        all.extend(files(g, "polkit_rule", &format!("{LEGACY}/{dir}"), ".pkla"));
+    }
+    all
 }
 
 /// Notes libraries of all programs that everybody may replace.
@@ -146,6 +199,28 @@ mod tests {
                 polkit,
                 "polkit.addRule(function(action, subject) {\n \
                  if (subject.isInGroup(\"a\")) return polkit.Result.YES;\n});\n",
+                "polkit_group.1.all_actions 2",
+            ),
+            (
+                polkit,
+                "polkit.addRule(function(action, subject) {\n \
+                 if (subject.isInGroup(\"wheel\")) return polkit.Result.YES;\n});\n",
+                "",
+            ),
+            (
+                polkit,
+                "polkit.addRule(function(action, subject) {\n if (action.id == \"a\" && \
+                 subject.isInGroup(\"a\")) return polkit.Result.YES;\n});\n",
+                "",
+            ),
+            (
+                "/etc/polkit-1/localauthority/50-local.d/a.pkla",
+                "[a]\nIdentity=unix-user:*\nAction=*\nResultAny=yes\nResultActive=yes\n",
+                "polkit_rule.1.all 4",
+            ),
+            (
+                "/etc/polkit-1/localauthority/50-local.d/a.pkla",
+                "[a]\nIdentity=unix-group:adm\nAction=*\nResultAny=yes\n",
                 "",
             ),
             (preload, "/tmp/.x/libz.so\n", "loaded_library.1.shared 1"),

@@ -14,6 +14,13 @@ const GROUP: &str = "/etc/group";
 const PASSWD: &str = "/etc/passwd";
 /// Groups that may read the raw disks, the memory, or the hashes of passwords.
 const STRONG: [&str; 3] = ["disk", "kmem", "shadow"];
+/// Groups whose members control a program that runs as root, and so become root.
+const ROOTS: [&str; 5] = ["docker", "lxd", "incus-admin", "sudo", "wheel"];
+/// Accounts of servers that answer the network.
+const EXPOSED: [&str; 14] = [
+    "www-data", "apache", "nginx", "http", "caddy", "mysql", "postgres", "tomcat", "jenkins",
+    "postfix", "exim", "ftp", "redis", "nobody",
+];
 const LIMITS: &str = "/etc/security/limits.conf";
 const LIMITS_DIR: &str = "/etc/security/limits.d";
 const MOST_FILES: &str = "/proc/sys/fs/nr_open";
@@ -47,6 +54,19 @@ fn note_members(g: &mut Gather<'_>) {
             (person && logs_in).then(|| (name.to_owned(), group.to_owned()))
         })
         .collect();
+    let services: Vec<String> = read(g, "group_member", PASSWD)
+        .iter()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.text.split(':').collect();
+            let [name, _, user, ..] = fields[..] else {
+                return None;
+            };
+            let service = user
+                .parse::<u32>()
+                .is_ok_and(|user| (1..1000).contains(&user));
+            service.then(|| name.to_owned())
+        })
+        .collect();
     let mut found = Misuses::default();
     for line in read(g, "group_member", GROUP) {
         let fields: Vec<&str> = line.text.split(':').collect();
@@ -57,6 +77,11 @@ fn note_members(g: &mut Gather<'_>) {
             let named = members.split(',').any(|member| people.contains_key(member));
             let first = people.values().any(|group| group == number);
             found.add("strong", named || first, line.place);
+        } else if ROOTS.contains(&name) {
+            let named = |member: &str| {
+                EXPOSED.contains(&member) && services.iter().any(|service| service == member)
+            };
+            found.add("service_is_root", members.split(',').any(named), line.place);
         }
     }
     found.note(g, "group_member");
@@ -154,6 +179,17 @@ mod tests {
 
     #[test]
     fn members_of_strong_groups() {
+        let web = (PASSWD, "www-data:x:33:33::/var/www:/usr/sbin/nologin\n");
+        for (text, expected) in [
+            ("docker:x:998:www-data\n", "service_is_root=true"),
+            ("docker:x:998:bob\n", "service_is_root=false"),
+        ] {
+            assert_eq!(
+                found(&[web, (GROUP, text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
         for (text, expected) in [
             ("disk:x:6:bob\n", "strong=true"),
             ("disk:x:6:backup\n", "strong=false"),

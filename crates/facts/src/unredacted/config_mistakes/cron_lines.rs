@@ -32,31 +32,73 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             continue;
         };
         // A table has no continued lines.
-        for (number, line) in text.lines().enumerate() {
-            let Some(job) = Job::parse(line, names_user) else {
+        let jobs: Vec<(usize, &str, Job<'_>)> = text
+            .lines()
+            .enumerate()
+            .filter_map(|(number, line)| Some((number, line, Job::parse(line, names_user)?)))
+            .collect();
+        for (property, is_wrong) in FAULTS {
+            if property == "without_user" && !names_user {
                 continue;
-            };
-            let at = place(&path, number, line);
-            found.add("cut", job.ends_in_date(), at.clone());
-            found.add("sixty_times", job.runs_sixty_times(), at.clone());
-            if names_user {
-                found.add("without_user", job.lacks_user(), at);
             }
+            note_table(&path, &jobs, property, is_wrong, &mut found);
         }
         let last = text.lines().enumerate().last();
         if let Some((number, line)) = last.filter(|(_, line)| debian && !line.trim().is_empty()) {
             let at = place(&path, number, line);
             let is_comment = line.trim_start().starts_with('#');
             found.add("unterminated", !text.ends_with('\n') && !is_comment, at);
+            if let Some(last) = found.0.last_mut() {
+                last.properties
+                    .push(("lines", (number + 1).to_string().into()));
+            }
         }
     }
     found.note(g, "cron.misuse");
 }
 
+/// Adds one fault of a table: its first wrong line is the place, and all wrong lines are in the property `lines`.
+fn note_table(
+    path: &str,
+    jobs: &[(usize, &str, Job<'_>)],
+    property: &'static str,
+    is_wrong: Fault,
+    found: &mut Misuses,
+) {
+    let wrong: Vec<&(usize, &str, Job<'_>)> =
+        jobs.iter().filter(|(.., job)| is_wrong(job)).collect();
+    let Some((number, line, _)) = wrong.first().copied().or(jobs.first()) else {
+        return;
+    };
+    found.add(property, !wrong.is_empty(), place(path, *number, line));
+    let lines: Vec<String> = wrong
+        .iter()
+        .map(|(number, ..)| (number + 1).to_string())
+        .collect();
+    if let Some(last) = found.0.last_mut() {
+        last.properties.push(("lines", lines.join(", ").into()));
+    }
+}
+
+/// A test of one job.
+type Fault = fn(&Job<'_>) -> bool;
+
+const FAULTS: [(&str, Fault); 4] = [
+    ("cut", |job| job.ends_in_date()),
+    ("sixty_times", |job| job.runs_sixty_times()),
+    ("never", |job| job.has_no_day()),
+    ("without_user", |job| job.lacks_user()),
+];
+
+/// The days of the months of a leap year.
+const DAYS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
 /// A job of a table.
 struct Job<'a> {
     minute: &'a str,
     hour: &'a str,
+    /// The day of the month, the month, and the day of the week.
+    date: [&'a str; 3],
     user: Option<&'a str>,
     command: &'a str,
 }
@@ -75,12 +117,10 @@ impl<'a> Job<'a> {
             (!text.is_empty()).then(|| &text[..end])
         };
         let minute = word()?;
-        let mut hour = "";
+        let (mut hour, mut date) = ("", ["*"; 3]);
         if !minute.starts_with('@') {
             hour = word()?;
-            for _ in 0..3 {
-                word()?;
-            }
+            date = [word()?, word()?, word()?];
         }
         let user = match names_user {
             true => Some(word()?),
@@ -90,6 +130,7 @@ impl<'a> Job<'a> {
         Some(Self {
             minute,
             hour,
+            date,
             user,
             command,
         })
@@ -113,6 +154,23 @@ impl<'a> Job<'a> {
     fn runs_sixty_times(&self) -> bool {
         let single = !self.hour.is_empty() && self.hour.bytes().all(|byte| byte.is_ascii_digit());
         self.minute == "*" && single
+    }
+
+    /// Returns whether no month has the day, as in 31 February. With a day of the week, the job runs on that day.
+    fn has_no_day(&self) -> bool {
+        let [day, month, week] = self.date;
+        let numbers = |text: &str| -> Option<Vec<u32>> {
+            text.split(',').map(|one| one.parse().ok()).collect()
+        };
+        let (Some(days), Some(months)) = (numbers(day), numbers(month)) else {
+            return false;
+        };
+        let longest = months.iter().filter_map(|month| {
+            let at = usize::try_from(month.checked_sub(1)?).ok()?;
+            DAYS.get(at).copied()
+        });
+        let longest = longest.max();
+        week == "*" && longest.is_some_and(|longest| days.iter().all(|day| *day > longest))
     }
 
     /// Returns whether the command stands where the account should.
@@ -157,6 +215,10 @@ mod tests {
             ("* * * * * root backup\n", ""),
             ("* 3-5 * * * root backup\n", ""),
             ("*/5 3 * * * root backup\n", ""),
+            ("0 3 31 2 * root backup\n", "never=true"),
+            ("0 3 31 2,3 * root backup\n", ""),
+            ("0 3 31 2 1 root backup\n", ""),
+            ("0 3 29 2 * root backup\n", ""),
             ("0 3 * * * /usr/bin/backup --all\n", "without_user=true"),
             ("@daily /usr/bin/backup --all\n", "without_user=true"),
             ("@daily root /usr/bin/backup --all\n", ""),
@@ -167,6 +229,14 @@ mod tests {
         ] {
             assert_eq!(wrong(table, text).join(" "), expected, "{text}");
         }
+        // Several lines with one fault are one finding.
+        let twice = "0 3 * * * /usr/bin/a\n0 4 * * * root /usr/bin/b\n0 5 * * * /usr/bin/c\n";
+        let all = found(
+            &[("/etc/os-release", "ID=debian\n"), (table, twice)],
+            collect,
+        );
+        assert!(all.contains(&"lines=\"1, 3\"".to_owned()), "{all:?}");
+        assert_eq!(wrong(table, twice), ["without_user=true"]);
         assert!(wrong("/var/spool/cron/crontabs/bob", "0 3 * * * /bin/x\n").is_empty());
         assert!(wrong("/etc/cron.d/old.sh", "0 3 * * * /bin/x\n").is_empty());
     }

@@ -232,7 +232,11 @@ pub(super) fn collect(g: &mut Gather<'_>) {
             .iter()
             .any(|one| matches!(*one, "noauto" | "remount" | "bind" | "rbind"));
         if !by_hand {
-            let before = seen.insert((*point).to_owned(), line.place.clone());
+            let point = match point.trim_end_matches('/') {
+                "" => "/",
+                bare => bare,
+            };
+            let before = seen.insert(point.to_owned(), line.place.clone());
             found.add("same_point", before.is_some(), line.place.clone());
         }
         let known = match *kind {

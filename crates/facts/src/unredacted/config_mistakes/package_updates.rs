@@ -40,6 +40,46 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     note_pins(g);
     note_origins(g);
     note_held(g);
+    note_blacklist(g);
+}
+
+/// Notes packages that unattended-upgrades must not update, by the beginnings of their names.
+fn note_blacklist(g: &mut Gather<'_>) {
+    let mut all = files(g, "update_blacklist", SETTINGS, "");
+    all.retain(|path| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        !name.contains('.') || name.ends_with(".conf")
+    });
+    let mut found = Misuses::default();
+    for path in all {
+        let mut within = false;
+        let (mut first, mut exposed): (Option<FactPlace>, Option<FactPlace>) = (None, None);
+        for line in read(g, "update_blacklist", &path) {
+            let text = line.text.trim().to_ascii_lowercase();
+            if text.starts_with('#') || text.starts_with("//") {
+                continue;
+            }
+            within |= text.contains("unattended-upgrade::package-blacklist");
+            if !within {
+                continue;
+            }
+            for entry in text.split('"').skip(1).step_by(2) {
+                let bare = entry.trim_end_matches(['$', '*', '.', '-']);
+                first.get_or_insert_with(|| line.place.clone());
+                if bare == "linux" || bare == "libssl" || EXPOSED.contains(&bare) {
+                    exposed.get_or_insert_with(|| line.place.clone());
+                }
+            }
+            // `::` sets one entry.
+            within &= !text.contains("package-blacklist::") && !text.contains("};");
+        }
+        // Several entries of one file are one finding.
+        if let Some(first) = first {
+            let is_exposed = exposed.is_some();
+            found.add("exposed", is_exposed, exposed.unwrap_or(first));
+        }
+    }
+    found.note(g, "update_blacklist");
 }
 
 /// Notes pins of the security updates. Below 500, which is the priority of the other sources, apt keeps their older
@@ -279,6 +319,29 @@ mod tests {
             list("n=buster")
         );
         assert!(found(&[release, (path, &cleared)], collect).is_empty());
+    }
+
+    #[test]
+    fn packages_that_are_not_updated() {
+        let path = "/etc/apt/apt.conf.d/50unattended-upgrades";
+        let list = "Unattended-Upgrade::Package-Blacklist";
+        for (text, expected) in [
+            (
+                format!("{list} {{\n \"linux-\";\n \"docker\";\n}};\nX \"openssl\";\n"),
+                "exposed=true",
+            ),
+            (
+                format!("{list}:: \"openssl\";\nX \"sudo\";\n"),
+                "exposed=true",
+            ),
+            (format!("{list} {{\n// \"linux-\";\n}};\n"), ""),
+        ] {
+            assert_eq!(
+                found(&[(path, &text)], collect).join(" "),
+                expected,
+                "{text}"
+            );
+        }
     }
 
     #[test]

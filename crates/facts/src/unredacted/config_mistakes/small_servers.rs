@@ -171,6 +171,8 @@ fn note_containers(g: &mut Gather<'_>) {
         let path = format!("{LXC}/{}/config", lossy(&name));
         all.extend(exists(g, &path).then_some(path));
     }
+    // New containers start with a copy of this file.
+    all.push("/etc/lxc/default.conf".to_owned());
     for path in all {
         let lines = read(g, "container.misuse", &path);
         // A snapshot of the definition follows in its own section.

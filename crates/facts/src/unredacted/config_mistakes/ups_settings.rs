@@ -7,12 +7,15 @@ use crate::gather::Gather;
 use assay_model::FactPlace;
 
 const UPSMON: &str = "/etc/nut/upsmon.conf";
+const APCUPSD: &str = "/etc/apcupsd/apcupsd.conf";
+const SWITCH: &str = "/etc/default/apcupsd";
 const UPS: &str = "/etc/nut/ups.conf";
 
 pub(super) fn collect(g: &mut Gather<'_>) {
     let mut found = Misuses::default();
     note_upsmon(g, &mut found);
     note_delays(g, &mut found);
+    note_apcupsd(g, &mut found);
     found.note(g, "ups_setting");
 }
 
@@ -40,10 +43,35 @@ fn note_upsmon(g: &mut Gather<'_>, found: &mut Misuses) {
             Some((value.parse::<u64>().ok()?, line.place.clone()))
         })
     };
+    // No number of supplies is below 0, so upsmon never shuts the machine down.
+    if let Some((0, place)) =
+        last("MINSUPPLIES").filter(|_| monitors.iter().any(|(value, _)| *value > 0))
+    {
+        found.add("never_counts", true, place);
+    }
     if let Some((dead, place)) = last("DEADTIME") {
         let poll = |key: &str| last(key).map_or(5, |(value, _)| value);
         let longest = poll("POLLFREQ").max(poll("POLLFREQALERT"));
         found.add("dead_before_poll", dead <= longest, place);
+    }
+}
+
+/// Notes the switch with which Debian keeps apcupsd from starting. The package sets it until the UPS is configured.
+fn note_apcupsd(g: &mut Gather<'_>, found: &mut Misuses) {
+    let configured = read(g, "ups_setting", APCUPSD).iter().any(|line| {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        words == ["UPSCABLE", "usb"] || words == ["UPSTYPE", "net"]
+    });
+    let last = read(g, "ups_setting", SWITCH)
+        .into_iter()
+        .rev()
+        .find_map(|line| {
+            let value = line.text.trim().strip_prefix("ISCONFIGURED=")?;
+            let off = value.trim_matches('"').eq_ignore_ascii_case("no");
+            Some((off, line.place))
+        });
+    if let (true, Some((off, place))) = (configured, last) {
+        found.add("not_started", off, place);
     }
 }
 
@@ -86,6 +114,14 @@ mod tests {
                 "MONITOR a@h 0 u p primary\nMONITOR b@h 1 u p primary\n",
                 "never_counts=false",
             ),
+            (
+                "MONITOR a@h 1 u p primary\nMINSUPPLIES 0\n",
+                "never_counts=false never_counts=true",
+            ),
+            (
+                "MONITOR a@h 1 u p primary\nMINSUPPLIES 1\n",
+                "never_counts=false",
+            ),
             ("DEADTIME 4\n", "dead_before_poll=true"),
             ("POLLFREQ 30\nDEADTIME 15\n", "dead_before_poll=true"),
             ("DEADTIME 15\n", "dead_before_poll=false"),
@@ -97,6 +133,15 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn the_switch_of_apcupsd() {
+        let usb = (APCUPSD, "UPSCABLE usb\nUPSTYPE usb\n");
+        let of = |text: &str| found(&[usb, (SWITCH, text)], collect).join(" ");
+        assert_eq!(of("ISCONFIGURED=no\n"), "not_started=true");
+        assert_eq!(of("ISCONFIGURED=yes\n"), "not_started=false");
+        assert!(found(&[(SWITCH, "ISCONFIGURED=no\n")], collect).is_empty());
     }
 
     #[test]
