@@ -40,8 +40,8 @@ pub const SETTING_GROUPS: [Group; 3] = [
                      <Directory /srv/www>\n  Options +Indexes\n  Require all granted\n</Directory>\n\
                      <IfModule mod_authz_host>\n  <Location /admin>\n    Require ip 10.0.0.0/8\n  \
                      </Location>\n</IfModule>\n\
-                     <VirtualHost *:4432>\n  DocumentRoot /srv/www\n  SSLEngine on\n  SSLCipherSuite DEFAULT:@SECLEVEL=0\n  \
-                     ProxyPass \"/app/\" \"http://10.0.0.7\"\n</VirtualHost>\n",
+                     <VirtualHost *:4432>\n  DocumentRoot /srv/www\n  SSLEngine on\n  \
+                     SSLCipherSuite DEFAULT:@SECLEVEL=0\n  ProxyPass \"/app/\" \"http://10.0.0.7\"\n</VirtualHost>\n",
                 ),
             ),
             fault("apache-module-impossible", APACHE, Append("")),
@@ -51,7 +51,8 @@ pub const SETTING_GROUPS: [Group; 3] = [
                 "nginx-cookies-cached",
                 NGINX,
                 Whole(
-                    "proxy_cache_path /run/cached keys_zone=a:1m;\nserver {\n    listen 4433;\n    location / {\n        \
+                    "proxy_cache_path /run/cached keys_zone=a:1m;\n\
+                     server {\n    listen 4433;\n    location / {\n        \
                      proxy_pass http://127.0.0.1:8080;\n        proxy_cache a;\n        \
                      proxy_ignore_headers Cache-Control Set-Cookie; # cache\n    }\n    \
                      add_header Public-Key-Pins 'pin-sha256=\"AAAA\"; max-age=5184000' always;\n}\n",
@@ -523,7 +524,8 @@ pub const SETTING_GROUPS: [Group; 3] = [
                 "unbound-control-open",
                 UNBOUND,
                 Whole(
-                    "server:\n  username: \"\"\n  module-config: \"iterator\"\nremote-control:\n  control-enable: yes\n  \
+                    "server:\n  username: \"\"\n  module-config: \"iterator\"\n\
+                     remote-control:\n  control-enable: yes\n  \
                      control-interface: 0.0.0.0\n  control-use-cert: no\n",
                 ),
             ),
