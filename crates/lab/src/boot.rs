@@ -239,7 +239,7 @@ fn check_space(state: &GuestRegistry) -> Result<(), LabError> {
 }
 
 /// Message of the guest's initramfs if the image contains no usable root file system.
-const NO_ROOT: &str = "LABEL=assay-lab does not exist";
+const NO_ROOT: &str = "Failed to mount /dev/vda as root file system";
 const DAMAGED: &str = ": the guest image is damaged; remove its directory, which `assay lab list` \
     names, then `assay lab build` makes it anew";
 

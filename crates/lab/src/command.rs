@@ -57,7 +57,7 @@ pub(crate) fn qemu_arguments(
     // any id will do.
     add(&[
         "-append",
-        "root=LABEL=assay-lab rw fastboot console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
+        "root=/dev/vda rootfstype=ext4 rw fastboot console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 \
          systemd.unit=lab.target systemd.show_status=0 systemd.log_level=warning \
          systemd.machine_id=6173736179206c61622067756573740a",
     ]);

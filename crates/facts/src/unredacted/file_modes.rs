@@ -1,7 +1,7 @@
 //! Checks file permissions as reported by stat: secrets that everyone may read, programs of root that everyone may
 //! write, shells with setuid root, and jobs that are not executable. `search_paths` checks the directories of PATH.
 
-use super::lines_of_files::{Line, exists, files, note, read, read_readable};
+use super::lines_of_files::{Line, exists, files, note, read};
 use super::secret_files;
 use crate::gather::Gather;
 use assay_host::FileKind;
@@ -489,36 +489,5 @@ mod tests {
         collect(&mut g);
         let keys: Vec<&String> = g.facts.map.keys().collect();
         assert!(keys.is_empty(), "{keys:?}");
-    }
-
-    #[test]
-    fn secrets_that_mail_servers_name() {
-        let host = Recorded::new()
-            .file(
-                "/etc/postfix/main.cf",
-                "smtp_sasl_password_maps = texthash:/etc/postfix/sasl/relay_passwd\n#args = /etc/old/passwd\n",
-            )
-            .file(
-                "/etc/dovecot/conf.d/auth-passwdfile.conf.ext",
-                "passdb {\n args = scheme=CRYPT username_format=%u /etc/dovecot/users\n}\n",
-            )
-            .file(
-                "/etc/opendkim/KeyTable",
-                "m._domainkey.a.example a.example:m:/etc/dkim/a.private\n",
-            )
-            .file(
-                "/etc/letsencrypt/renewal/a.conf",
-                "dns_cloudflare_credentials = /etc/letsencrypt/cloudflare.ini\n",
-            );
-        let mut g = Gather::new(&host);
-        let mut all = secrets_of_mail(&mut g);
-        all.sort();
-        let expected = [
-            "/etc/dkim/a.private",
-            "/etc/dovecot/users",
-            "/etc/letsencrypt/cloudflare.ini",
-            "/etc/postfix/sasl/relay_passwd",
-        ];
-        assert_eq!(all, expected);
     }
 }

@@ -393,6 +393,38 @@ fn password_file(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_host::Recorded;
+
+    #[test]
+    fn secrets_that_mail_servers_name() {
+        let host = Recorded::new()
+            .file(
+                "/etc/postfix/main.cf",
+                "smtp_sasl_password_maps = texthash:/etc/postfix/sasl/relay_passwd\n#args = /etc/old/passwd\n",
+            )
+            .file(
+                "/etc/dovecot/conf.d/auth-passwdfile.conf.ext",
+                "passdb {\n args = scheme=CRYPT username_format=%u /etc/dovecot/users\n}\n",
+            )
+            .file(
+                "/etc/opendkim/KeyTable",
+                "m._domainkey.a.example a.example:m:/etc/dkim/a.private\n",
+            )
+            .file(
+                "/etc/letsencrypt/renewal/a.conf",
+                "dns_cloudflare_credentials = /etc/letsencrypt/cloudflare.ini\n",
+            );
+        let mut g = Gather::new(&host);
+        let mut all = secrets_of_mail(&mut g);
+        all.sort();
+        let expected = [
+            "/etc/dkim/a.private",
+            "/etc/dovecot/users",
+            "/etc/letsencrypt/cloudflare.ini",
+            "/etc/postfix/sasl/relay_passwd",
+        ];
+        assert_eq!(all, expected);
+    }
 
     #[test]
     fn lines_with_passwords() {
