@@ -201,7 +201,10 @@ const SERVICES: [(&str, &[&str]); 127] = [
             "multipath",
         ],
     ),
-    ("disks", &["smart", "smartd", "disk", "dm", "edac"]),
+    (
+        "disks",
+        &["smart", "smartd", "smartd_lines", "disk", "dm", "edac"],
+    ),
     ("logins through PAM", &["pam", "password_rule"]),
     ("name resolution", &["resolver"]),
     (

@@ -170,8 +170,9 @@ fn this_machine_in_a_bundle_gives_the_same_facts() {
 }
 
 /// Trees that depend on a file or a name that the collector does not send: the boot loader's command line, a table of
-/// Postfix, and a drop-in of a package.
-const LESS_OVER_SSH: [&str; 4] = [
+/// Postfix, a drop-in of a package, and the unit of a guest.
+const LESS_OVER_SSH: [&str; 5] = [
+    "images/guest-cpu-old-model/fires/unit",
     "kernel/sysctl-aslr-off/fires/command-line",
     "mail/postfix-open-relay/fires/networks-cidr",
     "mail/postfix-open-relay/fires/networks-file",
@@ -179,8 +180,8 @@ const LESS_OVER_SSH: [&str; 4] = [
 ];
 
 /// The test reads file trees of the catalogue. Each is the root directory of a machine with only busybox and with tools
-/// that print the recorded output. The test reads one tree with a fault for each page, and a sixth of all other trees.
-/// ASSAY_LAB_ALL=1 reads all trees.
+/// that print the recorded output. The test reads one tree with a fault for half of the pages, and a sixth of all other
+/// trees. ASSAY_LAB_ALL=1 reads all trees.
 #[test]
 fn trees_of_the_catalogue_give_the_same_facts() {
     let Some(busybox) = busybox() else { return };
@@ -200,7 +201,7 @@ fn trees_of_the_catalogue_give_the_same_facts() {
     let chosen: Vec<(usize, &PathBuf)> = trees
         .iter()
         .enumerate()
-        .filter(|(number, tree)| is_first_fault(tree) || all || number % 6 == 0)
+        .filter(|(number, tree)| is_first_fault(tree) && number % 2 == 0 || all || number % 6 == 0)
         .filter(|(_, tree)| !LESS_OVER_SSH.iter().any(|known| tree.ends_with(known)))
         .collect();
     let catalogue = assay_advice::Catalogue::builtin().unwrap();

@@ -45,6 +45,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Copies a program or library that tests execute.
+///
+/// `cp` is another process: if this process had the copy open for writing, a process that another thread starts at the
+/// same moment would inherit the open file, and until its own exec the kernel refuses to execute the copy (ETXTBSY).
+///
+/// # Errors
+/// The file cannot be copied.
+pub fn copy_executable(from: &Path, to: &Path) -> io::Result<()> {
+    let copied = Command::new("cp").arg("--").args([from, to]).status()?;
+    match copied.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "cp: {} cannot be copied",
+            from.display()
+        ))),
+    }
+}
+
 /// Returns the missing requirements of a service, which are programs, and root if `root` is true; `None` if nothing is
 /// missing.
 #[must_use]

@@ -46,7 +46,7 @@ const RETIRED_IN_COMMENTS: [&str; 13] = [
 ];
 
 /// Number of existing lines with more than 120 columns.
-const LONG_LINES: usize = 522;
+const LONG_LINES: usize = 535;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

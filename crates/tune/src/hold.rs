@@ -1,5 +1,5 @@
-//! A hold: after their last proof, the accepted changes stay in effect for a while, several times. Every slot of a proof
-//! is short and follows a change, so that a gain that wears off within a minute looks like one that lasts.
+//! A hold: after their last proof, the accepted changes stay in effect for a while, several times. Every slot of a
+//! proof is short and follows a change, so that a gain that wears off within a minute looks like one that lasts.
 //! `session/holding.rs` decides for how long.
 //!
 //! Each pair of a hold ends with slots of B, then measures A in the next slots: neighbours, as in a proof. If the gain
@@ -100,8 +100,8 @@ impl Hold {
         self.pairs.iter().filter_map(effect).collect()
     }
 
-    /// Judges the pairs against the last proof; `None` while the hold continues. `is_late`: there is no time for another
-    /// pair.
+    /// Judges the pairs against the last proof; `None` while the hold continues. `is_late`: there is no time for
+    /// another pair.
     pub(crate) fn examine(&self, whole: &Proof, margin: f64, is_late: bool) -> Option<HoldEnd> {
         let failed = |pair: &PairOutcome| match pair {
             PairOutcome::FailedChanged { error } => Some(error.clone()),

@@ -51,8 +51,8 @@ pub struct TunePlan {
     /// Whether to revert all changes at the end, even proved changes.
     #[serde(default)]
     pub keep_nothing: bool,
-    /// Time to hold the proved changes at the end: see `hold.rs`. It is 0 for stored sessions of earlier versions, which
-    /// held nothing.
+    /// Time to hold the proved changes at the end: see `hold.rs`. It is 0 for stored sessions of earlier versions,
+    /// which held nothing.
     #[serde(default)]
     pub hold: Nanos,
     /// Whether a screen may precede the proofs. The screen also needs enough candidates.

@@ -82,8 +82,8 @@ pub(crate) fn edit_line(edit: &Edit, line: &str) -> Option<String> {
 ///
 /// - A space at an end of `from` matches whitespace or the end of the line; the matched text stays.
 /// - `^` requires the start of the statement, after the indentation.
-/// - `*` matches a run of characters other than whitespace, quotes, commas, brackets and angle brackets. `*` in `to` stands
-///   for the same run. If `*` has several matches in the line, the line stays unchanged.
+/// - `*` matches a run of characters other than whitespace, quotes, commas, brackets and angle brackets. `*` in `to`
+///   stands for the same run. If `*` has several matches in the line, the line stays unchanged.
 fn exchange(line: &str, from: &str, to: &str) -> String {
     let (first, part) = match from.strip_prefix('^') {
         Some(part) => (true, part),

@@ -32,8 +32,8 @@ impl PropertyChange {
 /// Values of properties that replace the real ones, by dataset and property.
 pub(crate) type Properties = BTreeMap<(String, String), String>;
 
-/// Replaces values in the output of `zfs get -H -o name,property,value,source`. Datasets that inherit a value get it too.
-/// Any other output stays as it is.
+/// Replaces values in the output of `zfs get -H -o name,property,value,source`. Datasets that inherit a value get it
+/// too. Any other output stays as it is.
 pub(crate) fn with_properties(
     new: &Properties,
     argv: &[&OsStr],

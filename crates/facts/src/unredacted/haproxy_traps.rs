@@ -1,4 +1,5 @@
-//! Finds proxies of HAProxy that keep sending requests to dead servers, or that believe addresses which a client chooses.
+//! Finds proxies of HAProxy that keep sending requests to dead servers, or that believe addresses which a client
+//! chooses.
 
 use super::haproxy::PARTS;
 use super::lines_of_files::{is_loopback, note, read};

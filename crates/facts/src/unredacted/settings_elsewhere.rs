@@ -76,8 +76,8 @@ fn redis(g: &mut Gather<'_>) {
         let deciding = last("protected-mode").or(last("bind"));
         if let Some(line) = deciding.filter(|_| *judged) {
             let open = redis_is_open(&split);
-            // `collectors::daemons` reads the main file alone, and leaves the answer open where it includes others. This
-            // fact replaces its own.
+            // `collectors::daemons` reads the main file alone, and leaves the answer open where it includes others.
+            // This fact replaces its own.
             let main = match path.as_str() {
                 "/etc/redis/redis.conf" => "redis.redis.open",
                 "/etc/valkey/valkey.conf" => "redis.valkey.open",

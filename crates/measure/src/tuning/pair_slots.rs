@@ -147,8 +147,8 @@ impl MachineDriver<'_> {
         Ok((outcome, figures))
     }
 
-    /// Measures a pair of a hold: the load runs with the changes in effect for some slots, then both sides are measured.
-    /// The last slot of B and the first slot of A are neighbours and form the first alternation.
+    /// Measures a pair of a hold: the load runs with the changes in effect for some slots, then both sides are
+    /// measured. The last slot of B and the first slot of A are neighbours and form the first alternation.
     pub(super) fn held_pair(&mut self, order: &PairOrder) -> Result<PairOutcome, TuneError> {
         let differ: Row = order
             .now

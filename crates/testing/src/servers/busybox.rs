@@ -1,6 +1,6 @@
 //! A root directory that contains only a static busybox. This is the smallest system on which a shell script runs.
 
-use crate::servers::find;
+use crate::servers::{copy_executable, find};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub fn furnish(root: &Path, busybox: &Path) -> io::Result<()> {
     for dir in ["bin", "dev"] {
         std::fs::create_dir_all(root.join(dir))?;
     }
-    std::fs::copy(busybox, root.join("bin/busybox"))?;
+    copy_executable(busybox, &root.join("bin/busybox"))?;
     let null = Command::new("mknod")
         .arg(root.join("dev/null"))
         .args(["c", "1", "3"])

@@ -1,7 +1,7 @@
 //! Shells and awk implementations that other machines may have. Scripts that assay runs on other machines are tested
 //! with every shell and every awk, because each implementation rejects something that the others accept.
 
-use crate::servers::find;
+use crate::servers::{copy_executable, find};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -137,13 +137,13 @@ pub fn copy_program(program: &Path, root: &Path) -> io::Result<PathBuf> {
     let at = Path::new("/bin").join(program.file_name().unwrap_or_default());
     let to = root.join(at.strip_prefix("/").unwrap_or(&at));
     if !to.exists() {
-        fs::copy(program, to)?;
+        copy_executable(program, &to)?;
     }
     for library in list_libraries(program)? {
         let to = root.join(library.strip_prefix("/").unwrap_or(&library));
         if !to.exists() {
             fs::create_dir_all(to.parent().unwrap_or(root))?;
-            fs::copy(&library, to)?;
+            copy_executable(&library, &to)?;
         }
     }
     Ok(at)

@@ -9,7 +9,7 @@ const NAMES: &str = "its files hold names of accounts, hosts or sites, which sta
 const STATE: &str = "it is asked of the machine itself alone";
 
 /// Kinds, each with the reason, and with the files or directories of which one must exist for the kind to apply.
-const KINDS: [(&str, &str, &str); 266] = [
+const KINDS: [(&str, &str, &str); 267] = [
     ("nginx.alias", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.status", NAMES, "/etc/nginx/nginx.conf"),
     ("nginx.php", NAMES, "/etc/nginx/nginx.conf"),
@@ -591,6 +591,7 @@ const KINDS: [(&str, &str, &str); 266] = [
     ("apt_timer", NAMES, "/etc/apt/apt.conf.d"),
     ("lvm_setting", NAMES, "/etc/lvm/lvm.conf"),
     ("multipath", NAMES, "/etc/multipath.conf"),
+    ("smartd_lines", NAMES, "/etc/smartd.conf"),
     ("zfs_zed", NAMES, "/etc/zfs/zed.d/zed.rc"),
     ("zfs_scrub", NAMES, "/etc/cron.d/zfsutils-linux"),
     ("disk_key", NAMES, "/etc/crypttab"),

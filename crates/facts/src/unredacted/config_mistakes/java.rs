@@ -35,7 +35,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     found.note(g, "tomcat_manager");
 }
 
-/// Notes JMX ports without a password: whoever reaches the port loads and runs code.
+/// Notes JMX ports without a password: a client of the port can load and run code.
 fn note_management(g: &mut Gather<'_>, found: &mut Misuses) {
     let mut paths = Vec::new();
     for (dir, end) in OPTIONS {

@@ -167,7 +167,7 @@ fn note_kept(block: &Block, found: &mut Misuses) {
     }
 }
 
-/// Notes blocks with the log of a server that is not told to open its new log.
+/// Notes blocks with the log of a server that gets no request to open its new log.
 fn note_open_logs(g: &mut Gather<'_>, blocks: &[Block], found: &mut Misuses) {
     let mut logs: Vec<String> = Vec::new();
     for (dir, end, keys) in SERVERS {

@@ -58,7 +58,7 @@ pub(super) fn collect(g: &mut Gather<'_>) {
     found.note(g, "mail_socket");
 }
 
-/// Notes whether the mail for root or postmaster is thrown away (aliases(5)).
+/// Notes whether the mail for root or postmaster is discarded (aliases(5)).
 fn note_aliases(g: &mut Gather<'_>, found: &mut Misuses) {
     let mut all: BTreeMap<String, (String, FactPlace)> = BTreeMap::new();
     for path in ALIASES {

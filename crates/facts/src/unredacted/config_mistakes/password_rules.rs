@@ -1,5 +1,5 @@
-//! Finds rules about passwords that do not protect: a lock that never locks, short passwords, and a script that receives
-//! each password (pam_faillock(8), pwquality.conf(5), pam_exec(8)).
+//! Finds rules about passwords that do not protect: a lock that never locks, short passwords, and a script that
+//! receives each password (pam_faillock(8), pwquality.conf(5), pam_exec(8)).
 
 use super::super::lines_of_files::{Line, files, read};
 use super::Misuses;

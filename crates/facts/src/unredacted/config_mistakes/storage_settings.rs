@@ -1,6 +1,6 @@
 //! Finds settings of storage that let a fault go unnoticed, or undo what they should do: LVM, multipath, the event
-//! daemon and the scrubs of ZFS, keys of encrypted disks, and the order of swap (lvm.conf(5), multipath.conf(5), zed(8),
-//! crypttab(5), zram-generator.conf(5), swapon(2)), mdadm and smartd (mdadm.conf(5), smartd.conf(5)).
+//! daemon and the scrubs of ZFS, keys of encrypted disks, and the order of swap (lvm.conf(5), multipath.conf(5),
+//! zed(8), crypttab(5), zram-generator.conf(5), swapon(2)), mdadm and smartd (mdadm.conf(5), smartd.conf(5)).
 
 use super::super::backup_schedules::is_wanted;
 use super::super::lines_of_files::{Line, exists, files, note, read};
@@ -88,7 +88,7 @@ fn note_smartd(g: &mut Gather<'_>) {
         .find(|line| text_of(line).starts_with('/'));
     let place = ignored.unwrap_or(&lines[scan]).place.clone();
     let properties = [("ignores_lines", ignored.is_some().into())];
-    note(g, "smartd", "settings", &place, &properties);
+    note(g, "smartd_lines", "settings", &place, &properties);
     let mails = |line: &Line| {
         let words: Vec<&str> = text_of(line).split_whitespace().collect();
         let to = words.windows(2).find(|pair| pair[0] == "-m");
@@ -373,12 +373,12 @@ mod tests {
         for (text, expected) in [
             (
                 "DEVICESCAN -a -S on \\\n  -m root\n",
-                "ignores_lines=false warns=true",
+                "warns=true ignores_lines=false",
             ),
             ("DEVICESCAN -a\n/dev/sda -a -m root\n", "ignores_lines=true"),
             (
                 "/dev/sda -a -m root\nDEVICESCAN -a\n",
-                "ignores_lines=false warns=true",
+                "warns=true ignores_lines=false",
             ),
             ("#DEVICESCAN\n/dev/sda -a -m root\n", ""),
         ] {

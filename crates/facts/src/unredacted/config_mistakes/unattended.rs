@@ -1,5 +1,6 @@
-//! Finds settings that stop a machine at which nobody sits: a sleep when nobody is logged in, a boot menu that waits for
-//! a key, and a boot without a check of the file systems (logind.conf(5), systemd-fsck@.service(8), the manual of GRUB).
+//! Finds settings that stop a machine at which nobody sits: a sleep when nobody is logged in, a boot menu that waits
+//! for a key, and a boot without a check of the file systems (logind.conf(5), systemd-fsck@.service(8), the manual of
+//! GRUB).
 
 use super::super::lines_of_files::{exists, files, read};
 use super::Misuses;

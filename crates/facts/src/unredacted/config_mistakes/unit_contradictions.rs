@@ -1,6 +1,6 @@
 //! Finds units of systemd whose settings contradict each other: a second command that systemd refuses, a database that
-//! is killed when it stops, a heap above the limit of the memory, and a unit that is ordered after a target that nothing
-//! starts (systemd.service(5), systemd.kill(5), systemd.resource-control(5), systemd.special(7)).
+//! is killed when it stops, a heap above the limit of the memory, and a unit that is ordered after a target that
+//! nothing starts (systemd.service(5), systemd.kill(5), systemd.resource-control(5), systemd.special(7)).
 
 use super::super::lines_of_files::{exists, files, read};
 use super::Misuses;
