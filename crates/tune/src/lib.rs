@@ -17,8 +17,7 @@
 //! - *Whole*: all accepted changes together against the machine without changes, in new pairs whose number is fixed in
 //!   advance, with the guardrails. Its estimate is the gain that is reported (`outcome.rs`).
 //! - *Hold*: the same comparison after the changes were in effect for a while, because the slots of all pairs before
-//! are
-//!   short. A gain that wears off is reverted (`hold.rs`).
+//!   are short. A gain that wears off is reverted (`hold.rs`).
 //!
 //! # Execution
 //!
