@@ -36,7 +36,7 @@ struct End {
     minutes: f64,
     /// Each was proved, together they were not.
     whole_open: bool,
-    /// The whole was proved, and taken back because its gain seemed to wear off.
+    /// The whole was proved, and reverted because its gain seemed to wear off.
     taken_back: bool,
     /// What is kept seems to wear off in part.
     fades: bool,
@@ -210,7 +210,7 @@ fn table(n: usize, minutes: f64, ways: &[SearchMethod], guarded: bool, kinds: &[
     let mut out = String::from(
         "| noise | way | share of attainable gain, % | kept though nothing helps, % | useless change kept, % | \
          handed back worse, % | p99 beyond margin, % | reported − true, points | 90 % interval holds, % | \
-         whole not proved, % | taken back, % | fades, % | kept and not held, % | median min | longest min |\n\
+         whole not proved, % | reverted, % | fades, % | kept and not held, % | median min | longest min |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for kind in kinds {

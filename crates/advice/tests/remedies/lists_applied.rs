@@ -189,7 +189,7 @@ pub const APPLIED: &[(&str, &str, &str)] = &[
     ("nginx-limit-evaded", TRAPS, "\"@\""),
     ("nginx-443-without-tls", TRAPS, "\"@\""),
     ("nginx-upstream-not-kept", TRAPS, "\"@\""),
-    ("nginx-early-data-untold", TRAPS, "\"@\""),
+    ("nginx-early-data-not-passed", TRAPS, "\"@\""),
     ("nginx-database-forwarded", TRAPS, "\"@\""),
     ("apache-php-by-extension", TRAPS, "\"@\""),
     ("apache-address-of-anybody", TRAPS, "\"@\""),

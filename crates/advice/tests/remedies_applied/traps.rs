@@ -115,7 +115,7 @@ pub(crate) const REMEDIES: &[Remedy] = &[
         )],
     ),
     (
-        "nginx-early-data-untold",
+        "nginx-early-data-not-passed",
         "proxy",
         "etc/nginx/nginx.conf",
         &[("ssl_early_data on", "ssl_early_data off")],

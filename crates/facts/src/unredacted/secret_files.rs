@@ -38,19 +38,28 @@ const SECRETS: [&str; 29] = [
     "/etc/mail/secrets",
     "/etc/ssmtp/ssmtp.conf",
 ];
-/// Files that contain secrets only where one of these settings is in them.
-const HOLDERS: [(&str, &[&str]); 8] = [
-    ("/etc/bind/named.conf", &["secret"]),
-    ("/etc/bind/named.conf.local", &["secret"]),
-    ("/etc/nslcd.conf", &["bindpw", "rootpwmodpw"]),
-    ("/etc/msmtprc", &["password"]),
-    ("/etc/zabbix/zabbix_server.conf", &["dbpassword"]),
-    ("/etc/zabbix/zabbix_proxy.conf", &["dbpassword"]),
-    ("/etc/network/interfaces", &["wpa-psk", "wireless-key"]),
-    ("/etc/knot/knot.conf", &["secret"]),
+/// Directories that contain secrets, each with the file name ending of the secrets.
+const SECRET_DIRS: [(&str, &str); 7] = [
+    ("/etc/ssh", "_key"),
+    ("/etc/wireguard", ".conf"),
+    ("/etc/openvpn", ".key"),
+    ("/etc/openvpn/server", ".key"),
+    ("/etc/openvpn/client", ".key"),
+    ("/etc/NetworkManager/system-connections", ""),
+    ("/etc/dkimkeys", ".private"),
 ];
-/// Directories with such files, each with the ending of their names.
-const HOLDER_DIRS: [(&str, &str, &[&str]); 12] = [
+/// Files, or directories with files, that contain a secret only where a line sets one of the keywords. Each has the
+/// ending of the names of files in a directory, and the keywords in lower case; `*` is any line. Packages install most
+/// of these files readable by everybody.
+const KEYED: [(&str, &str, &[&str]); 37] = [
+    ("/etc/bind/named.conf", "", &["secret"]),
+    ("/etc/bind/named.conf.local", "", &["secret"]),
+    ("/etc/nslcd.conf", "", &["bindpw", "rootpwmodpw"]),
+    ("/etc/msmtprc", "", &["password"]),
+    ("/etc/zabbix/zabbix_server.conf", "", &["dbpassword"]),
+    ("/etc/zabbix/zabbix_proxy.conf", "", &["dbpassword"]),
+    ("/etc/network/interfaces", "", &["wpa-psk", "wireless-key"]),
+    ("/etc/knot/knot.conf", "", &["secret"]),
     (
         "/etc/netplan",
         ".yaml",
@@ -83,57 +92,38 @@ const HOLDER_DIRS: [(&str, &str, &[&str]); 12] = [
     ("/etc/mysql/mariadb.conf.d", ".cnf", &["password"]),
     ("/etc/my.cnf.d", ".cnf", &["password"]),
     ("/etc/swanctl/conf.d", ".conf", &["secret"]),
-];
-/// Directories that contain secrets, each with the file name ending of the secrets.
-const SECRET_DIRS: [(&str, &str); 7] = [
-    ("/etc/ssh", "_key"),
-    ("/etc/wireguard", ".conf"),
-    ("/etc/openvpn", ".key"),
-    ("/etc/openvpn/server", ".key"),
-    ("/etc/openvpn/client", ".key"),
-    ("/etc/NetworkManager/system-connections", ""),
-    ("/etc/dkimkeys", ".private"),
-];
-/// Files, or directories of files, with the keyword of the lines that contain a password. The files of packages are
-/// readable by everybody without such a line.
-const KEYED: [(&str, &str); 34] = [
-    ("/etc/iscsi/iscsid.conf", "node.session.auth.password"),
     (
         "/etc/iscsi/iscsid.conf",
-        "discovery.sendtargets.auth.password",
+        "",
+        &[
+            "node.session.auth.password",
+            "discovery.sendtargets.auth.password",
+        ],
     ),
-    ("/etc/tgt/conf.d", "incominguser"),
-    ("/etc/borgmatic/config.yaml", "encryption_passphrase"),
-    ("/etc/borgmatic.d", "encryption_passphrase"),
-    ("/etc/restic", "RESTIC_PASSWORD"),
-    ("/etc/bacula", "Password"),
-    ("/etc/bareos", "Password"),
-    ("/etc/nut/upsmon.conf", "MONITOR"),
-    ("/etc/msmtprc", "password"),
-    ("/etc/ddclient.conf", "password"),
-    ("/etc/fetchmailrc", "password"),
-    ("/etc/nslcd.conf", "bindpw"),
-    ("/etc/sssd/sssd.conf", "ldap_default_authtok"),
-    ("/etc/sssd/conf.d", "ldap_default_authtok"),
-    ("/etc/ldap.conf", "bindpw"),
-    ("/etc/wpa_supplicant", "psk"),
-    ("/etc/netplan", "password"),
-    ("/etc/apt/auth.conf", "password"),
-    ("/etc/apt/auth.conf.d", "password"),
-    ("/etc/exim4/passwd.client", "*"),
-    ("/etc/mysql/mariadb.conf.d", "password"),
-    ("/etc/mysql/conf.d", "password"),
-    ("/etc/pgbouncer/userlist.txt", "*"),
-    ("/etc/rsyncd.secrets", "*"),
-    ("/etc/davfs2/secrets", "*"),
-    ("/etc/crontab", "BORG_PASSPHRASE"),
-    ("/etc/cron.d", "BORG_PASSPHRASE"),
-    ("/etc/cron.d", "RESTIC_PASSWORD"),
-    ("/etc/cron.d", "PGPASSWORD"),
-    ("/etc/cron.daily", "BORG_PASSPHRASE"),
-    ("/etc/cron.daily", "RESTIC_PASSWORD"),
-    ("/etc/cron.daily", "PGPASSWORD"),
-    ("/etc/cron.weekly", "BORG_PASSPHRASE"),
+    ("/etc/tgt/conf.d", "", &["incominguser"]),
+    ("/etc/borgmatic/config.yaml", "", &["encryption_passphrase"]),
+    ("/etc/borgmatic.d", "", &["encryption_passphrase"]),
+    ("/etc/restic", "", &["restic_password"]),
+    ("/etc/bacula", "", &["password"]),
+    ("/etc/bareos", "", &["password"]),
+    ("/etc/nut/upsmon.conf", "", &["monitor"]),
+    ("/etc/ddclient.conf", "", &["password"]),
+    ("/etc/ldap.conf", "", &["bindpw"]),
+    ("/etc/apt/auth.conf", "", &["password"]),
+    ("/etc/apt/auth.conf.d", "", &["password"]),
+    ("/etc/davfs2/secrets", "", &["*"]),
+    ("/etc/crontab", "", &["borg_passphrase"]),
+    (
+        "/etc/cron.d",
+        "",
+        &["borg_passphrase", "restic_password", "pgpassword"],
+    ),
+    (
+        "/etc/cron.daily",
+        "",
+        &["borg_passphrase", "restic_password", "pgpassword"],
+    ),
+    ("/etc/cron.weekly", "", &["borg_passphrase"]),
 ];
 /// Ends of the names of variables that contain secrets.
 const VARIABLES: [&str; 6] = [
@@ -152,38 +142,12 @@ pub(super) fn list(g: &mut Gather<'_>) -> Vec<String> {
         secrets.extend(files(g, "secret_file", dir, end));
     }
     secrets.extend(named_secrets(g));
-    secrets.extend(holders(g));
     secrets.extend(secrets_of_mail(g));
     secrets.extend(keyed_secrets(g));
     secrets.extend(secrets_of_units(g));
     secrets.sort();
     secrets.dedup();
     secrets
-}
-
-/// Returns the files that contain secrets only on some machines, and contain one here.
-fn holders(g: &mut Gather<'_>) -> Vec<String> {
-    let mut all: Vec<(String, &[&str])> = HOLDERS
-        .iter()
-        .map(|(path, settings)| ((*path).to_owned(), *settings))
-        .collect();
-    for (dir, end, settings) in HOLDER_DIRS {
-        let paths = files(g, "secret_file", dir, end).into_iter();
-        all.extend(paths.map(|path| (path, settings)));
-    }
-    all.retain(|(path, settings)| {
-        read(g, "secret_file", path).iter().any(|line| {
-            let text = line.text.trim().trim_matches(['"', '\'']).to_lowercase();
-            let end =
-                text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"_-".contains(letter));
-            let (name, value) = text.split_at(end.unwrap_or(text.len()));
-            // Without a value, the program asks for it.
-            let value = value
-                .trim_matches(|letter: char| letter.is_whitespace() || "=:\"'".contains(letter));
-            settings.contains(&name) && !value.is_empty()
-        })
-    });
-    all.into_iter().map(|(path, _)| path).collect()
 }
 
 /// Returns the files with passwords and keys that fstab, crypttab, the rsync daemon and MongoDB name (mount.cifs(8),
@@ -294,24 +258,22 @@ fn secrets_of_mail(g: &mut Gather<'_>) -> Vec<String> {
     all
 }
 
-/// Returns the files of programs that contain a password.
+/// Returns the files of [`KEYED`] in which a line sets a secret.
 fn keyed_secrets(g: &mut Gather<'_>) -> Vec<String> {
     let mut all = Vec::new();
-    for (path, key) in KEYED {
+    for (path, end, keys) in KEYED {
         if !exists(g, path) {
             continue;
         }
-        let is_directory = g
-            .host
-            .stat(Path::new(path))
-            .is_ok_and(|stat| stat.kind == FileKind::Directory);
-        let paths = match is_directory {
-            true => files(g, "secret_file", path, ""),
-            false => vec![path.to_owned()],
+        let kind = g.host.stat(Path::new(path)).map(|stat| stat.kind);
+        let paths = match kind {
+            Ok(FileKind::Directory) => files(g, "secret_file", path, end),
+            _ => vec![path.to_owned()],
         };
         for path in paths {
             let lines = read(g, "secret_file", &path);
-            if lines.iter().any(|line| is_keyed(&line.text, key)) {
+            let sets_secret = |line: &Line| keys.iter().any(|key| is_keyed(&line.text, key));
+            if lines.iter().any(sets_secret) {
                 all.push(path);
             }
         }
@@ -319,7 +281,8 @@ fn keyed_secrets(g: &mut Gather<'_>) -> Vec<String> {
     all
 }
 
-/// Returns whether a line sets a key to a password of its own; the key `*` means any line.
+/// Returns whether a line sets a key, which is in lower case, to a secret of its own: not to a variable, a path, or
+/// nothing, with which the program asks for it. The key `*` means any line.
 fn is_keyed(text: &str, key: &str) -> bool {
     let text = text.trim().trim_start_matches("- ");
     if text.is_empty() || text.starts_with(['#', ';']) {
@@ -329,14 +292,15 @@ fn is_keyed(text: &str, key: &str) -> bool {
         return true;
     }
     let text = text.strip_prefix("export ").unwrap_or(text);
+    let text = text.trim_start_matches(['"', '\'']).to_ascii_lowercase();
     let Some(rest) = text.strip_prefix(key) else {
         return false;
     };
-    let separated =
-        rest.starts_with(|letter: char| letter.is_whitespace() || "=:".contains(letter));
-    let value =
-        rest.trim_start_matches(|letter: char| letter.is_whitespace() || "=:\"'".contains(letter));
-    separated && !value.is_empty() && !value.starts_with(['$', '{', '/', '#', '@'])
+    let separates = |letter: char| letter.is_whitespace() || "=:\"'".contains(letter);
+    let value = rest.trim_start_matches(separates);
+    rest.starts_with(separates)
+        && !value.is_empty()
+        && !value.starts_with(['$', '{', '/', '#', '@'])
 }
 
 /// Returns the files with variables of units that contain a secret (systemd.exec(5), EnvironmentFile), and the files of
@@ -362,7 +326,7 @@ fn secrets_of_units(g: &mut Gather<'_>) -> Vec<String> {
             let (name, _) = line.text.split_once('=').unwrap_or_default();
             let name = name.trim().trim_start_matches("export ");
             let of_secret = VARIABLES.iter().any(|end| name.ends_with(end));
-            of_secret && is_keyed(&line.text, name)
+            of_secret && is_keyed(&line.text, &name.to_ascii_lowercase())
         };
         if lines.iter().any(secret) {
             all.push(path);
@@ -446,7 +410,7 @@ mod tests {
             ("  Password = \"@PASS@\"", "Password", false),
             ("bindpw secret", "bindpw", true),
         ] {
-            assert_eq!(is_keyed(text, key), keyed, "{text}");
+            assert_eq!(is_keyed(text, &key.to_ascii_lowercase()), keyed, "{text}");
         }
         assert_eq!(
             password_file("ExecStart=restic --password-file /etc/restic/p backup /"),

@@ -236,14 +236,14 @@ fn note_alerts(g: &mut Gather<'_>) {
             text.starts_with("alert:")
         });
     }
-    let told = all.iter().any(|one| {
+    let reaches = all.iter().any(|one| {
         let of_manager = one.path.starts_with("alerting.alertmanagers.");
         let address = one.path.ends_with("_configs.targets") && !one.value.starts_with(['[', '#']);
         of_manager && (address || one.path.contains("_sd_configs"))
     });
     if alerts {
         let place = at_line(PROMETHEUS, first.line);
-        Lines::of("prometheus_alert", "reaches_nobody").add(g, !told, &place);
+        Lines::of("prometheus_alert", "reaches_nobody").add(g, !reaches, &place);
     }
 }
 

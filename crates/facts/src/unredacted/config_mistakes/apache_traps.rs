@@ -4,6 +4,7 @@
 
 use super::super::apache_files::apache_files;
 use super::super::lines_of_files::{files, read};
+use super::super::nginx_pitfalls::SYSTEM;
 use super::Misuses;
 use crate::collectors::daemons::lines::{is_loopback, is_world};
 use crate::collectors::services::apache_reading::{Line, Reading, Server};
@@ -17,23 +18,6 @@ const PROXIES: [&str; 4] = [
     "remoteipinternalproxylist",
     "remoteiptrustedproxy",
     "remoteiptrustedproxylist",
-];
-/// Directories of the system that are not meant to be published.
-const SYSTEM: [&str; 14] = [
-    "/",
-    "/etc",
-    "/root",
-    "/home",
-    "/var",
-    "/var/log",
-    "/usr",
-    "/proc",
-    "/var/backups",
-    "/var/lib",
-    "/var/mail",
-    "/var/spool",
-    "/var/lib/mysql",
-    "/var/lib/postgresql",
 ];
 /// Directories in which LoadModule lines are.
 const MODULES: [(&str, &str); 2] = [

@@ -188,10 +188,10 @@ fn note_open_logs(g: &mut Gather<'_>, blocks: &[Block], found: &mut Misuses) {
             .iter()
             .any(|pattern| logs.iter().any(|log| overlap(pattern, log)));
         if of_server {
-            let told = ["copytruncate", "copy", "postrotate", "lastaction"]
+            let reopens = ["copytruncate", "copy", "postrotate", "lastaction"]
                 .iter()
                 .any(|word| block.has(word));
-            found.add("written_on", !told, block.place.clone());
+            found.add("written_on", !reopens, block.place.clone());
         }
     }
 }

@@ -127,7 +127,7 @@ fn note_early_data(all: &Effective, id: ScopeId, found: &mut Misuses) {
         let passing = ["proxy_pass", "fastcgi_pass", "uwsgi_pass", "grpc_pass"];
         passing.contains(&one.key.as_str()) && inside_of(all, one.scope, id)
     });
-    let told = all
+    let is_passed = all
         .settings()
         .iter()
         .any(|one| one.text().contains("ssl_early_data") && one.key != "ssl_early_data")
@@ -137,7 +137,7 @@ fn note_early_data(all: &Effective, id: ScopeId, found: &mut Misuses) {
                 .iter()
                 .any(|word| word.contains("ssl_early_data"))
         });
-    found.add("early_data_untold", passes && !told, &said.place);
+    found.add("early_data_not_passed", passes && !is_passed, &said.place);
 }
 
 fn inside_of(all: &Effective, id: ScopeId, outer: ScopeId) -> bool {
@@ -272,17 +272,17 @@ mod tests {
             ("server { listen 443; ssl on; }", "plain_on_443", "false"),
             (
                 "server { ssl_early_data on; location / { proxy_pass http://a; } }",
-                "early_data_untold",
+                "early_data_not_passed",
                 "true",
             ),
             (
                 "server { ssl_early_data on; location / { proxy_pass http://a; proxy_set_header Early-Data $ssl_early_data; } }",
-                "early_data_untold",
+                "early_data_not_passed",
                 "false",
             ),
             (
                 "server { ssl_early_data on; root /srv; }",
-                "early_data_untold",
+                "early_data_not_passed",
                 "false",
             ),
         ] {
