@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 /// Default changes at which it is killed; `ASSAY_ATTACK` multiplies.
 const KILLS: [u32; 4] = [1, 2, 5, 12];
 
-fn begin(planted: &Planted, words: &[String]) -> Child {
+pub fn begin(planted: &Planted, words: &[String]) -> Child {
     let mut command = planted.home.command(words);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     child.spawn().unwrap()
@@ -27,7 +27,7 @@ fn wait_for_changes(planted: &Planted, changes: u32) {
     }
 }
 
-fn signal(child: &Child, signal: Signal) {
+pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
